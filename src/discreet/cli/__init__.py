@@ -1,0 +1,5 @@
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command."""
