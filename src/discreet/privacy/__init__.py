@@ -1,0 +1,27 @@
+"""Privacy: profiles, their algebra, guarantees, and the papers' own bounds."""
+
+from discreet.privacy._algebra import ComposedProfile, compose, power
+from discreet.privacy._group import ChainProfile
+from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
+from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
+from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
+from discreet.privacy._sampling_pairs import MixturePair, UrnPair
+
+__all__ = [
+    "Budget",
+    "ChainProfile",
+    "ComposedProfile",
+    "ConstantProfile",
+    "DiscreteGaussianPair",
+    "DiscreteLaplacePair",
+    "Guarantee",
+    "Kind",
+    "LargestProfile",
+    "MixturePair",
+    "Profile",
+    "Relation",
+    "UrnPair",
+    "compose",
+    "power",
+    "require_kind",
+]

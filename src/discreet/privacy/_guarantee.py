@@ -1,0 +1,134 @@
+"""What is promised: budget, neighbouring relation, guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
+from discreet.privacy._profile import Profile
+
+__all__ = ["Budget", "Guarantee", "Kind", "Relation", "require_kind"]
+
+Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A privacy budget ``(epsilon, delta)``.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        In ``[0, 1)``; 0 (the default) asks for pure differential privacy.
+
+    Raises
+    ------
+    BudgetError
+        When either is outside its range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise BudgetError(f"epsilon is a finite number of at least 0, not {self.epsilon}")
+        if self.epsilon > 100:
+            raise BudgetError(f"epsilon {self.epsilon:g} promises nothing; give a value of at most 100")
+        if not 0 <= self.delta < 1:
+            raise BudgetError(f"delta is at least 0 and below 1, not {self.delta}")
+        if self.epsilon == 0 and self.delta == 0:
+            raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """Which tables count as neighbours.
+
+    Parameters
+    ----------
+    name : {"replacement", "add-remove"}
+        Replacement: the same number of records, ``group`` of them changed arbitrarily.
+    group : int
+        Number of records that one privacy unit holds, at least 1.
+    """
+
+    name: Literal["replacement", "add-remove"] = "replacement"
+    group: int = 1
+
+    def __post_init__(self) -> None:
+        if self.name not in ("replacement", "add-remove"):
+            raise ParameterError(f"the relation is 'replacement' or 'add-remove', not {self.name!r}")
+        if isinstance(self.group, bool) or not isinstance(self.group, int) or self.group < 1:
+            raise ParameterError(f"group is an integer of at least 1, not {self.group!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """What a mechanism promises for one release.
+
+    Parameters
+    ----------
+    relation : Relation
+        Between which tables.
+    n : int
+        Number of records, public under replacement.
+    profile : Profile
+        The privacy profile, or an upper bound on it.
+    kind : {"unconditional", "instance", "asymptotic", "empirical"}
+        ``unconditional``: for every pair of neighbours. Only this kind may be published without the caller writing
+        that they accept less.
+    theorem : str
+        The theorem's id in the theory pages.
+    assumptions, caveats : tuple of str
+        What it rests on, and what it does not promise, in plain words.
+    """
+
+    relation: Relation
+    n: int
+    profile: Profile
+    kind: Kind
+    theorem: str
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether the profile is the mechanism's own, rather than an upper bound."""
+        return self.profile.exact
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta at ``epsilon``, never below the truth."""
+        return self.profile.delta(epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon found with ``delta(epsilon) <= delta``, never below the truth."""
+        return self.profile.epsilon(delta)
+
+    def meets(self, budget: Budget) -> bool:
+        """Return whether the guarantee is at least as strong as ``budget``."""
+        if budget.delta == 0.0:
+            return self.profile.pure <= budget.epsilon
+        return self.delta(budget.epsilon) <= budget.delta
+
+
+def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
+    """Refuse a guarantee that is neither unconditional nor of a kind the caller wrote that they accept.
+
+    Raises
+    ------
+    GuaranteeKindError
+        When the kind is not accepted.
+    """
+    if guarantee.kind != "unconditional" and guarantee.kind not in accept:
+        raise GuaranteeKindError(
+            f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(guarantee.assumptions)}; "
+            f"write accept={{{guarantee.kind!r}}} to publish it all the same"
+        )

@@ -1,0 +1,363 @@
+"""Exact profiles of the two sampling mechanisms: the urn (T4) and the mixture with uniform (T5).
+
+Why this file exists. Both theorems reduce a release of ``m`` records to one pair of laws on ``(S, T)``, the numbers of
+draws in the cell that lost a record and in the cell that gained one. The sum over ``(s, t)`` has ``m^2 / 2`` terms. Two
+facts reduce it to one short sum (docs/theory/sampling-is-noise.md):
+
+1. ``U = S + T`` has the same law under both datasets, and given ``U = u`` the draws in the two cells are an urn (or
+   coin) sequence of length ``u``. So ``delta = E[delta_U]``, with ``delta_u`` the profile after ``u`` such draws.
+2. Along that sequence ``g_u = p_u - e^eps q_u`` (likelihoods relative to a base law ``w_u``) is a martingale, increasing
+   in ``s``. Hence ``delta_u = E[(g_u)_+]`` grows only where one more draw can change the sign of ``g``, which is a
+   single value of ``s`` for each ``u``:
+
+   ``delta_{u+1} - delta_u = w_u(s) min(pi g_{u+1}(s+1), (1 - pi) |g_{u+1}(s)|)``, ``pi = P(next draw in S | s)``.
+
+So ``delta(eps) = sum_u P(U > u) (delta_{u+1} - delta_u)``: every term is positive, none is lost to cancellation.
+
+Edge cases: no other mass (``U = m``, the two-cell domain); ``U`` over a range too long to sum, where the terms below a
+low quantile are replaced by their sum ``delta_u`` (an upper bound, since ``P(U > u) <= 1``) and those beyond the last
+summed by ``P(U > u) (delta_infinity - delta_u)``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._numeric import log_beta_binomial, log_binomial, up
+from discreet._numeric._log_space import log_gamma_error
+from discreet.privacy._profile import Profile
+
+__all__ = ["MixturePair", "UrnPair"]
+
+Floats = npt.NDArray[np.float64]
+
+_NEGLIGIBLE = -760.0  # log of less than the least positive double
+_LONGEST = 4_000_000  # terms summed directly
+_CHUNK = 1 << 16
+_EPS = float(np.finfo(float).eps)
+
+
+class _Pair(Profile):
+    """What the urn and the mixture share: the sum over the ancillary ``U``."""
+
+    __slots__ = ()
+
+    size: int
+    tight: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether some neighbours attain the profile, and the sum is short enough to be within 1 %."""
+        return self.tight and self.size <= 10**8
+
+    # --- the ancillary number of draws in the two cells -------------------------------------------------------------
+
+    @abstractmethod
+    def _log_ancillary(self, u: Floats) -> Floats:
+        """Return ``log P(U = u)``."""
+
+    @abstractmethod
+    def _ancillary_moments(self) -> tuple[float, float]:
+        """Return the mean and standard deviation of ``U``; the deviation is 0 when ``U = size`` surely."""
+
+    # --- the pair given U = u -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _crossing(self, u: Floats, epsilon: float) -> Floats:
+        """Return ``y``: after ``u`` draws, ``g > 0`` exactly where ``t < y``."""
+
+    @abstractmethod
+    def _increment(self, u: Floats, tau: Floats, y: Floats, epsilon: float) -> Floats:
+        """Return ``delta_{u+1} - delta_u``, with ``tau`` the largest ``t`` where ``g_{u+1} > 0`` and ``y`` its root."""
+
+    @abstractmethod
+    def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
+        """Return ``log(w_u(u - t) g_u(u - t))`` for ``t < y``."""
+
+    @abstractmethod
+    def _limit(self, epsilon: float) -> float:
+        """Return an upper bound on ``delta_u`` for all ``u``."""
+
+    @property
+    @abstractmethod
+    def _bells(self) -> bool:
+        """Whether ``w_u`` is log-concave, so that the terms of ``delta_u``, once falling, fall for good."""
+
+    @property
+    @abstractmethod
+    def _total(self) -> float:
+        """Return the largest argument of a log-gamma, for the rounding bound."""
+
+    # --- the sum --------------------------------------------------------------------------------------------------
+
+    def _delta(self, epsilon: float) -> float:
+        mean, deviation = self._ancillary_moments()
+        slack = math.exp(log_gamma_error(self._total)) if self._total < 1e12 else math.inf
+        first = self._first(epsilon)
+        if first >= self.size:
+            return 0.0
+        if deviation == 0.0:
+            return up(self._conditional(self.size, epsilon) * slack)
+        # Everything that can happen before u is reached adds up to delta_u: use it for the long, nearly certain start.
+        value = 0.0
+        start = max(first, math.floor(mean - 8.0 * deviation))
+        if self._bells and start > first + 4096:
+            value = self._conditional(start, epsilon)
+        else:
+            start = first
+        stop = self._last(start, mean)
+        cut = min(stop, start + _LONGEST)
+        beyond = 0.0 if stop == self.size else 1e-300
+        value, survival = self._sum(start, cut, stop, epsilon, value, beyond)
+        if cut < stop:
+            value += survival * max(0.0, self._limit(epsilon) * (1 + 1e-9) - self._conditional(cut, epsilon))
+        return up(min(1.0, value * slack + (0.0 if stop == self.size else 1e-305)))
+
+    def _sum(
+        self, start: int, cut: int, stop: int, epsilon: float, value: float, beyond: float
+    ) -> tuple[float, float]:
+        """Add ``P(U > u) (delta_{u+1} - delta_u)`` for ``start <= u < cut``, from the top; also return ``P(U > cut)``."""
+        survival = beyond if cut == stop else 1.0
+        top = cut
+        at_cut = survival
+        while top > start:
+            bottom = max(start, top - _CHUNK)
+            u = np.arange(bottom, top, dtype=np.float64)
+            mass = np.exp(self._log_ancillary(u + 1.0))  # P(U = u + 1)
+            above = survival + np.cumsum(mass[::-1])[::-1]  # P(U > u)
+            y = self._crossing(u + 1.0, epsilon)
+            tau = np.ceil(y) - 1.0
+            live = tau >= 0.0
+            if live.any():
+                step = self._increment(u[live], tau[live], y[live], epsilon)
+                value += float(np.minimum(above[live], 1.0) @ step)
+            survival = float(above[0])
+            top = bottom
+        return value, min(1.0, at_cut)
+
+    def _first(self, epsilon: float) -> int:
+        """Return the least ``u`` at which one more draw can reveal more than ``epsilon``."""
+        low, high = 0, self.size
+        while low < high:
+            middle = (low + high) // 2
+            if float(self._crossing(np.array([middle + 1.0]), epsilon)[0]) > 0.0:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _last(self, start: int, mean: float) -> int:
+        """Return a ``u`` beyond which ``U`` falls with probability below 1e-300, or ``size``."""
+        low, high = max(start, math.floor(mean) + 1), self.size
+        if low >= high:
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if float(self._log_ancillary(np.array([float(middle)]))[0]) < _NEGLIGIBLE:
+                high = middle
+            else:
+                low = middle + 1
+        return min(self.size, low)
+
+    def _conditional(self, u: int, epsilon: float) -> float:
+        """Return ``delta_u``, the profile after exactly ``u`` draws in the two cells."""
+        y = float(self._crossing(np.array([float(u)]), epsilon)[0])
+        top = min(math.ceil(y) - 1, u)
+        value, terms = 0.0, 0
+        while top >= 0:
+            bottom = max(0, top - _CHUNK + 1)
+            log_part = self._log_terms(float(u), np.arange(bottom, top + 1, dtype=np.float64), y, epsilon)
+            value += float(np.exp(log_part).sum())
+            terms += len(log_part)
+            top = bottom - 1
+            if top >= 0 and self._bells and log_part[0] < log_part[1]:
+                beyond = (top + 1) * math.exp(log_part[0])
+                if beyond <= 1e-12 * value or log_part[0] < _NEGLIGIBLE:
+                    return value + beyond
+            if terms > 16 * _LONGEST:
+                return value + (1.0 if top >= 0 else 0.0)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrnPair(_Pair):
+    """Profile of ``DirMult(m; a+1, b, rest)`` against ``DirMult(m; a, b+1, rest)`` (theorem T4, one order).
+
+    Parameters
+    ----------
+    size : int
+        Number of records drawn, ``m >= 1``.
+    a, b : float
+        Prior mass of the cell that lost the record and of the one that gained it, positive.
+    rest : float
+        All other mass in the urn, ``A - a - b - 1 >= 0``; 0 is the two-cell domain.
+    tight : bool
+        Whether this pair is itself a pair of neighbours' laws.
+
+    Notes
+    -----
+    On the outcome ``(s, t)`` the loss is ``log((a+s)/a) - log((b+t)/b)``. ``U ~ BetaBin(m; a+b+1, rest)``. Given
+    ``U = u``: ``w_u = BetaBin(u; a, b)`` and ``g_u(s) = F_u (y_u - t)`` with
+    ``F_u = (a+b)(b + e^eps a) / (a b (a+b+u))`` and ``y_u = b (u - a (e^eps - 1)) / (b + e^eps a)``.
+    """
+
+    size: int
+    a: float
+    b: float
+    rest: float
+    tight: bool = True
+
+    @property
+    def pure(self) -> float:
+        """``log(1 + m/a)``, the largest loss (Machanavajjhala's condition), rounded up."""
+        return up(math.log1p(self.size / self.a))
+
+    @property
+    def _bells(self) -> bool:
+        return self.a >= 1.0 and self.b >= 1.0
+
+    @property
+    def _total(self) -> float:
+        return self.size + self.a + self.b + self.rest + 1.0
+
+    def _log_ancillary(self, u: Floats) -> Floats:
+        result: Floats = log_beta_binomial(u, float(self.size), self.a + self.b + 1.0, self.rest)
+        return result
+
+    def _ancillary_moments(self) -> tuple[float, float]:
+        total = self.a + self.b + 1.0 + self.rest
+        share = (self.a + self.b + 1.0) / total
+        mean = self.size * share
+        variance = mean * (1.0 - share) * (self.size + total) / (total + 1.0)
+        return mean, (math.sqrt(variance) if self.rest > 0 else 0.0)
+
+    def _crossing(self, u: Floats, epsilon: float) -> Floats:
+        y: Floats = self.b * (u - self.a * math.expm1(epsilon)) / (self.b + math.exp(epsilon) * self.a)
+        return y
+
+    def _factor(self, u: Any, epsilon: float) -> Any:
+        a, b = self.a, self.b
+        return (a + b) / (a + b + u) * (1.0 / a + math.exp(epsilon) / b)
+
+    def _increment(self, u: Floats, tau: Floats, y: Floats, epsilon: float) -> Floats:
+        a, b = self.a, self.b
+        s = u - tau
+        weight = np.exp(log_beta_binomial(s, u, a, b))
+        # y carries a few rounding errors of its own size: widen both sides of the crossing by them.
+        rounding = 8 * _EPS * (1.0 + np.abs(y))
+        up_step = (a + s) / (a + b + u) * (y - tau + rounding)
+        down_step = (b + tau) / (a + b + u) * (tau + 1.0 - y + rounding)
+        result: Floats = weight * self._factor(u + 1.0, epsilon) * np.minimum(up_step, down_step)
+        return result
+
+    def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
+        rounding = 8 * _EPS * (1.0 + abs(y))
+        weight = log_beta_binomial(u - t, u, self.a, self.b)
+        result: Floats = weight + np.log(self._factor(u, epsilon) * (y - t + rounding))
+        return result
+
+    def _limit(self, epsilon: float) -> float:
+        from scipy.special import betainc
+
+        a, b = self.a, self.b
+        odds = math.exp(-epsilon) * b / a  # (1-x)/x at the crossing
+        above = odds / (1.0 + odds)
+        left, right = betainc(b, a + 1.0, above), math.exp(epsilon) * betainc(b + 1.0, a, above)
+        return float(min(1.0, left - right + 1e-12 * left))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixturePair(_Pair):
+    """Profile of ``m`` independent draws from ``(b+s, b, rest)`` against ``(b, b+s, rest)`` (theorem T5).
+
+    Parameters
+    ----------
+    size : int
+        Number of independent draws, ``m >= 1``.
+    base : float
+        ``b = q/k``, the probability that a draw falls in a given cell by the uniform part alone, positive.
+    moved : float
+        ``s = g (1-q)/n``, the probability that the changed records carry, positive.
+    tight : bool
+        Whether this pair is itself a pair of neighbours' laws.
+
+    Notes
+    -----
+    The loss is ``(S - T) l`` with ``l = log(1 + s/b)``. ``U ~ Bin(m, 2b+s)``. Given ``U = u`` the pair is randomised
+    response repeated ``u`` times, with base law ``Bin(u, 1/2)`` and likelihoods ``cosh(l/2)^-u e^{+-(s-t) l/2}``.
+    """
+
+    size: int
+    base: float
+    moved: float
+    tight: bool = True
+
+    @property
+    def _unit(self) -> float:
+        return math.log1p(self.moved / self.base)
+
+    @property
+    def pure(self) -> float:
+        """``m log(1 + s/b)``, the largest loss, rounded up."""
+        return up(self.size * self._unit)
+
+    @property
+    def _bells(self) -> bool:
+        return True
+
+    @property
+    def _total(self) -> float:
+        return float(self.size)
+
+    @property
+    def _both(self) -> float:
+        return min(1.0, 2.0 * self.base + self.moved)
+
+    def _log_ancillary(self, u: Floats) -> Floats:
+        p, m = self._both, float(self.size)
+        result: Floats = log_binomial(m, u) + u * math.log(p) + (m - u) * math.log1p(-p)
+        return result
+
+    def _ancillary_moments(self) -> tuple[float, float]:
+        p = self._both
+        return self.size * p, math.sqrt(self.size * p * max(0.0, 1.0 - p)) if p < 1.0 - 1e-12 else 0.0
+
+    def _crossing(self, u: Floats, epsilon: float) -> Floats:
+        y: Floats = 0.5 * (u - epsilon / self._unit)
+        return y
+
+    def _log_likelihood(self, u: Any, difference: Any) -> Any:
+        half = 0.5 * self._unit
+        # log cosh(half) without cancellation
+        log_cosh = half + math.log1p(math.expm1(-2.0 * half) / 2.0) if half > 1e-3 else math.log1p(
+            2.0 * math.sinh(0.5 * half) ** 2
+        )
+        return half * difference - u * log_cosh
+
+    def _increment(self, u: Floats, tau: Floats, y: Floats, epsilon: float) -> Floats:
+        unit = self._unit
+        high = u + 1.0 - 2.0 * tau  # s - t just above the crossing
+        low = high - 2.0
+        weight = log_binomial(u, tau) - (u + 1.0) * math.log(2.0)
+        rounding = 8 * _EPS * (epsilon + np.abs(high) * unit)
+        above = self._log_likelihood(u + 1.0, high) + np.log(-np.expm1(np.minimum(0.0, epsilon - high * unit)) + rounding)
+        below = self._log_likelihood(u + 1.0, low) + np.log(np.expm1(np.maximum(0.0, epsilon - low * unit)) + rounding)
+        result: Floats = np.exp(weight + np.minimum(above, below))
+        return result
+
+    def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
+        difference = u - 2.0 * t
+        rounding = 8 * _EPS * (epsilon + np.abs(difference) * self._unit)
+        log_weight = log_binomial(u, t) - u * math.log(2.0) + self._log_likelihood(u, difference)
+        positive = -np.expm1(np.minimum(0.0, epsilon - difference * self._unit)) + rounding
+        result: Floats = log_weight + np.log(positive)
+        return result
+
+    def _limit(self, epsilon: float) -> float:
+        return 1.0
