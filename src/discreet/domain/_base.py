@@ -1,0 +1,167 @@
+"""Base measures: exact integer weights on cells, truncated densities on an interval.
+
+A draw from a finite base measure is exact: an integer uniform below the total weight, and a search in the integer
+cumulative weights. No probability is ever rounded, so the masses that the theorems speak of are the masses drawn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import gcd, isfinite, lcm
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Density", "ExactWeights"]
+
+_TOTAL = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExactWeights:
+    """Positive integer weights ``w_0 .. w_{K-1}``; cell k has mass ``w_k / sum(w)``.
+
+    Parameters
+    ----------
+    integers : tuple of int
+        The weights, without a common factor, of total at most 2**31.
+    cumulative : ndarray of int64, shape (K,)
+        Their running sums.
+    """
+
+    integers: tuple[int, ...]
+    cumulative: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, weights: Sequence[Any], *, size: int, refuse: Callable[[str], NoReturn]) -> ExactWeights:
+        """Take positive numbers as exact integer weights.
+
+        Integers and fractions (a float is a binary fraction) are brought to a common denominator. Where the total would
+        exceed 2**31, floats are rounded to integer weights of about that total, each at least 1; integers are refused.
+        """
+        if isinstance(weights, str) or not isinstance(weights, (Sequence, np.ndarray)) or len(weights) != size:
+            refuse(f"base weights are a list of {size} numbers, one a cell (the null's last)")
+        for weight in weights:
+            if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
+                refuse("base weights are positive finite numbers; a cell that cannot occur is left out of the domain")
+        parts = [Fraction(weight) if isinstance(weight, Integral) else Fraction(float(weight)) for weight in weights]
+        denominator = lcm(*(part.denominator for part in parts))
+        whole = [int(part * denominator) for part in parts]
+        common = gcd(*whole)
+        whole = [weight // common for weight in whole]
+        total = sum(whole)
+        if total > _TOTAL:
+            if all(part.denominator == 1 for part in parts):
+                refuse("integer base weights have a total of at most 2**31; divide them")
+            whole = [max(1, weight * (_TOTAL - size) // total) for weight in whole]
+            common = gcd(*whole)
+            whole = [weight // common for weight in whole]
+        return cls(integers=tuple(whole), cumulative=np.cumsum(np.array(whole, dtype=np.int64)))
+
+    def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Draw cells, exactly."""
+        tickets = rng.integers(self.integers_total, size=count, dtype=np.int64)
+        return np.searchsorted(self.cumulative, tickets, side="right").astype(np.int64, copy=False)
+
+    @property
+    def integers_total(self) -> int:
+        """Sum of the weights."""
+        return int(self.cumulative[-1])
+
+    def least(self) -> tuple[Fraction, Fraction | None]:
+        """Return the smallest and the second smallest masses, equal ones counted twice."""
+        ordered, total = sorted(self.integers), self.integers_total
+        return Fraction(ordered[0], total), Fraction(ordered[1], total) if len(ordered) > 1 else None
+
+    def log_mass(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return ``log(w_k / sum(w))`` of each code."""
+        weights = np.array(self.integers, dtype=np.float64)
+        return np.asarray((np.log(weights) - np.log(float(self.integers_total)))[codes])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Density:
+    """A continuous distribution of scipy.stats, truncated to ``[lower, upper]`` by its inverse distribution function.
+
+    Parameters
+    ----------
+    distribution : frozen scipy.stats distribution
+        The distribution before truncation.
+    lower, upper : float
+        The column's bounds.
+    upper_tail : bool
+        Whether the tail function is the accurate one between the bounds.
+    edges : tuple of float
+        The distribution (or tail) function at ``lower`` and ``upper``.
+    """
+
+    distribution: Any
+    lower: float
+    upper: float
+    upper_tail: bool
+    edges: tuple[float, float]
+
+    @classmethod
+    def spec(cls, base: Any, *, refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
+        """Write a frozen distribution, or its plain form, as ``{"distribution": name, parameter: number}``."""
+        if isinstance(base, Mapping):
+            plain = dict(base)
+        elif hasattr(base, "dist") and hasattr(base, "kwds"):
+            names = [part.strip() for part in (base.dist.shapes or "").split(",") if part.strip()] + ["loc", "scale"]
+            plain = {"distribution": base.dist.name, **dict(zip(names, base.args, strict=False)), **base.kwds}
+        else:
+            refuse('base is a frozen scipy.stats distribution, or {distribution = "lognorm", s = 1.2, scale = 3e4}')
+        name = plain.pop("distribution", None)
+        if not isinstance(name, str):
+            refuse('base of a continuous column names its distribution: {distribution = "lognorm", s = 1.2}')
+        for key, value in plain.items():
+            if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+                refuse(f"base parameter {key} is a finite number")
+        return {"distribution": name, **{key: float(value) for key, value in plain.items()}}
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any], *, lower: float, upper: float, refuse: Callable[[str], NoReturn]) -> Density:
+        """Build the truncated distribution; imports scipy.stats."""
+        parameters = dict(spec)
+        name = parameters.pop("distribution")
+        try:
+            found = _truncated(name, tuple(sorted(parameters.items())), lower, upper)
+        except (TypeError, ValueError) as problem:
+            refuse(f"base distribution {name!r}: {problem}")
+        return found
+
+    def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+        """Draw values by inversion."""
+        share = self.edges[0] + (self.edges[1] - self.edges[0]) * rng.random(count)
+        values = self.distribution.isf(share) if self.upper_tail else self.distribution.ppf(share)
+        return np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
+
+    def log_density(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the log density of the truncated distribution; minus infinity outside the bounds and at a null."""
+        inside = (values >= self.lower) & (values <= self.upper)
+        safe = np.where(inside, values, self.lower)
+        with np.errstate(divide="ignore"):
+            log = np.asarray(self.distribution.logpdf(safe)) - np.log(abs(self.edges[1] - self.edges[0]))
+        return np.where(inside, log, -np.inf)
+
+
+@lru_cache(maxsize=64)
+def _truncated(name: str, parameters: tuple[tuple[str, float], ...], lower: float, upper: float) -> Density:
+    import scipy.stats
+
+    family = getattr(scipy.stats, name, None)
+    if not isinstance(family, scipy.stats.rv_continuous):
+        raise ValueError("scipy.stats has no continuous distribution of that name")  # noqa: TRY004 - a wrong name
+    frozen = family(**dict(parameters))
+    low, high = float(frozen.cdf(lower)), float(frozen.cdf(upper))
+    upper_tail = low > 0.5
+    if upper_tail:
+        low, high = float(frozen.sf(lower)), float(frozen.sf(upper))
+    if not abs(high - low) > 0:
+        raise ValueError("its parameters are wrong, or it has no mass between the declared bounds")
+    return Density(distribution=frozen, lower=lower, upper=upper, upper_tail=upper_tail, edges=(low, high))

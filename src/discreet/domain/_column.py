@@ -1,0 +1,368 @@
+"""What every declared column has in common: a code for each value, a base measure, and how nulls are met.
+
+A column turns values into *codes* and back. A finite column has cells ``0 .. size-1``; with ``nulls="category"`` the
+last one is the null. A continuous column's codes are the float64 values themselves (a null is NaN), an open set of
+labels' are the labels (a null is None). Encoding reads confidential values, so nothing it raises repeats one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._base import ExactWeights
+from discreet.errors import DataError, DiscreetError, DomainError, MissingPublicFact
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Codes", "Column"]
+
+Codes = npt.NDArray[Any]
+"""Encoded values of one column: int64 cell codes, float64 values, or object strings."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(ABC):
+    """A column's public facts; the base class of every kind of column.
+
+    Parameters
+    ----------
+    nulls : {"error", "category"}
+        What a null is: an error, or one more cell of the column (the last one).
+    base : mapping, optional
+        The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight a cell,
+        the null's last; see :class:`~discreet.domain.Numeric` for densities on a continuous column.
+    """
+
+    kind: ClassVar[str]
+    nulls: str = "error"
+    base: Any = field(default=None, hash=False)
+    _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
+
+    # -- size ---------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def values(self) -> int | None:
+        """Number of cells that hold values, the null's not counted; None when continuous or open."""
+
+    @property
+    def size(self) -> int | None:
+        """Number of cells, the null's included; None when continuous or open."""
+        values = self.values
+        return None if values is None else values + self.nullable
+
+    @property
+    def finite(self) -> bool:
+        """Whether the column has finitely many cells."""
+        return self.values is not None
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a null is a declared category."""
+        return self.nulls == "category"
+
+    @property
+    def null_code(self) -> Any:
+        """The code of a null: the last cell, NaN (continuous) or None (open labels).
+
+        Raises
+        ------
+        DomainError
+            If the column does not declare ``nulls="category"``.
+        """
+        if not self.nullable:
+            self._refuse('nulls are not declared; write: nulls = "category"')
+        return self.values
+
+    # -- values to codes and back -------------------------------------------------------------------------------
+
+    def encode(self, values: pl.Series | Sequence[Any] | npt.NDArray[Any], *, name: str | None = None) -> Codes:
+        """Turn values into codes.
+
+        Parameters
+        ----------
+        values : polars.Series, ndarray or sequence of shape (count,)
+            Confidential values.
+        name : str, optional
+            The column's name, for the error message.
+
+        Returns
+        -------
+        ndarray of shape (count,)
+            Codes.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit the declaration. The message holds no value.
+        """
+        import polars as pl
+
+        wrong_type = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
+        series = quietly(lambda: values if isinstance(values, pl.Series) else pl.Series(values), wrong_type)
+        if series.dtype == pl.Null:
+            missing, present = np.ones(len(series), dtype=bool), None
+        else:
+            if not self._accepts(series.dtype):
+                found = series.dtype.base_type().__name__
+                raise DataError(name, f"holds {found} values, not the declared {self.kind}", "cast it or redeclare it")
+            nulls = series.is_null()
+            if series.dtype.is_float() and series.is_nan().any():
+                nulls = nulls | series.is_nan().fill_null(value=False)
+            if not nulls.any():
+                return quietly(lambda: self._codes(series, name), self._unreadable(name))
+            missing, present = nulls.to_numpy(), series.filter(~nulls)
+        if not self.nullable and len(missing):
+            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
+        codes = np.full(len(missing), self.null_code if self.nullable else 0, dtype=self._code_type)
+        if present is not None:
+            codes[~missing] = quietly(lambda: self._codes(present, name), self._unreadable(name))
+        return codes
+
+    def decode(self, codes: Codes, *, rng: np.random.Generator) -> pl.Series:
+        """Turn codes into values of the declared type, drawing within a cell where a cell holds more than one.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (count,)
+            Codes.
+        rng : numpy.random.Generator
+            Source of the draws within cells.
+
+        Returns
+        -------
+        polars.Series of length count
+            Values; ``encode(decode(codes)) == codes``.
+        """
+        import polars as pl
+
+        codes = np.asarray(codes)
+        if not self.nullable:
+            return self._series(codes, rng)
+        missing = self._is_null(codes)
+        if not missing.any():
+            return self._series(codes, rng)
+        filled = np.where(missing, 0 if self.finite else self._filler, codes).astype(self._code_type)
+        series = self._series(filled, rng)
+        return pl.select(pl.when(pl.lit(pl.Series(missing))).then(None).otherwise(pl.lit(series))).to_series()
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read the texts of a CSV column as the declared type; what cannot be read becomes null.
+
+        Parameters
+        ----------
+        texts : polars.Series of String
+            The texts.
+
+        Returns
+        -------
+        polars.Series
+            Values that :meth:`encode` accepts.
+        """
+        return texts
+
+    # -- base measure -------------------------------------------------------------------------------------------
+
+    def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
+        """Draw codes from the base measure; on a finite column exactly, in integers.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+        rng : numpy.random.Generator
+            Source of the draws.
+        first : int
+            Number of the first new label, for open labels only: labels drawn in chunks must not repeat.
+
+        Returns
+        -------
+        ndarray of shape (count,)
+            Codes.
+        """
+        if self.size is None:
+            raise NotImplementedError
+        if self._weights is not None:
+            return self._weights.draw(count, rng)
+        return rng.integers(self.size, size=count, dtype=np.int64)
+
+    def least(self) -> tuple[Fraction, Fraction | None]:
+        """Return the smallest and second smallest masses of the column's cells (None: there is one cell only)."""
+        if self.size is None:
+            self._refuse("a column without finitely many cells has no smallest mass; declare cells")
+        if self._weights is not None:
+            return self._weights.least()
+        return Fraction(1, self.size), None if self.size == 1 else Fraction(1, self.size)
+
+    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the base measure's log mass of each cell, in nats.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (count,)
+            Codes.
+
+        Returns
+        -------
+        ndarray of float64, shape (count,)
+            ``log H(cell)``; log densities with respect to Lebesgue measure on a continuous column; 0 for open labels.
+        """
+        if self.size is None:
+            raise NotImplementedError
+        if self._weights is not None:
+            return self._weights.log_mass(codes)
+        return np.full(len(codes), -np.log(self.size))
+
+    # -- geometry -----------------------------------------------------------------------------------------------
+
+    @property
+    def scale(self) -> float:
+        """Length of the declared range in the unit of :meth:`positions`; 1 for unordered columns."""
+        return 1.0
+
+    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return one coordinate a code, NaN for a null.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (count,)
+            Codes.
+
+        Returns
+        -------
+        ndarray of float64, shape (count,)
+            The middle of the cell. Days for dates, seconds for datetimes (since 1970-01-01) and durations, the rank
+            for ordered categories.
+
+        Raises
+        ------
+        DomainError
+            If the column has no order.
+        """
+        self._refuse("an unordered column has no positions")
+
+    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+        """Return the ground distance of codes, in [0, 1]: ``|x - y| / scale``, or 0/1 without an order.
+
+        Parameters
+        ----------
+        a, b : ndarray of shape (count,)
+            Codes, compared row by row. A null is at distance 1 from every value and 0 from a null.
+
+        Returns
+        -------
+        ndarray of float64, shape (count,)
+            Distances.
+        """
+        return (np.asarray(a) != np.asarray(b)).astype(np.float64)
+
+    def _interval_distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+        x, y = self.positions(a), self.positions(b)
+        gap = np.abs(x - y) / self.scale if self.scale > 0 else np.zeros(len(x))
+        missing_x, missing_y = np.isnan(x), np.isnan(y)
+        return np.where(missing_x | missing_y, (missing_x != missing_y).astype(np.float64), gap)
+
+    # -- as plain data ------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data, defaults left out, ``type`` first."""
+        out: dict[str, Any] = {"type": self.kind}
+        for item in sorted(fields(self), key=lambda item: item.name in ("nulls", "base")):
+            value = getattr(self, item.name)
+            if item.init and (item.default is MISSING or value != item.default):
+                out[item.name] = self._plain(item.name, value)
+        return out
+
+    def _plain(self, name: str, value: Any) -> Any:
+        if name == "base":
+            return {key: list(part) if isinstance(part, tuple) else part for key, part in value.items()}
+        return list(value) if isinstance(value, tuple) else value
+
+    # -- for subclasses -----------------------------------------------------------------------------------------
+
+    @property
+    def _code_type(self) -> type[Any]:
+        return np.int64
+
+    @property
+    def _filler(self) -> Any:
+        return 0
+
+    def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        return np.asarray(codes == self.null_code)
+
+    @abstractmethod
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        """Whether values of this type may be encoded."""
+
+    @abstractmethod
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        """Encode values, none of them null."""
+
+    @abstractmethod
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        """Decode codes, none of them null."""
+
+    def _unreadable(self, name: str | None) -> DataError:
+        return DataError(name, f"cannot be read as the declared {self.kind}", "check its type and the declaration")
+
+    def _settle(self, **facts: Any) -> None:
+        """Set normalised fields during construction."""
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def _settle_common(self) -> None:
+        """Check what all columns share; called last, when the size is known."""
+        self._choice("nulls", ("error", "category"))
+        if self.base is None:
+            return
+        if not isinstance(self.base, Mapping) or set(self.base) != {"weights"} or self.size is None:
+            self._refuse("base of a finite column is {weights = [one positive weight a cell]}")
+        weights = ExactWeights.of(self.base["weights"], size=self.size, refuse=self._refuse)
+        self._settle(base={"weights": weights.integers}, _weights=weights)
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise DomainError(f"{self.kind}: {problem}")
+
+    def _need(self, name: str, fact: str, example: str) -> None:
+        if getattr(self, name) is None:
+            raise MissingPublicFact(f"({self.kind})", fact, example)
+
+    def _choice(self, name: str, options: Sequence[str]) -> None:
+        if getattr(self, name) not in options:
+            self._refuse(f"{name} is one of {', '.join(map(repr, options))}, not {getattr(self, name)!r}")
+
+    def _real(self, name: str) -> float:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+            self._refuse(f"{name} is a finite number, not {value!r}")
+        return float(value)
+
+    def _whole(self, name: str, *, least: int) -> int:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            self._refuse(f"{name} is a whole number of at least {least}, not {value!r}")
+        return int(value)
+
+
+def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
+    """Run ``action``; where it fails, raise ``otherwise`` with no trace of the first error, which may hold values."""
+    try:
+        return action()
+    except DiscreetError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever a dataframe library raises may quote the data
+        pass
+    raise otherwise

@@ -1,0 +1,307 @@
+"""Columns without arithmetic: booleans, categories, and open sets of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._column import Codes, Column
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Boolean", "Category", "OpenLabels"]
+
+_DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boolean(Column):
+    """A truth value: cell 0 is false, cell 1 is true.
+
+    Examples
+    --------
+    >>> Boolean(nulls="category").encode([True, None, False]).tolist()
+    [1, 2, 0]
+    """
+
+    kind: ClassVar[str] = "boolean"
+
+    def __post_init__(self) -> None:
+        self._settle_common()
+
+    @property
+    def values(self) -> int:
+        """Two."""
+        return 2
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read ``true`` and ``false``, in any case."""
+        return _texts_to_booleans(texts)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        import polars as pl
+
+        return dtype == pl.Boolean
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        import polars as pl
+
+        return series.cast(pl.Int64).to_numpy()
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        import polars as pl
+
+        return pl.Series(np.asarray(codes, dtype=bool))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category(Column):
+    """One of a public list of categories.
+
+    Parameters
+    ----------
+    categories : sequence of str, int or bool
+        The public list, of one type, each once. A confidential value outside it is an error, never a new category.
+    ordered : bool
+        Whether their order means something: the ground distance is then ``|i - j| / (K - 1)``, else 0 or 1.
+    dtype : str, optional
+        Type of the released values: "string" or "category" for strings, "boolean" for bools, an integer type for
+        integers ("int64" by default).
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If the categories are not declared.
+    DomainError
+        If they are not distinct values of one type.
+
+    Examples
+    --------
+    >>> size = Category(categories=["small", "large"], ordered=True)
+    >>> size.encode(["large", "small"]).tolist()
+    [1, 0]
+    """
+
+    kind: ClassVar[str] = "category"
+    categories: tuple[Any, ...] = None  # type: ignore[assignment]  # None stands for "not declared"
+    ordered: bool = False
+    dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
+
+    def __post_init__(self) -> None:
+        self._need("categories", "its list of categories", 'categories = ["first", "second"]')
+        raw: Any = self.categories
+        if isinstance(raw, str) or not hasattr(raw, "__len__") or not len(raw):
+            self._refuse("categories is a list of at least one string, integer or bool")
+        found = tuple(item.item() if isinstance(item, np.generic) else item for item in raw)
+        kinds = {type(item) for item in found}
+        if len(kinds) != 1 or not kinds <= set(_DEFAULT_TYPES):
+            self._refuse("categories are all strings, all integers or all bools")
+        if len(set(found)) != len(found):
+            self._refuse("categories are distinct")
+        for item in found:
+            if isinstance(item, str) and not _encodable(item):
+                self._refuse("a category is not valid Unicode text")
+            if type(item) is int and not -(2**63) <= item < 2**63:
+                self._refuse("integer categories fit in 64 bits")
+        self._settle(categories=found, dtype=self.dtype or _DEFAULT_TYPES[self._of])
+        if not isinstance(self.ordered, bool):
+            self._refuse("ordered is true or false")
+        if self._of is int:
+            self._choice("dtype", _INTEGERS)
+            limits = np.iinfo(self.dtype)
+            if min(found) < limits.min or max(found) > limits.max:
+                self._refuse(f"dtype {self.dtype} cannot hold the categories")
+        else:
+            self._choice("dtype", ("boolean",) if self._of is bool else ("string", "category"))
+        self._settle_common()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data, defaults left out."""
+        out = Column.to_dict(self)
+        if out["dtype"] == _DEFAULT_TYPES[self._of]:
+            del out["dtype"]
+        return out
+
+    @property
+    def _of(self) -> type[Any]:
+        return type(self.categories[0])
+
+    @property
+    def values(self) -> int:
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def scale(self) -> float:
+        """``K - 1`` when ordered (K the number of categories), else 1."""
+        return float(len(self.categories) - 1) if self.ordered else 1.0
+
+    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the ranks of ordered categories, NaN for a null."""
+        if not self.ordered:
+            return Column.positions(self, codes)
+        ranks = np.asarray(codes, dtype=np.float64).copy()
+        if self.nullable:
+            ranks[np.asarray(codes) == self.values] = np.nan
+        return ranks
+
+    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+        """Return ``|i - j| / (K - 1)`` when ordered, else 0 or 1; 1 between a null and a category."""
+        return self._interval_distance(a, b) if self.ordered else Column.distance(self, a, b)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read strings as they are, integers in decimal, bools as ``true`` or ``false``."""
+        import polars as pl
+
+        if self._of is str:
+            return texts
+        if self._of is bool:
+            return _texts_to_booleans(texts)
+        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        import polars as pl
+
+        if self._of is str:
+            return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
+        if self._of is bool:
+            return dtype == pl.Boolean
+        return dtype.is_integer() or dtype.is_float()
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        import polars as pl
+
+        undeclared = DataError(
+            name, "holds a category that is not declared", "declare it (from public knowledge), or recode beforehand"
+        )
+        if self._of is str:
+            codes = series.cast(pl.String).cast(pl.Enum(self.categories), strict=False).to_physical()
+            if codes.null_count():
+                raise undeclared
+            return codes.cast(pl.Int64).to_numpy()
+        whole = series.cast(pl.Int64, strict=False)
+        if whole.null_count() or (series.dtype.is_float() and not (whole == series).all()):
+            raise undeclared
+        order = np.argsort(np.array(self.categories, dtype=np.int64))
+        known, found = np.array(self.categories, dtype=np.int64)[order], whole.to_numpy()
+        place = np.minimum(np.searchsorted(known, found), len(known) - 1)
+        if not np.array_equal(known[place], found):
+            raise undeclared
+        return order[place].astype(np.int64, copy=False)
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        import polars as pl
+
+        if self._of is not str:
+            kind = bool if self._of is bool else self.dtype
+            return pl.Series(np.array(self.categories, dtype=kind)[codes])
+        labels = pl.Series(self.categories, dtype=pl.String).gather(np.asarray(codes, dtype=np.int64))
+        return labels.cast(pl.Enum(self.categories)) if self.dtype == "category" else labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLabels(Column):
+    """An open set of string labels: which ones occur is confidential, and new ones get invented names.
+
+    A draw from the base measure is a label nobody holds: ``prefix + "1"``, ``prefix + "2"``, ... The prefix is a public
+    reserved namespace: no confidential label may start with it, so that naming never looks at the confidential labels.
+
+    Parameters
+    ----------
+    prefix : str
+        The namespace of new labels.
+    nulls : {"error", "category"}
+        What a null is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> OpenLabels().draw(2, np.random.default_rng(0)).tolist()
+    ['new_category_1', 'new_category_2']
+    """
+
+    kind: ClassVar[str] = "open_labels"
+    prefix: str = "new_category_"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prefix, str) or not self.prefix or not _encodable(self.prefix):
+            self._refuse("prefix is a text of at least one character")
+        if self.base is not None:
+            self._refuse("an open set of labels has no base measure to declare")
+        self._settle_common()
+
+    @property
+    def values(self) -> None:
+        """None: the set is open."""
+        return
+
+    @property
+    def null_code(self) -> Any:
+        """None."""
+        if not self.nullable:
+            return Column.null_code.fget(self)  # type: ignore[attr-defined]
+        return None
+
+    def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
+        """Name ``count`` new labels, the first of them numbered ``first``."""
+        labels = np.empty(count, dtype=object)
+        labels[:] = [f"{self.prefix}{number}" for number in range(first, first + count)]
+        return labels
+
+    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return zeros: names carry no mass."""
+        return np.zeros(len(codes))
+
+    @property
+    def _code_type(self) -> type[Any]:
+        return object
+
+    @property
+    def _filler(self) -> Any:
+        return ""
+
+    def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        return np.array([code is None for code in codes], dtype=bool)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        import polars as pl
+
+        return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        import polars as pl
+
+        texts = series.cast(pl.String)
+        if texts.str.starts_with(self.prefix).any():
+            remedy = "choose another prefix (from public knowledge)"
+            raise DataError(name, "a label starts with the reserved prefix of new labels", remedy)
+        return cast("Codes", texts.to_numpy().astype(object))
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        import polars as pl
+
+        return pl.Series(list(codes), dtype=pl.String)
+
+
+def _texts_to_booleans(texts: pl.Series) -> pl.Series:
+    import polars as pl
+
+    clean = texts.str.strip_chars().str.to_lowercase()
+    wanted = pl.Series(["true", "false"])
+    return pl.select(pl.when(clean.is_in(wanted.implode())).then(clean == "true")).to_series()
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

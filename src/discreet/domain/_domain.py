@@ -1,0 +1,342 @@
+"""The public domain: named columns, in order, and what follows from them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isfinite, prod
+from numbers import Real
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._column import Column
+from discreet.domain._records import Records
+from discreet.errors import DomainError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Domain"]
+
+_MOST_FLAT = 2**62
+
+
+class _Frozen(dict[str, Any]):
+    """A dictionary that refuses changes."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise DomainError("a domain does not change; build another")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return (_Frozen, (dict(self),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Domain:
+    """Named columns in order: everything that is declared public about a table besides its size.
+
+    A record is a tuple of one code a column. The base measure is the product of the columns' base measures, and the
+    ground distance of two records is ``sum_c weight_c * distance_c``, each column's distance being in [0, 1].
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        The columns, in the order of the released table.
+    metric_weights : mapping of str to float, optional
+        Non-negative weights of columns in the ground distance; 1 where not given.
+
+    Raises
+    ------
+    DomainError
+        If there is no column, or a weight names none.
+
+    Examples
+    --------
+    >>> from discreet.domain import Category, Integer
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99), "sex": Category(categories=["f", "m"])})
+    >>> domain.size
+    200
+    >>> Domain.from_toml(domain.to_toml()) == domain
+    True
+    """
+
+    columns: Mapping[str, Column]
+    metric_weights: Mapping[str, float] | None = None
+    _size: int | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise DomainError("a domain has at least one column; declare it under [columns.NAME]")
+        for name, column in self.columns.items():
+            if not isinstance(name, str) or not name:
+                raise DomainError(f"a column's name is a text of at least one character, not {name!r}")
+            try:
+                name.encode("utf-8")
+            except UnicodeEncodeError:
+                raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
+            if not isinstance(column, Column):
+                raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
+        weights = None if not self.metric_weights else dict(self.metric_weights)
+        for name, weight in (weights or {}).items():
+            if name not in self.columns:
+                raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
+            if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight < 0:
+                raise DomainError(f"column {name!r}: its metric weight is a finite number of at least 0")
+        object.__setattr__(self, "columns", _Frozen(self.columns))
+        frozen = None if weights is None else _Frozen({name: float(weight) for name, weight in weights.items()})
+        object.__setattr__(self, "metric_weights", frozen)
+        sizes = [column.size for column in self.columns.values()]
+        size = None if None in sizes else prod(size for size in sizes if size is not None)
+        object.__setattr__(self, "_size", size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and list(self.columns) == list(other.columns) and (
+            self.to_dict() == other.to_dict()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.to_toml())
+
+    # -- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self.columns)
+
+    @property
+    def size(self) -> int | None:
+        """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
+        return self._size
+
+    @property
+    def finite(self) -> bool:
+        """Whether every column has finitely many cells."""
+        return self._size is not None
+
+    def least_weights(self) -> tuple[Fraction, Fraction]:
+        r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
+
+        The mass of a cell is :math:`\prod_c w_c / W_c`. Equal masses count twice; in a domain of one cell the second
+        equals the first. No cell is enumerated.
+
+        Raises
+        ------
+        DomainError
+            If the domain is not finite.
+
+        Examples
+        --------
+        >>> from discreet.domain import Boolean
+        >>> Domain(columns={"a": Boolean(base={"weights": [1, 3]}), "b": Boolean()}).least_weights()
+        (Fraction(1, 8), Fraction(1, 8))
+        """
+        self._need_finite()
+        pairs = [column.least() for column in self.columns.values()]
+        first = prod((low for low, _ in pairs), start=Fraction(1))
+        others = [first * second / low for low, second in pairs if second is not None]
+        return first, min(others, default=first)
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    def flat(self, records: Records) -> npt.NDArray[np.int64]:
+        """Number records in row-major order of their codes, the last column fastest.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+
+        Returns
+        -------
+        ndarray of int64, shape (len(records),)
+            Cells, ``0 .. size-1``.
+
+        Raises
+        ------
+        DomainError
+            If the domain is not finite, or has more than 2**62 cells.
+        """
+        cells = np.zeros(len(records), dtype=np.int64)
+        for size, codes in zip(self._flat_sizes(), records.columns, strict=True):
+            cells *= size
+            cells += codes
+        return cells
+
+    def unflat(self, cells: npt.NDArray[np.integer[Any]]) -> Records:
+        """Return the records of numbered cells; the inverse of :meth:`flat`."""
+        rest, columns = np.asarray(cells, dtype=np.int64), []
+        for size in reversed(self._flat_sizes()):
+            rest, codes = np.divmod(rest, size)
+            columns.append(codes)
+        return Records(columns=tuple(reversed(columns)))
+
+    def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
+        """Draw records from the base measure; on a finite domain exactly, in integers.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+        rng : numpy.random.Generator
+            Source of the draws.
+        first : int
+            Number of the first new label of open columns: 1 plus the number drawn before, when drawing in chunks.
+
+        Returns
+        -------
+        Records
+            ``count`` records.
+        """
+        return Records(columns=tuple(column.draw(count, rng, first=first) for column in self.columns.values()))
+
+    def log_base(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return the base measure's log mass (finite columns) and log density (continuous ones) of records, in nats.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(records),)
+            Sum over columns; open labels contribute 0.
+        """
+        parts = zip(self.columns.values(), records.columns, strict=True)
+        return np.sum([column.log_base(codes) for column, codes in parts], axis=0)
+
+    def encode(self, frame: pl.DataFrame) -> Records:
+        """Encode a confidential table that has every declared column; other columns are left aside.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit, naming the column and no value.
+        """
+        return Records(columns=tuple(column.encode(frame[name], name=name) for name, column in self.columns.items()))
+
+    def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
+        """Turn records into a table of the declared names, order and types.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+        rng : numpy.random.Generator
+            Source of the draws within cells.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row a record.
+        """
+        import polars as pl
+
+        parts = zip(self.columns.items(), records.columns, strict=True)
+        return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
+
+    def distance(self, a: Records, b: Records) -> npt.NDArray[np.float64]:
+        """Return the ground distance of records, row by row.
+
+        Parameters
+        ----------
+        a, b : Records
+            Encoded records, equally many.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(a),)
+            ``sum_c weight_c * distance_c``.
+        """
+        weights = self.metric_weights or {}
+        total = np.zeros(len(a))
+        for (name, column), x, y in zip(self.columns.items(), a.columns, b.columns, strict=True):
+            total += weights.get(name, 1.0) * column.distance(x, y)
+        return total
+
+    # -- as plain data ------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data; :meth:`from_dict` reads it back."""
+        out: dict[str, Any] = {}
+        if self.metric_weights is not None:
+            out["metric_weights"] = dict(self.metric_weights)
+        out["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+        return out
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
+        """Build a domain from plain data, as in a TOML file.
+
+        Raises
+        ------
+        MissingPublicFact
+            If a public fact is not declared.
+        DomainError
+            If a declaration is wrong; the message names the column.
+        """
+        from discreet.domain._declaration import domain_facts
+
+        return cls(**domain_facts(spec))
+
+    def to_toml(self) -> str:
+        """Write the declaration as TOML."""
+        from discreet.domain._toml import write
+
+        return write(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        """Read a TOML declaration; see :meth:`from_dict` for what it raises."""
+        from discreet.domain._toml import read
+
+        return cls.from_dict(read(text))
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Domain:
+        """Read a TOML file.
+
+        Raises
+        ------
+        FileProblem
+            If the file cannot be read.
+        """
+        from discreet.domain._toml import read_text
+
+        return cls.from_toml(read_text(path))
+
+    @staticmethod
+    def template(schema: Mapping[str, str]) -> str:
+        """Write a TOML template from column names and types alone, with the public facts left to fill in.
+
+        Parameters
+        ----------
+        schema : mapping of str to str
+            Type of each column: numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown.
+
+        Returns
+        -------
+        str
+            TOML that :meth:`from_toml` refuses, naming what is missing, until it is filled in.
+        """
+        from discreet.domain._declaration import template
+
+        return template(schema)
+
+    def _need_finite(self) -> None:
+        if not self.finite:
+            name = next(name for name, column in self.columns.items() if not column.finite)
+            raise DomainError(f"column {name!r}: this needs finitely many cells; declare cells, a grid or categories")
+
+    def _flat_sizes(self) -> list[int]:
+        self._need_finite()
+        if self._size is None or self._size > _MOST_FLAT:
+            raise DomainError("the domain has more than 2**62 cells, too many to number; use its records instead")
+        return [column.size or 1 for column in self.columns.values()]

@@ -1,0 +1,224 @@
+"""Columns whose values are equally spaced exact points: integers, decimals, dates, datetimes, durations.
+
+The points are ``start + i * stride`` for i in 0 .. P-1, in an integer unit (1, the last decimal digit, days, or
+microseconds). Each is a cell, or ``cells`` groups of neighbouring points are. All arithmetic is in integers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._column import Codes, Column
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Integer", "LatticeColumn"]
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_MOST_POINTS = 2**62
+_MOST_CELLS = 2**26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatticeColumn(Column):
+    """Equally spaced points, each a cell, or grouped into cells.
+
+    Parameters
+    ----------
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default. Where there are fewer points than
+        cells somewhere, cells without a point are left out: ``size`` says how many remain.
+    out_of_bounds : {"error", "clip"}
+        What a value outside the bounds is: an error, or moved to the nearest bound.
+    """
+
+    lower: Any = None
+    upper: Any = None
+    cells: int | None = None
+    out_of_bounds: str = "error"
+    _start: int = field(init=False, repr=False, compare=False, default=0)
+    _stop: int = field(init=False, repr=False, compare=False, default=0)
+    _stride: int = field(init=False, repr=False, compare=False, default=1)
+    _groups: npt.NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def _settle_lattice(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
+        """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
+        self._choice("out_of_bounds", ("error", "clip"))
+        if not start < stop:
+            self._refuse("lower must be below upper")
+        if stride < 1 or stride > stop - start:
+            self._refuse("step is positive and no longer than upper - lower")
+        points = (stop - start) // stride + 1
+        if points > _MOST_POINTS or not -(2**62) <= start <= stop <= 2**62:
+            self._refuse("the bounds are too far apart for 64-bit integers")
+        self._settle(_start=start, _stop=stop, _stride=stride)
+        if self.cells is not None:
+            cells = self._whole("cells", least=1)
+            if cells > _MOST_CELLS:
+                self._refuse(f"cells is at most {_MOST_CELLS}; leave it out to have a cell a point")
+            if spacing == "linear":
+                edges = np.array([cell * points // cells for cell in range(cells + 1)], dtype=np.int64)
+            else:
+                exponents = np.linspace(0.0, 1.0, cells + 1)
+                inner = np.ceil(start * np.exp(exponents * np.log(stop / start)) - 1e-9)
+                edges = np.clip((inner - start).astype(np.int64), 0, points)
+                edges[0], edges[-1] = 0, points
+            self._settle(cells=cells, _groups=np.unique(edges))
+        self._settle_common()
+
+    # -- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> int:
+        """Number of cells that hold values."""
+        return self._points if self._groups is None else len(self._groups) - 1
+
+    @property
+    def _points(self) -> int:
+        return (self._stop - self._start) // self._stride + 1
+
+    @property
+    @abstractmethod
+    def _unit(self) -> float:
+        """Length of the integer unit in the unit of positions."""
+
+    @property
+    def scale(self) -> float:
+        """``upper - lower``: a number, days for dates, seconds for datetimes and durations."""
+        return (self._stop - self._start) * self._unit
+
+    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the middle of each cell's points, NaN for a null; days or seconds for dates and times."""
+        codes = np.asarray(codes)
+        missing = codes == self.values
+        cells = np.where(missing, 0, codes)
+        if self._groups is None:
+            index = cells.astype(np.float64)
+        else:
+            index = (self._groups[cells] + self._groups[cells + 1] - 1) / 2
+        return np.where(missing, np.nan, (self._start + index * self._stride) * self._unit)
+
+    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+        """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
+        return self._interval_distance(a, b)
+
+    # -- values to codes and back -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+        """Return values in the integer unit."""
+
+    @abstractmethod
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        """Return values of the declared type."""
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        units = self._to_units(series, name)
+        if len(units) and not (units.min() >= self._start and units.max() <= self._stop):
+            if self.out_of_bounds == "error":
+                remedy = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
+                raise DataError(name, "a value lies outside the declared bounds", remedy)
+            units = np.clip(units, self._start, self._stop)
+        index = units - self._start
+        if self._stride > 1:
+            index = np.minimum((index + self._stride // 2) // self._stride, self._points - 1)
+        if self._groups is None:
+            return index
+        return np.searchsorted(self._groups[1:-1], index, side="right").astype(np.int64, copy=False)
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        index = np.asarray(codes, dtype=np.int64)
+        if self._groups is not None:
+            index = rng.integers(self._groups[index], self._groups[index + 1])
+        return self._from_units(self._start + index * self._stride)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(LatticeColumn):
+    """A whole number between public bounds, both included.
+
+    Parameters
+    ----------
+    lower, upper : int
+        Public bounds, ``lower < upper``.
+    cells : int, optional
+        Number of groups of neighbouring integers; each integer is a cell by default. A cell is decoded to one of its
+        integers, uniformly and exactly. Cells without an integer are left out.
+    spacing : {"linear", "log"}
+        How cells are spaced; "log" needs ``lower > 0``.
+    dtype : str
+        Integer type of the released values.
+    out_of_bounds : {"error", "clip"}
+        What a value outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> age = Integer(lower=0, upper=99, cells=10)
+    >>> age.encode([0, 9, 10, 99]).tolist()
+    [0, 0, 1, 9]
+    """
+
+    kind: ClassVar[str] = "integer"
+    spacing: str = "linear"
+    dtype: str = "int64"
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its lower bound", "lower = 0")
+        self._need("upper", "its upper bound", "upper = 100")
+        lower, upper = self._whole("lower", least=-(2**62)), self._whole("upper", least=-(2**62))
+        self._settle(lower=lower, upper=upper)
+        self._choice("dtype", _INTEGERS)
+        self._choice("spacing", ("linear", "log"))
+        limits = np.iinfo(self.dtype)
+        if lower < limits.min or upper > limits.max:
+            self._refuse(f"dtype {self.dtype} cannot hold the bounds")
+        if self.spacing == "log" and (lower <= 0 or self.cells is None):
+            self._refuse('spacing = "log" needs cells, and lower > 0')
+        self._settle_lattice(lower, upper, spacing=self.spacing)
+
+    @property
+    def _unit(self) -> float:
+        return 1.0
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read decimal digits."""
+        import polars as pl
+
+        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_integer() or dtype.is_float()
+
+    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+        import polars as pl
+
+        if series.dtype.is_float():
+            # Whole floats only (pandas holds integers with nulls as floats); out of int64's range is out of bounds too.
+            values = series.cast(pl.Float64).clip(-(2.0**62), 2.0**62)
+            if not (values.floor() == values).all():
+                raise DataError(name, "holds numbers that are not whole", 'round them, or declare type = "numeric"')
+            series = values
+        elif series.dtype == pl.UInt64 or series.dtype == pl.Int128:  # noqa: PLR1714 - no hash
+            series = series.clip(None if series.dtype == pl.UInt64 else -(2**62), 2**62)
+        return series.cast(pl.Int64).to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        import polars as pl
+
+        return pl.Series(units.astype(self.dtype))

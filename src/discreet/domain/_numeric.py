@@ -1,0 +1,373 @@
+"""Numeric columns: an interval that is continuous, cut into cells, or read on a public grid or rounding step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal as Exact
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._base import Density
+from discreet.domain._column import Codes, Column
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Numeric"]
+
+_FLOATS = ("float64", "float32")
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_MOST_POINTS = 2**52
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numeric(Column):
+    r"""A number between public bounds.
+
+    Without ``cells``, ``grid`` or ``step`` the column is continuous, and its base measure non-atomic: a release on such
+    a domain may repeat confidential values exactly. With ``cells`` it has that many: cell c is
+    :math:`[e_c, e_{c+1})` with :math:`e_c = l + c (u - l)/K` (linear) or :math:`e_c = l (u/l)^{c/K}` (log); the last
+    cell holds ``upper`` too. With ``grid`` or with ``step`` alone, a value is rounded to the nearest public point.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Public bounds, ``lower < upper``, in the column's unit.
+    cells : int, optional
+        Number of cells.
+    spacing : {"linear", "log"}
+        How the cells are spaced; "log" needs ``lower > 0``.
+    grid : sequence of float, optional
+        Public points between the bounds, increasing. A value is rounded to the nearest (the smaller one in a tie).
+    step : float, optional
+        Public rounding step. Alone: the points ``lower, lower + step, ...`` up to ``upper``, computed in decimal. With
+        ``cells``: a value drawn within a cell is rounded to one of these points, staying in its cell where the cell
+        holds one.
+    within : {"uniform", "midpoint"}
+        What a cell is decoded to.
+    dtype : str
+        Type of the released values: float64, float32, or an integer type where every released value is whole.
+    out_of_bounds : {"error", "clip"}
+        What a value outside the bounds is: an error, or moved to the nearest bound.
+    nulls : {"error", "category"}
+        What a null (or NaN) is.
+    base : mapping or frozen scipy.stats distribution, optional
+        Base measure: ``{"weights": [...]}`` with cells; on a continuous column a frozen continuous distribution, or
+        ``{"distribution": "lognorm", "s": 1.2}``, truncated to the bounds. Uniform by default.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> income = Numeric(lower=1, upper=1000, cells=3, spacing="log")
+    >>> income.encode([1.0, 99.0, 1000.0]).tolist()
+    [0, 1, 2]
+    >>> income.size
+    3
+    """
+
+    kind: ClassVar[str] = "numeric"
+    lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
+    upper: float = None  # type: ignore[assignment]
+    cells: int | None = None
+    spacing: str = "linear"
+    grid: tuple[float, ...] | None = None
+    step: float | None = None
+    within: str = "uniform"
+    dtype: str = "float64"
+    out_of_bounds: str = "error"
+    _edges: npt.NDArray[np.float64] | None = field(init=False, repr=False, compare=False, default=None)
+    _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
+        init=False, repr=False, compare=False, default=None
+    )
+    _lattice: tuple[int, int, int, int] | None = field(init=False, repr=False, compare=False, default=None)
+    _density: Density | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its lower bound", "lower = 0")
+        self._need("upper", "its upper bound", "upper = 100")
+        self._settle(lower=self._real("lower"), upper=self._real("upper"))
+        if not self.lower < self.upper or not np.isfinite(self.upper - self.lower):
+            self._refuse(f"lower ({self.lower!r}) must be below upper ({self.upper!r})")
+        self._choice("spacing", ("linear", "log"))
+        self._choice("within", ("uniform", "midpoint"))
+        self._choice("dtype", _FLOATS + _INTEGERS)
+        self._choice("out_of_bounds", ("error", "clip"))
+        if self.step is not None:
+            self._settle_step()
+        if self.grid is not None:
+            self._settle_grid()
+        elif self.cells is not None:
+            self._settle_cells()
+        elif self.spacing == "log":
+            self._refuse('spacing = "log" needs cells')
+        self._settle_dtype()
+        if self.size is None and self.base is not None:
+            spec = Density.spec(self.base, refuse=self._refuse)
+            density = Density.of(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
+            self._choice("nulls", ("error", "category"))
+            self._settle(base=spec, _density=density)
+        else:
+            self._settle_common()
+
+    # -- construction -------------------------------------------------------------------------------------------
+
+    def _settle_step(self) -> None:
+        step = self._real("step")
+        lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
+        if step <= 0 or width > upper - lower:
+            self._refuse("step is positive and no longer than upper - lower")
+        exponents = [part.as_tuple().exponent for part in (lower, width)]
+        places = max(0, *(-power for power in exponents if isinstance(power, int)))
+        points = int((upper - lower) / width) + 1
+        start, stride = int(lower.scaleb(places)), int(width.scaleb(places))
+        if points > _MOST_POINTS or places > 22 or max(abs(start), start + points * stride) > 2**62:
+            self._refuse("step is too short for the bounds; round the bounds or lengthen it")
+        self._settle(step=step, _lattice=(start, stride, points, places))
+
+    def _settle_grid(self) -> None:
+        if self.cells is not None or self.step is not None or self.spacing != "linear":
+            self._refuse("grid stands alone: leave cells, spacing and step out")
+        raw: Any = self.grid
+        if isinstance(raw, str) or not len(raw) or not all(_is_real(point) for point in raw):
+            self._refuse("grid is a list of numbers")
+        points = tuple(float(point) for point in raw)
+        inside = self.lower <= points[0] and points[-1] <= self.upper
+        if not inside or any(a >= b for a, b in zip(points, points[1:], strict=False)):
+            self._refuse("grid is increasing and lies between lower and upper")
+        self._settle(grid=points)
+
+    def _settle_cells(self) -> None:
+        cells = self._whole("cells", least=1)
+        if self.spacing == "log":
+            if self.lower <= 0:
+                self._refuse('spacing = "log" needs lower > 0')
+            edges = np.exp(np.linspace(np.log(self.lower), np.log(self.upper), cells + 1))
+        else:
+            edges = np.linspace(self.lower, self.upper, cells + 1)
+        edges[0], edges[-1] = self.lower, self.upper
+        if not np.all(np.diff(edges) > 0):
+            self._refuse("cells are too many: some would be narrower than a float64")
+        # What a decoded value may be: at least low, at most high, both included, in the released type.
+        low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
+        high[-1] = self.upper
+        if self.dtype == "float32":
+            low, high = _round_inward(low, high)
+        if np.any(low > high):
+            self._refuse("cells are too many: some hold no float32; take dtype = 'float64'")
+        self._settle(cells=cells, _edges=edges, _inside=(low, high))
+        if self._lattice is None:
+            return
+        first = np.maximum(self._index_near(low), 0)
+        first += self._points(first) < low
+        last = np.minimum(self._index_near(high), self._lattice[2] - 1)
+        last -= self._points(last) > high
+        self._settle(_inside=(first, last))
+
+    def _settle_dtype(self) -> None:
+        if self.dtype in _FLOATS:
+            return
+        limits = np.iinfo(self.dtype)
+        if self.lower < limits.min or self.upper > limits.max:
+            self._refuse(f"dtype {self.dtype} cannot hold the bounds")
+        points: tuple[float, ...] = self.grid or ((self.lower, self.step) if self.step is not None else (0.5,))
+        stray = self.cells is not None and self._inside is not None and np.any(self._inside[0] > self._inside[1])
+        if stray or not all(float(point).is_integer() for point in points):
+            self._refuse(f'dtype {self.dtype} needs whole points: declare step = 1, or type = "integer"')
+
+    # -- facts --------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> int | None:
+        """Number of cells or points; None when continuous."""
+        if self.grid is not None:
+            return len(self.grid)
+        if self.cells is not None:
+            return self.cells
+        return None if self._lattice is None else self._lattice[2]
+
+    @property
+    def scale(self) -> float:
+        """``upper - lower``."""
+        return self.upper - self.lower
+
+    @property
+    def edges(self) -> npt.NDArray[np.float64]:
+        """The ``cells + 1`` edges of the cells."""
+        if self._edges is None:
+            self._refuse("a column without cells has no edges")
+        return self._edges.copy()
+
+    def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return the middle of each cell, the grid point, or the value itself; NaN for a null."""
+        codes = np.asarray(codes)
+        if not self.finite:
+            return np.asarray(codes, dtype=np.float64)
+        if not self.nullable:
+            return self._middles(codes)
+        missing = codes == self.values
+        return np.where(missing, np.nan, self._middles(np.where(missing, 0, codes)))
+
+    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+        """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
+        return self._interval_distance(a, b)
+
+    # -- values to codes and back -------------------------------------------------------------------------------
+
+    @property
+    def _code_type(self) -> type[Any]:
+        return np.int64 if self.finite else np.float64
+
+    @property
+    def _filler(self) -> Any:
+        return self.lower
+
+    @property
+    def null_code(self) -> Any:
+        """The last cell, or NaN when continuous."""
+        if self.nullable and not self.finite:
+            return np.nan
+        return Column.null_code.fget(self)  # type: ignore[attr-defined]
+
+    def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        return np.asarray(codes == self.values if self.finite else np.isnan(codes))
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read decimal or scientific notation."""
+        import polars as pl
+
+        return texts.str.strip_chars().cast(pl.Float64, strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_numeric()
+
+    def _codes(self, series: pl.Series, name: str | None) -> Codes:
+        import polars as pl
+
+        x = series.cast(pl.Float64).to_numpy()
+        if len(x) and not (x.min() >= self.lower and x.max() <= self.upper):
+            if self.out_of_bounds == "error":
+                remedy = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
+                raise DataError(name, "a value lies outside the declared bounds, or is infinite", remedy)
+            x = np.clip(x, self.lower, self.upper)
+        if not self.finite:
+            return x + 0.0  # a copy, and no negative zero
+        if self.grid is not None:
+            points = np.array(self.grid)
+            return np.searchsorted((points[:-1] + points[1:]) / 2, x, side="left").astype(np.int64, copy=False)
+        if self._edges is not None:
+            return self._cells_of(x)
+        return self._index_near(x)
+
+    def _cells_of(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
+        assert self._edges is not None
+        assert self.cells is not None
+        edges, cells = self._edges, self.cells
+        if self.spacing == "log":
+            guess = np.log(x)
+            guess -= np.log(self.lower)
+            guess *= cells / (np.log(self.upper) - np.log(self.lower))
+        else:
+            guess = x - self.lower
+            guess *= cells / (self.upper - self.lower)
+        codes = np.clip(guess.astype(np.int64), 0, cells - 1)
+        del guess
+        wrong = (x < edges[codes]) | ((x >= edges[codes + 1]) & (codes < cells - 1))
+        if wrong.any():
+            codes[wrong] = np.searchsorted(edges[1:-1], x[wrong], side="right")
+        return codes
+
+    def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
+        import polars as pl
+
+        if not self.finite:
+            values: npt.NDArray[Any] = np.asarray(codes, dtype=np.float64)
+        elif self._edges is None:
+            values = self._middles(codes)
+        else:
+            values = self._within(codes, rng)
+        return pl.Series(values.astype(self.dtype))
+
+    def _within(self, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.float64]:
+        """Draw a value in each cell."""
+        assert self._edges is not None
+        assert self._inside is not None
+        low, high = self._edges[codes], self._edges[codes + 1]
+        if self.within == "midpoint":
+            x = low + (high - low) / 2
+        else:
+            x = rng.random(len(codes))
+            x *= high - low
+            x += low
+        first, last = self._inside[0][codes], self._inside[1][codes]
+        if self._lattice is None:
+            return np.clip(x, first, last)
+        index = np.clip(self._index_near(x), first, last)
+        empty = first > last
+        if not empty.any():
+            return self._points(index)
+        return np.where(empty, x, self._points(index))
+
+    def _middles(self, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        if self.grid is not None:
+            return np.array(self.grid)[codes]
+        if self._edges is None:
+            return self._points(codes)
+        return self._edges[codes] + (self._edges[codes + 1] - self._edges[codes]) / 2
+
+    def _index_near(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return the index of the nearest point of the lattice."""
+        assert self._lattice is not None
+        assert self.step is not None
+        index = np.rint((x - self.lower) / self.step).astype(np.int64)
+        return np.clip(index, 0, self._lattice[2] - 1)
+
+    def _points(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the lattice's points, each the float64 nearest to its decimal value."""
+        assert self._lattice is not None
+        start, stride, _, places = self._lattice
+        return np.asarray((start + index * stride) / 10.0**places)
+
+    # -- base measure -------------------------------------------------------------------------------------------
+
+    def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
+        """Draw codes from the base measure: exactly on cells, by inversion from a density."""
+        if self.finite:
+            return Column.draw(self, count, rng, first=first)
+        if self._density is not None:
+            return self._density.draw(count, rng)
+        return np.clip(self.lower + self.scale * rng.random(count), self.lower, self.upper)
+
+    def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return log masses of cells, or log densities; minus infinity for a null of a continuous column."""
+        if self.finite:
+            return Column.log_base(self, codes)
+        if self._density is not None:
+            return self._density.log_density(codes)
+        inside = (codes >= self.lower) & (codes <= self.upper)
+        return np.where(inside, -np.log(self.scale), -np.inf)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+
+def _round_inward(
+    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the smallest and largest float32 of each interval, as float64."""
+    first, last = low.astype(np.float32), high.astype(np.float32)
+    first = np.where(first < low, np.nextafter(first, np.float32(np.inf)), first)
+    last = np.where(last > high, np.nextafter(last, np.float32(-np.inf)), last)
+    return first.astype(np.float64), last.astype(np.float64)

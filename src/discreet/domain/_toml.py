@@ -1,0 +1,74 @@
+"""Reading and writing declarations as TOML."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DomainError, FileProblem
+
+__all__ = ["key", "read", "read_text", "value", "write"]
+
+_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """Return the text of a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileProblem(path, "there is no such file", "check the path, or write one with: discreet domain init") from None
+    except (OSError, UnicodeDecodeError):
+        raise FileProblem(path, "cannot be read as UTF-8 text", "check that it is a readable TOML file") from None
+
+
+def read(text: str) -> dict[str, Any]:
+    """Parse TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise DomainError(f"the domain is not valid TOML: {problem}") from None
+
+
+def write(spec: Mapping[str, Any]) -> str:
+    """Write a domain's plain data as TOML: one table a column."""
+    lines: list[str] = []
+    for name, part in spec.items():
+        if name == "columns":
+            for column, facts in part.items():
+                lines += ["", f"[columns.{key(column)}]", *(f"{key(k)} = {value(v)}" for k, v in facts.items())]
+        else:
+            lines += ["", f"[{key(name)}]", *(f"{key(k)} = {value(v)}" for k, v in part.items())]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def key(name: str) -> str:
+    """Write a key, quoted where it has to be."""
+    return name if name and _BARE.issuperset(name) else _quoted(name)
+
+
+def value(item: Any) -> str:
+    """Write a value: text, truth value, number, date, datetime, list or inline table."""
+    match item:
+        case str():
+            return _quoted(item)
+        case bool():
+            return "true" if item else "false"
+        case int() | float():
+            return repr(item)
+        case dt.datetime() | dt.date():
+            return item.isoformat()
+        case Mapping():
+            return "{" + ", ".join(f"{key(k)} = {value(v)}" for k, v in item.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(value(part) for part in item) + "]"
+    raise DomainError(f"a {type(item).__name__} cannot be written as TOML")
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04X}" if c < " " or c == "\x7f" else c) for c in text) + '"'
