@@ -8,6 +8,8 @@ that no chained traceback repeats a value.
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
 __all__ = [
     "BudgetError",
     "ConfidentialAccessError",
@@ -162,8 +164,17 @@ class Infeasible(Refused):
 
     def __init__(self, request: str, nearest: dict[str, float | int]) -> None:
         self.request, self.nearest = request, dict(nearest)
-        options = "; or ".join(f"{name} {value:.6g}" for name, value in nearest.items())
+        options = "; or ".join(f"{name} {_outwards(name, value)}" for name, value in nearest.items())
         super().__init__(f"{request} cannot be met" + (f"; the nearest that can: {options}" if options else ""))
+
+
+def _outwards(name: str, value: float | int) -> str:
+    """Write a bound with six digits, rounded so that what is written can itself be met."""
+    if isinstance(value, int) or value == 0:
+        return f"{value:,}"
+    quantum = Decimal(1).scaleb(Decimal(value).adjusted() - 5)
+    rounding = ROUND_FLOOR if name.endswith("<=") else ROUND_CEILING
+    return f"{Decimal(value).quantize(quantum, rounding=rounding):g}"
 
 
 class PoorUtility(Refused):

@@ -1,0 +1,46 @@
+"""Mechanisms: one file each, named as in its theory page and its test; and the registry of their names."""
+
+from __future__ import annotations
+
+
+
+from discreet.errors import ParameterError
+from discreet.mechanisms._base import CellCounts, Mechanism, Output
+from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
+from discreet.mechanisms.pitman_yor import PitmanYor
+from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
+
+__all__ = [
+    "REGISTRY",
+    "CellCounts",
+    "DirichletMultinomial",
+    "Mechanism",
+    "Output",
+    "PerturbedHistogram",
+    "PitmanYor",
+    "SmoothedHistogram",
+    "named",
+]
+
+REGISTRY: dict[str, type[Mechanism]] = {
+    "dirichlet-process": PitmanYor,
+    "pitman-yor": PitmanYor,
+    "dirichlet-multinomial": DirichletMultinomial,
+    "smoothed-histogram": SmoothedHistogram,
+    "perturbed-histogram": PerturbedHistogram,
+}
+"""Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
+
+
+def named(name: str) -> type[Mechanism]:
+    """Return the mechanism of a registry name.
+
+    Raises
+    ------
+    ParameterError
+        When there is none of that name.
+    """
+    if name not in REGISTRY:
+        raise ParameterError(f"there is no mechanism {name!r}; there are: {', '.join(REGISTRY)}")
+    return REGISTRY[name]

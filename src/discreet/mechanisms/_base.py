@@ -1,0 +1,160 @@
+"""The seam: what every mechanism is.
+
+A mechanism is a probability kernel written as a frozen dataclass. Its **fields are public facts**; its **call arguments
+are secret**. Only ``kernel`` reads confidential data. Everything else works on public numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.privacy import Budget, Guarantee, Relation
+
+__all__ = ["NEIGHBOURS", "CellCounts", "Mechanism", "Output", "feasible", "positive_size", "require_replacement"]
+
+CellCounts = npt.NDArray[np.int64]
+"""Noisy counts, one a cell of a finite domain."""
+
+Output = Iterator[Records] | CellCounts
+"""What a kernel gives: a stream of records in chunks, or noisy counts."""
+
+NEIGHBOURS = Relation()
+"""One record replaced: the default relation."""
+
+
+class Mechanism(ABC):
+    """A kernel, its law, its public post-processing and its guarantee.
+
+    Attributes
+    ----------
+    name : str
+        Registry and command name.
+    free : tuple of str
+        Parameters that ``calibrated`` can solve for, the preferred one first.
+    """
+
+    name: ClassVar[str]
+    free: ClassVar[tuple[str, ...]]
+    domain: Domain
+
+    @abstractmethod
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Output:
+        """Take the private step: the only method that reads confidential data.
+
+        Parameters
+        ----------
+        x : Counts
+            Confidential.
+        rng : numpy.random.Generator
+            Source of the randomness the guarantee rests on.
+        """
+
+    @abstractmethod
+    def log_prob(self, y: Any, x: Counts) -> float:
+        """Return the kernel's exact log-probability (nats) of output ``y`` given ``x``.
+
+        Raises
+        ------
+        LawNotAvailable
+            When there is no closed form.
+        """
+
+    @abstractmethod
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Turn the kernel's output into ``size`` records, in chunks. Public post-processing: never sees ``x``."""
+
+    @abstractmethod
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return what is promised for a table of ``n`` records. Never looks at data.
+
+        Raises
+        ------
+        RelationNotSupported
+            When the mechanism has no theorem for the relation.
+        """
+
+    @abstractmethod
+    def share_not_from_data(self, n: int) -> float:
+        """Return the expected share of released records that come from prior or noise alone, an upper estimate."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters under their public names, as JSON values, without domain and size."""
+
+    @classmethod
+    @abstractmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Return the mechanism whose one free parameter is solved for, on the safe side of the optimum.
+
+        Parameters
+        ----------
+        budget : Budget
+            What may be spent.
+        domain : Domain
+            Public.
+        n : int
+            Number of records, public.
+        size : int, optional
+            Number of records to release. When absent it is the free parameter, if the mechanism spends by size.
+        group : int
+            Records a privacy unit holds.
+        **fixed
+            Parameters that are given.
+
+        Raises
+        ------
+        Infeasible
+            When no value of the free parameter meets the budget; it names the nearest numbers that do.
+        """
+
+
+def require_replacement(mechanism: Mechanism, relation: Relation) -> None:
+    """Refuse any relation but replacement.
+
+    Raises
+    ------
+    RelationNotSupported
+        For add/remove.
+    """
+    if relation.name != "replacement":
+        raise RelationNotSupported(mechanism.name, relation.name, "its law depends on the number of records")
+
+
+def positive_size(name: str, value: Any) -> int:
+    """Check a count of records.
+
+    Raises
+    ------
+    ParameterError
+        When it is not an integer between 1 and 1e10.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= int(value) <= 10**10:
+        raise ParameterError(f"{name} is an integer from 1 to 10,000,000,000, not {value!r}")
+    return int(value)
+
+
+def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float | int) -> None:
+    """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
+
+    Raises
+    ------
+    Infeasible
+        With the budget that the guarantee does meet, beside ``nearest``.
+    """
+    if guarantee.meets(budget):
+        return
+    numbers: dict[str, float | int] = dict(nearest)
+    epsilon = guarantee.epsilon(budget.delta)
+    if np.isfinite(epsilon):
+        numbers["epsilon >="] = epsilon
+    numbers["delta >="] = guarantee.delta(budget.epsilon)
+    raise Infeasible(request, numbers)

@@ -1,0 +1,114 @@
+"""The exact urn: every draw a uniform integer, no floating-point probability anywhere.
+
+Masses are integers, in units of ``1/unit`` records. The urn holds ``masses[v]`` units of each value ``v`` and
+``strength`` units that open a new value; every draw adds ``unit`` units of the value drawn. With a discount, the first
+``discount`` units of each value (its founder's) open a new value instead of repeating it.
+
+Draws come in blocks. Within a block a draw falls either on the urn as it stood before the block, or on an earlier draw
+of the block, whose value it repeats: that is a forest of pointers, resolved by pointer jumping. Between blocks only the
+masses are kept, so memory is the block's and the values', whatever the number of draws; and the sequence is
+exchangeable as it comes, so it needs no shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["draw_blocks"]
+
+Integers = npt.NDArray[np.int64]
+
+BLOCK = 1 << 17
+
+
+def draw_blocks(
+    masses: Integers, *, unit: int, strength: int, discount: int, size: int, rng: np.random.Generator
+) -> Iterator[Integers]:
+    """Yield ``size`` draws from the urn, as value numbers, in blocks.
+
+    Parameters
+    ----------
+    masses : ndarray of int64, shape (j,)
+        Units of each value at the start, positive where ``discount`` is.
+    unit : int
+        Units that one record weighs.
+    strength : int
+        Units that open a new value; may be negative, above ``-discount``, when there is a value to carry it.
+    discount : int
+        Units of each value, old or new, that open a new value instead; below ``unit``.
+    size : int
+        Number of draws.
+    rng : numpy.random.Generator
+        Source of uniform integers.
+
+    Yields
+    ------
+    ndarray of int64
+        Values ``0 .. j-1`` are those of ``masses``; ``j, j+1, ..`` are new ones, numbered in order of first appearance.
+
+    Notes
+    -----
+    A draw is a uniform unit among all. With negative strength the first ``|strength|`` units of the first value's
+    founder do not exist, so that its founder weighs ``unit + strength``.
+    """
+    masses = masses.astype(np.int64, copy=True)
+    missing = max(0, -strength)
+    opening = max(0, strength)
+    done = 0
+    while done < size:
+        length = min(BLOCK, size - done)
+        edges = np.cumsum(masses)
+        held = int(edges[-1]) if len(edges) else 0
+        # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
+        steps = np.arange(length, dtype=np.int64) * unit
+        position = rng.integers(missing, held + opening + steps)
+        opens = position >= held + steps
+        repeats = (position >= held) & ~opens
+        old = np.flatnonzero(position < held)
+        value = np.full(length, -1, dtype=np.int64)
+        found = np.searchsorted(edges, position[old], side="right")
+        value[old] = found
+        if discount:
+            value[old[position[old] - (edges[found] - masses[found]) < discount]] = -1
+            opens[old] = value[old] < 0
+        child = np.flatnonzero(repeats)
+        if len(child):
+            parent = (position[child] - held) // unit
+            if discount:
+                on_founder_unit = (position[child] - held) % unit < discount
+                opens = _inherit_opening(opens, child[on_founder_unit], parent[on_founder_unit])
+            root = np.arange(length)
+            root[child] = parent
+            root[opens] = np.flatnonzero(opens)
+            root = _jump(root)
+        else:
+            root = None
+        opened = np.flatnonzero(opens)
+        value[opened] = len(masses) + np.arange(len(opened))
+        if root is not None:
+            value = value[root]
+        masses = np.concatenate((masses, np.zeros(len(opened), dtype=np.int64)))
+        masses += np.bincount(value, minlength=len(masses)) * unit
+        yield value
+        done += length
+
+
+def _inherit_opening(
+    opens: npt.NDArray[np.bool_], child: npt.NDArray[np.intp], parent: Integers
+) -> npt.NDArray[np.bool_]:
+    """Mark the draws that fell on an earlier draw's founder units: each opens a value if that draw did."""
+    link = np.arange(len(opens))
+    link[child] = parent
+    return opens[_jump(link)]
+
+
+def _jump(link: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Follow every pointer to its end, doubling the reach each round."""
+    while True:
+        further = link[link]
+        if np.array_equal(further, link):
+            return link
+        link = further

@@ -1,0 +1,300 @@
+"""Pitman-Yor posterior-predictive release: the Chinese-restaurant urn continued from the confidential table.
+
+Theory, proofs and the papers' own bounds: docs/theory/pitman-yor.md (theorems T1, T2 and caveat T3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._numeric import least_integer, least_real, log_rising, up
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import Infeasible, LawNotAvailable, ParameterError
+from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, require_replacement
+from discreet.mechanisms._urn import BLOCK, draw_blocks
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Kind, Relation
+
+__all__ = ["PitmanYor"]
+
+_UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PitmanYor(Mechanism):
+    r"""Release ``size`` draws from the posterior predictive of a Pitman-Yor process prior.
+
+    Draw ``i + 1`` repeats the value ``l`` with probability ``(n_l - discount) / (strength + n + i)``, where ``n_l``
+    counts confidential records and earlier draws, and is otherwise a new value from the domain's base measure.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public; usually with a continuous column or an open set of labels. On a finite domain the bounds below hold,
+        but ``dirichlet-multinomial`` promises far more for the same law.
+    size : int
+        Number of records to release, ``m``, 1 to 1e10.
+    strength : float
+        ``theta``, above ``-discount``; above 0 when the discount is 0. The kernel rounds it up to a multiple of 2^-20,
+        which only adds privacy; the guarantee is computed with the value given.
+    discount : float
+        ``sigma`` in ``[0, 1)``; the kernel takes the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
+        release is :class:`DirichletMultinomial` with prior ``|discount|``, on a finite domain.
+    sampler : {"ancestor", "mixing"}
+        Two samplers of one law. ``ancestor`` is the integer urn, exact. ``mixing`` draws the posterior weights as
+        floating-point gamma variates, then independent records: its guarantee is of kind ``empirical`` and is not
+        published unless the caller accepts that.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range.
+
+    Notes
+    -----
+    Guarantee: with discount 0 and a non-atomic base measure, ``delta = m / (theta + n + m - 1)`` at every epsilon,
+    attained (theorem T1); with any discount or base measure the same number is an upper bound (theorem T2). For groups
+    of ``g`` records ``1 - prod_{i<m} (1 - g/(theta+n+i))``. Caveat T3: a released value is a confidential record
+    verbatim with probability ``n/(theta+n)`` at discount 0, and at most ``(n-sigma)/(theta+n)`` otherwise.
+
+    References
+    ----------
+    PY26, Algorithm 1, Theorem 2, Proposition 1; Pitman (1995).
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Numeric
+    >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    >>> mechanism = PitmanYor(domain=unit, size=119, strength=1.0)
+    >>> f"{mechanism.guarantee(n=11_918_162).delta(0.5):.6g}"
+    '9.98466e-06'
+    """
+
+    name: ClassVar[str] = "pitman-yor"
+    free: ClassVar[tuple[str, ...]] = ("size", "strength")
+
+    domain: Domain
+    size: int
+    strength: float = 1.0
+    discount: float = 0.0
+    sampler: Literal["ancestor", "mixing"] = "ancestor"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        if not 0 <= self.discount < 1:
+            raise ParameterError(
+                f"discount is at least 0 and below 1, not {self.discount!r}; below 0 use dirichlet-multinomial with "
+                "prior |discount|"
+            )
+        if not (math.isfinite(self.strength) and -self.discount < self.strength <= 2**40) or (
+            self.discount == 0 and self.strength <= 0
+        ):
+            raise ParameterError(f"strength is above -discount, and above 0 at discount 0, not {self.strength!r}")
+        if self.sampler not in ("ancestor", "mixing"):
+            raise ParameterError(f"sampler is 'ancestor' or 'mixing', not {self.sampler!r}")
+        object.__setattr__(self, "strength", float(self.strength))
+        object.__setattr__(self, "discount", float(self.discount))
+
+    @property
+    def _strength_units(self) -> int:
+        units = math.ceil(Fraction(self.strength) * _UNIT)
+        return units if units > -self._discount_units else 1 - self._discount_units
+
+    @property
+    def _discount_units(self) -> int:
+        return min(round(Fraction(self.discount) * _UNIT), _UNIT - 1)
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the records in chunks, in exchangeable order."""
+        blocks = self._ancestor(x, rng) if self.sampler == "ancestor" else self._mixing(x, rng)
+        known, held = x.records, x.distinct
+        for values in blocks:
+            opened = int(values.max()) + 1 - len(known)
+            if opened > 0:
+                fresh = self.domain.draw_base(opened, rng, first=len(known) - held + 1)
+                known = Records.concatenate((known, fresh))
+            yield known.take(values)
+
+    def _ancestor(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+        return draw_blocks(
+            x.frequencies * _UNIT,
+            unit=_UNIT,
+            strength=self._strength_units,
+            discount=self._discount_units,
+            size=self.size,
+            rng=rng,
+        )
+
+    def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+        """Draw posterior weights, then independent values; the rest of the mass is a fresh urn (PY26, Prop. 1)."""
+        sigma, theta = self._discount_units / _UNIT, self._strength_units / _UNIT
+        j = x.distinct
+        gammas = rng.standard_gamma(np.append(x.frequencies - sigma, theta + j * sigma))
+        weights = gammas / gammas.sum()
+        lengths = [min(BLOCK, self.size - start) for start in range(0, self.size, BLOCK)]
+        new = rng.binomial(lengths, weights[-1])
+        fresh = draw_blocks(
+            np.empty(0, dtype=np.int64),
+            unit=_UNIT,
+            strength=self._strength_units + j * self._discount_units,
+            discount=self._discount_units,
+            size=int(new.sum()),
+            rng=rng,
+        )
+        waiting = np.empty(0, dtype=np.int64)
+        old = weights[:-1] / weights[:-1].sum()
+        for length, count in zip(lengths, new.tolist(), strict=True):
+            while len(waiting) < count:
+                waiting = np.concatenate((waiting, next(fresh)))
+            repeated = np.repeat(np.arange(j), rng.multinomial(length - count, old))
+            values = np.concatenate((repeated, j + waiting[:count]))
+            waiting = waiting[count:]
+            rng.shuffle(values)
+            yield values
+
+    def log_prob(self, y: Records, x: Counts) -> float:
+        """Return the log-density of the sequence ``y``.
+
+        The dominating measure is the product of counting measure on the confidential values and, for new values, the
+        base measure's own density (counting measure on labels). With ``S_l`` draws of the held value ``l`` and new
+        values drawn ``c_1, .., c_k`` times:
+        ``sum_l log (n_l - sigma)_{S_l} + sum_i [log(theta + (j+i-1) sigma) + log (1-sigma)_{c_i - 1} + log h_i]
+        - log (theta+n)_m``.
+
+        Raises
+        ------
+        LawNotAvailable
+            With an atomic base measure and a discount above 0, where different openings may coincide.
+        """
+        sigma, theta = self._discount_units / _UNIT, self._strength_units / _UNIT
+        held = dict(zip(_rows(x.records), x.frequencies.tolist(), strict=True))
+        drawn: dict[tuple[Any, ...], list[int]] = {}
+        for i, row in enumerate(_rows(y)):
+            drawn.setdefault(row, []).append(i)
+        if self.domain.finite:
+            if sigma > 0:
+                raise LawNotAvailable("with a finite domain and a discount above 0 new values may coincide with old")
+            base = theta * np.exp(self.domain.log_base(y))
+            total = sum(log_rising(base[at[0]] + held.get(row, 0), len(at)) for row, at in drawn.items())
+            return float(total - log_rising(theta + x.n, len(y)))
+        total, j = 0.0, len(held)
+        density = self.domain.log_base(y)
+        for row, at in drawn.items():
+            if row in held:
+                total += float(log_rising(held[row] - sigma, len(at)))
+            else:
+                total += math.log(theta + j * sigma) + float(log_rising(1.0 - sigma, len(at) - 1)) + density[at[0]]
+                j += 1
+        return total - float(log_rising(theta + x.n, len(y)))
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Return the kernel's records as they are."""
+        if size != self.size:
+            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: its guarantee depends on it")
+        return cast(Iterator[Records], y)
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T1 (discount 0, non-atomic base) or T2 for a table of ``n`` records."""
+        require_replacement(self, relation)
+        n = positive_size("n", n)
+        tight = self.discount == 0 and not self.domain.finite
+        exact = self.sampler == "ancestor"
+        kind: Kind = "unconditional" if exact else "empirical"
+        assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
+        if not exact:
+            assumptions.append("floating-point gamma and binomial variates follow their laws, which is tested, not proved")
+        delta = _moved_mass(self.size, self.strength, n, min(relation.group, n))
+        verbatim = (n - self.discount) / (self.strength + n)
+        bound = "" if self.discount == 0 else "at most "
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=ConstantProfile(value=delta, tight=tight),
+            kind=kind,
+            theorem="T1" if tight else "T2",
+            assumptions=tuple(assumptions),
+            caveats=(
+                f"a released record is a confidential record verbatim with probability {bound}{verbatim:.6g}: about "
+                f"{self.size * verbatim:,.6g} of the {self.size:,} released records are expected to be; what is "
+                "protected is which records are drawn, not a record that is drawn",
+                "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
+            ),
+        )
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return ``theta/(theta+n)`` at discount 0, and ``(theta + sigma n)/(theta+n)``, an upper bound, otherwise."""
+        return max(0.0, self.strength + self.discount * n) / (self.strength + n)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``strength``, ``discount`` and ``sampler``."""
+        return {"strength": self.strength, "discount": self.discount, "sampler": self.sampler}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
+        relation = Relation(group=group)
+        discount, sampler = fixed.pop("discount", 0.0), fixed.pop("sampler", "ancestor")
+        strength = fixed.pop("strength", None)
+        if fixed:
+            raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; pitman-yor has: strength, discount, sampler")
+
+        def at(m: int, theta: float) -> Self:
+            return cls(domain=domain, size=m, strength=theta, discount=discount, sampler=sampler)
+
+        def largest_size(theta: float) -> int:
+            beyond = least_integer(lambda m: not at(m, theta).guarantee(relation, n=n).meets(budget), 1, 10**10)
+            return 10**10 if beyond is None else beyond - 1
+
+        def least_strength(m: int) -> float | None:
+            return least_real(lambda theta: at(m, theta).guarantee(relation, n=n).meets(budget), 1.0, 2.0**40)
+
+        if size is None:
+            theta = 1.0 if strength is None else strength
+            largest = largest_size(theta)
+            if largest == 0:
+                feasible(at(1, theta).guarantee(relation, n=n), budget, f"{budget} with strength {theta:g}")
+            return at(largest, theta)
+        if strength is None:
+            found = least_strength(size)
+            if found is None:
+                delta = at(size, 1.0).guarantee(relation, n=n).delta(budget.epsilon)
+                raise Infeasible(f"{budget} at size {size} with a Pitman-Yor release", {"delta >=": delta})
+            return at(size, found)
+        mechanism = at(size, strength)
+        guarantee = mechanism.guarantee(relation, n=n)
+        if not guarantee.meets(budget):
+            nearest: dict[str, float | int] = {}
+            if largest := largest_size(strength):
+                nearest["size <="] = largest
+            if (found := least_strength(size)) is not None:
+                nearest["strength >="] = found
+            feasible(guarantee, budget, f"{budget} at size {size} with strength {strength:g}", **nearest)
+        return mechanism
+
+
+def _moved_mass(size: int, strength: float, n: int, group: int) -> float:
+    """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records.
+
+    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors. For ``g = 1`` this is
+    ``m / (theta + n + m - 1)``.
+    """
+    if group == 1:
+        below = strength + n + size - 1.0
+        return up(min(1.0, size / below)) if below > 0 else 1.0
+    first = strength + n - group
+    if first <= 0:
+        return 1.0
+    below_all = first + size + np.arange(group, dtype=np.float64)
+    return up(-math.expm1(float(np.log1p(-size / below_all).sum())) * (1.0 + 1e-14 * group))
+
+
+def _rows(records: Records) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.tolist() for column in records.columns), strict=True))
