@@ -1,0 +1,248 @@
+"""From a confidential table to its sufficient statistic: distinct encoded records and their frequencies."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.confidential._open import open_confidential
+from discreet.confidential._source import FREQUENCY, Source, open_source
+from discreet.confidential._wrapper import Confidential, Provenance
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import DataError, DomainError, ParameterError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["confidential", "public_size"]
+
+_DENSE = 2**20
+_FEW = 8
+
+
+def confidential(
+    data: Any,
+    domain: Domain,
+    *,
+    unit: str | None = None,
+    max_records: int | None = None,
+    subset: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Confidential[Counts]:
+    """Count a confidential table on a declared domain.
+
+    Parameters
+    ----------
+    data : dataframe, str or path
+        Confidential. A pandas, Polars (eager or lazy), PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a
+        Parquet or CSV file. It is counted where it is: only distinct records and frequencies come back.
+    domain : Domain
+        Public. Every column it names has to be in the table.
+    unit : str, optional
+        Column that names the privacy unit, such as a person. By default each row is one.
+    max_records : int, optional
+        Slots a unit has. Rows beyond are cut uniformly at random; unused slots count in the null record, so every
+        column has to declare ``nulls = "category"``. The number of records is then units times ``max_records``.
+    subset : bool
+        Whether the table may have columns that the domain does not name; they are left aside.
+    rng : numpy.random.Generator, optional
+        Source of the cut; a secure one by default.
+
+    Returns
+    -------
+    Confidential of Counts
+        Distinct records, sorted by code, and their frequencies.
+
+    Raises
+    ------
+    DataError
+        If the table does not fit the domain. No message holds a value of the table.
+    FileProblem
+        If a file cannot be read.
+    DomainError, ParameterError
+        If the request contradicts the domain.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Integer
+    >>> confidential(pl.DataFrame({"age": [31, 45, 31]}), Domain(columns={"age": Integer(lower=0, upper=120)}))
+    <confidential Counts>
+    """
+    if not isinstance(domain, Domain):
+        raise DomainError(f"the domain is a Domain, such as Domain.read(path), not a {type(domain).__name__}")
+    slots = _slots(domain, unit, max_records)
+    source = open_source(data)
+    _check_names(source, domain, unit=unit, subset=subset)
+    if unit is None:
+        counts = _Tally(domain).of(source)
+    else:
+        raise NotImplementedError
+    if counts.n == 0:
+        raise DataError(None, "has no rows", "a release needs at least one record")
+    provenance = Provenance(
+        frame_kind=source.kind, columns=domain.names, unit=unit, max_records=slots, path=source.path
+    )
+    return Confidential(counts, provenance=provenance)
+
+
+def public_size(counts: Confidential[Counts]) -> int:
+    """Return the number of records, which the replacement relation makes public by definition.
+
+    Under replacement, neighbouring tables have equally many records, so no mechanism has to hide their number. This is
+    a definition, not a proof that the number is harmless: filtering the table beforehand by a confidential value turns
+    the number into a confidential statistic. Under add/remove the number is not public: declare one instead.
+
+    Parameters
+    ----------
+    counts : Confidential of Counts
+        What :func:`confidential` returned.
+
+    Returns
+    -------
+    int
+        Number of records n; with a privacy unit, units times slots.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Boolean, Domain
+    >>> public_size(confidential(pl.DataFrame({"a": [True, False]}), Domain(columns={"a": Boolean()})))
+    2
+    """
+    return open_confidential(counts, caller=__name__).n
+
+
+def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
+    if unit is None:
+        if max_records is not None:
+            raise ParameterError("max_records needs unit, the column that names the privacy unit")
+        return 1
+    if max_records is None or isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
+        raise ParameterError("unit needs max_records, a whole number of at least 1: the slots of a unit")
+    for name, column in domain.columns.items():
+        if not column.nullable:
+            raise DomainError(f'column {name!r}: unused slots of a unit need a null cell; write: nulls = "category"')
+    return max_records
+
+
+def _check_names(source: Source, domain: Domain, *, unit: str | None, subset: bool) -> None:
+    wanted = [*domain.names, *([] if unit is None else [unit])]
+    for name in wanted:
+        if name not in source.names:
+            have = ", ".join(map(repr, source.names))
+            raise DataError(name, "is not in the table", f"its columns are: {have}")
+    extra = [name for name in source.names if name not in wanted]
+    if extra and not subset:
+        raise DataError(
+            extra[0],
+            "is in the table but not in the domain" + (f" (and {len(extra) - 1} more)" if len(extra) > 1 else ""),
+            "declare it, or leave such columns aside with subset=True (--columns)",
+        )
+
+
+class _Tally:
+    """Frequencies of encoded records, batch by batch: a dense array of cells, or a table of distinct records."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.dense = domain.finite and (domain.size or 0) <= _DENSE
+        self.cells = np.zeros(domain.size or 0 if self.dense else 0, dtype=np.int64)
+        self.table: pl.DataFrame | None = None
+        self.pending: list[pl.DataFrame] = []
+        self.grouping = True
+
+    def of(self, source: Source) -> Counts:
+        """Count a source."""
+        for batch in source.batches(self.domain.names):
+            self.add(batch, texts=source.texts)
+        return self.counts()
+
+    def add(self, batch: pl.DataFrame, *, texts: bool) -> None:
+        """Count one batch."""
+        if batch.height == 0:
+            return
+        if FREQUENCY not in batch.columns and self.grouping:
+            distinct = _group(batch)
+            self.grouping = distinct.height * _FEW <= batch.height
+            batch = distinct
+        frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
+        if texts:
+            batch = _parsed(batch, self.domain)
+        records = self.domain.encode(batch)
+        if self.dense:
+            cells = self.domain.flat(records)
+            # Float weights are exact: a batch's frequencies are far below 2**53.
+            found = np.bincount(cells, weights=frequencies, minlength=len(self.cells))
+            self.cells += found.astype(np.int64, copy=False)
+            return
+        self.pending.append(_group(_as_frame(records), frequencies))
+        if self.table is None or sum(part.height for part in self.pending) > max(2**21, self.table.height):
+            self._merge()
+
+    def _merge(self) -> None:
+        import polars as pl
+
+        parts = [*([] if self.table is None else [self.table]), *self.pending]
+        self.pending = []
+        if parts:
+            joined = pl.concat(parts)
+            self.table = joined.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
+
+    def counts(self) -> Counts:
+        """Return the distinct records, sorted, and their frequencies."""
+        if self.dense:
+            cells = np.flatnonzero(self.cells)
+            return Counts(records=self.domain.unflat(cells), frequencies=self.cells[cells])
+        self._merge()
+        if self.table is None:
+            empty = tuple(column.draw(0, np.random.default_rng(0)) for column in self.domain.columns.values())
+            return Counts(records=Records(columns=empty), frequencies=np.zeros(0, dtype=np.int64))
+        table = self.table.sort([name for name in self.table.columns if name != FREQUENCY])
+        self.table = None
+        return Counts(records=_as_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
+
+
+def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
+    """Return the distinct rows of a frame and their frequencies."""
+    import polars as pl
+
+    if frequencies is None:
+        return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
+    weighted = frame.with_columns(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
+    return weighted.group_by(frame.columns).agg(pl.col(FREQUENCY).sum())
+
+
+def _parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:
+    """Read the texts of a CSV batch as the declared types."""
+    parts = []
+    for name, column in domain.columns.items():
+        texts = batch[name]
+        parsed = column.parse(texts)
+        if parsed.null_count() > texts.null_count():
+            raise DataError(name, f"holds a text that is not a {column.kind}", "correct the file or the declaration")
+        parts.append(parsed.alias(name))
+    return batch.with_columns(parts)
+
+
+def _as_frame(records: Records) -> pl.DataFrame:
+    import polars as pl
+
+    types = {"i": pl.Int64, "f": pl.Float64, "O": pl.String}
+    return pl.DataFrame(
+        [
+            pl.Series(str(index), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
+            for index, codes in enumerate(records.columns)
+        ]
+    )
+
+
+def _as_records(table: pl.DataFrame, domain: Domain) -> Records:
+    columns = []
+    for index, column in enumerate(domain.columns.values()):
+        codes = table[str(index)]
+        columns.append(codes.to_numpy().astype(column.draw(0, np.random.default_rng(0)).dtype, copy=False))
+    return Records(columns=tuple(columns))

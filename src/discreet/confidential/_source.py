@@ -1,0 +1,223 @@
+"""Where a confidential table is: a dataframe of any library, or a file; read as Polars batches of raw values.
+
+narwhals is imported here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.domain._column import quietly
+from discreet.errors import DataError, DiscreetError, FileProblem
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FREQUENCY", "Source", "open_source"]
+
+FREQUENCY = "discreet frequency"
+"""Name of the column that holds the frequencies of grouped batches."""
+
+_BATCH = 2**19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A confidential table.
+
+    Parameters
+    ----------
+    kind : str
+        The dataframe library, or parquet or csv.
+    path : str or None
+        The file, as the caller gave it.
+    names : tuple of str
+        The table's columns, in order.
+    texts : bool
+        Whether every value is a text still to be parsed (CSV).
+    types : callable
+        Gives the public type of each column; reads no row.
+    batches : callable
+        ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped already, the
+        column :data:`FREQUENCY` says how often each row occurs.
+    """
+
+    kind: str
+    path: str | None
+    names: tuple[str, ...]
+    texts: bool
+    types: Callable[[], dict[str, str]]
+    batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
+
+
+def open_source(data: Any) -> Source:
+    """Look at a table's names and types; no row is read.
+
+    Raises
+    ------
+    FileProblem
+        If the file cannot be read.
+    DataError
+        If the value is no table, or has two columns of one name.
+    """
+    source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
+    repeated = sorted({name for name in source.names if source.names.count(name) > 1})
+    if repeated:
+        raise DataError(repeated[0], "occurs twice in the table", "give every column its own name")
+    return source
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _open_path(data: str | PathLike[str]) -> Source:
+    import polars as pl
+
+    text, path = fspath(data), Path(data)
+    if not path.exists():
+        raise FileProblem(text, "there is no such file", "check the path")
+    if not path.is_file():
+        raise FileProblem(text, "is not a file", "give one Parquet or CSV file")
+    if quietly(lambda: path.stat().st_size, FileProblem(text, "cannot be read", "check its permissions")) == 0:
+        raise FileProblem(text, "is empty: it has no header and no rows", "give a Parquet or CSV file with a table")
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        broken = FileProblem(text, "is not a readable Parquet file", "it may be truncated or of another format")
+        scan = quietly(lambda: pl.scan_parquet(path, glob=False), broken)
+        schema = quietly(scan.collect_schema, broken)
+        return Source(
+            kind="parquet",
+            path=text,
+            names=tuple(schema),
+            texts=False,
+            types=lambda: {name: _type_name(dtype) for name, dtype in schema.items()},
+            batches=lambda columns: _scanned(scan, columns, broken),
+        )
+    if suffix == ".csv":
+        broken = FileProblem(text, "is not a readable CSV file", "it needs a header line, UTF-8 and as many fields a row")
+        header = quietly(lambda: _header(path), broken)
+        if not header:
+            raise broken
+
+        def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+            return _scanned(pl.scan_csv(path, glob=False, schema=dict.fromkeys(header, pl.String)), columns, broken)
+
+        return Source(
+            kind="csv",
+            path=text,
+            names=tuple(header),
+            texts=True,
+            types=lambda: dict.fromkeys(header, "unknown"),
+            batches=read,
+        )
+    raise FileProblem(text, "is neither .parquet nor .csv", "convert it, or pass a dataframe")
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Stream a scan in batches, in any order."""
+    lazy = scan.select(columns)
+    batches = quietly(
+        lambda: iter(lazy.collect_batches(chunk_size=_BATCH, maintain_order=False, engine="streaming")), broken
+    )
+    while True:
+        batch = quietly(lambda: next(batches, None), broken)
+        if batch is None:
+            return
+        yield batch
+
+
+# -- dataframes -------------------------------------------------------------------------------------------------------
+
+
+def _open_frame(data: Any) -> Source:
+    import narwhals as nw
+
+    unsupported = DataError(
+        None,
+        f"a {type(data).__name__} is not a supported table",
+        "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to Parquet or CSV",
+    )
+    names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
+    if not names and type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+        names = [str(name) for name in data.columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(name, "occurs twice in the table", "give every column its own name")
+    frame = quietly(lambda: nw.from_native(data), unsupported)
+    if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        raise unsupported
+    schema = quietly(frame.collect_schema, unsupported)
+    kind = frame.implementation.name.lower()
+    broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
+    if isinstance(frame, nw.DataFrame):
+        eager = frame
+        batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]] = lambda columns: _sliced(eager, columns, broken)
+    elif kind == "polars":
+        batches = lambda columns: _scanned(frame.to_native(), columns, broken)  # noqa: E731
+    else:
+        lazy = frame
+        batches = lambda columns: _grouped(lazy, columns, broken)  # noqa: E731
+    return Source(
+        kind=kind,
+        path=None,
+        names=tuple(schema.names()),
+        texts=False,
+        types=lambda: {name: _type_name(dtype) for name, dtype in schema.items()},
+        batches=batches,
+    )
+
+
+def _sliced(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Take an in-memory frame in slices, column by column where that names the culprit."""
+    chosen = quietly(lambda: frame.select(*columns), broken)
+    for start in range(0, max(len(chosen), 1), _BATCH):
+        part = chosen[start : start + _BATCH]
+        parts = {}
+        for name in columns:
+            mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
+            parts[name] = quietly(lambda part=part, name=name: part.select(name).to_polars().to_series(), mixed)
+        import polars as pl
+
+        yield pl.DataFrame(parts)
+
+
+def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Count distinct rows where the table is; only these and their frequencies come back."""
+    import narwhals as nw
+
+    counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
+    yield quietly(lambda: counted.collect().to_polars(), broken)
+
+
+def _type_name(dtype: Any) -> str:
+    """Return the kind of column that usually declares a type; a narwhals or Polars type."""
+    name = dtype.base_type().__name__
+    for prefix, kind in _TYPE_NAMES:
+        if name.startswith(prefix):
+            return kind
+    return "unknown"
+
+
+_TYPE_NAMES = (
+    ("Float", "numeric"),
+    ("Int", "integer"),
+    ("UInt", "integer"),
+    ("Bool", "boolean"),
+    ("Datetime", "datetime"),
+    ("Date", "date"),
+    ("Duration", "duration"),
+    ("Decimal", "decimal"),
+    ("String", "string"),
+    ("Categorical", "string"),
+    ("Enum", "string"),
+)
