@@ -1,6 +1,7 @@
 """The confidential side: a closed wrapper, and any dataframe or file to Counts on a declared domain."""
 
 from discreet.confidential._count import confidential, public_size
+from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._wrapper import Confidential, Provenance
 
-__all__ = ["Confidential", "Provenance", "confidential", "public_size"]
+__all__ = ["Confidential", "Provenance", "confidential", "public_size", "table_schema", "to_frame_kind"]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._random import secure
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, Source, open_source
+from discreet.confidential._source import FREQUENCY, RESERVED, Source, open_source
+from discreet.confidential._unit import null_record, slotted
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import DataError, DomainError, ParameterError
@@ -77,10 +79,19 @@ def confidential(
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
     _check_names(source, domain, unit=unit, subset=subset)
+    tally = _Tally(domain)
     if unit is None:
-        counts = _Tally(domain).of(source)
+        for batch in source.batches(domain.names):
+            tally.add(batch, texts=source.texts)
     else:
-        raise NotImplementedError
+        draws = secure() if rng is None else rng
+        rows, unused = slotted(
+            source, unit=unit, max_records=slots, names=domain.names, rng=draws, group=_group
+        )
+        tally.add(rows, texts=source.texts)
+        if unused:
+            tally.add_records(null_record(domain), np.array([unused]))
+    counts = tally.counts()
     if counts.n == 0:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(
@@ -132,6 +143,8 @@ def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
 def _check_names(source: Source, domain: Domain, *, unit: str | None, subset: bool) -> None:
     wanted = [*domain.names, *([] if unit is None else [unit])]
     for name in wanted:
+        if name.startswith(RESERVED):
+            raise DataError(name, f"its name starts with {RESERVED!r}, which is reserved", "rename the column")
         if name not in source.names:
             have = ", ".join(map(repr, source.names))
             raise DataError(name, "is not in the table", f"its columns are: {have}")
@@ -155,12 +168,6 @@ class _Tally:
         self.pending: list[pl.DataFrame] = []
         self.grouping = True
 
-    def of(self, source: Source) -> Counts:
-        """Count a source."""
-        for batch in source.batches(self.domain.names):
-            self.add(batch, texts=source.texts)
-        return self.counts()
-
     def add(self, batch: pl.DataFrame, *, texts: bool) -> None:
         """Count one batch."""
         if batch.height == 0:
@@ -172,7 +179,10 @@ class _Tally:
         frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
         if texts:
             batch = _parsed(batch, self.domain)
-        records = self.domain.encode(batch)
+        self.add_records(self.domain.encode(batch), frequencies)
+
+    def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
+        """Count encoded records, each once where there are no frequencies."""
         if self.dense:
             cells = self.domain.flat(records)
             # Float weights are exact: a batch's frequencies are far below 2**53.
@@ -199,8 +209,7 @@ class _Tally:
             return Counts(records=self.domain.unflat(cells), frequencies=self.cells[cells])
         self._merge()
         if self.table is None:
-            empty = tuple(column.draw(0, np.random.default_rng(0)) for column in self.domain.columns.values())
-            return Counts(records=Records(columns=empty), frequencies=np.zeros(0, dtype=np.int64))
+            return Counts(records=Records(columns=()), frequencies=np.zeros(0, dtype=np.int64))
         table = self.table.sort([name for name in self.table.columns if name != FREQUENCY])
         self.table = None
         return Counts(records=_as_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
@@ -210,10 +219,11 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
     """Return the distinct rows of a frame and their frequencies."""
     import polars as pl
 
-    if frequencies is None:
+    if frequencies is not None:
+        frame = frame.with_columns(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
+    if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
-    weighted = frame.with_columns(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
-    return weighted.group_by(frame.columns).agg(pl.col(FREQUENCY).sum())
+    return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
 
 
 def _parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:

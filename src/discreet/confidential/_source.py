@@ -18,9 +18,12 @@ from discreet.errors import DataError, DiscreetError, FileProblem
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FREQUENCY", "Source", "open_source"]
+__all__ = ["FREQUENCY", "RESERVED", "Source", "open_source"]
 
-FREQUENCY = "discreet frequency"
+RESERVED = "discreet: "
+"""How the names of columns added while counting start."""
+
+FREQUENCY = f"{RESERVED}frequency"
 """Name of the column that holds the frequencies of grouped batches."""
 
 _BATCH = 2**19

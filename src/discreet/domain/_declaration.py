@@ -7,16 +7,18 @@ from dataclasses import fields
 from typing import Any
 
 from discreet.domain._column import Column
+from discreet.domain._decimal import Decimal
 from discreet.domain._discrete import Boolean, Category, OpenLabels
 from discreet.domain._lattice import Integer
 from discreet.domain._numeric import Numeric
+from discreet.domain._temporal import Date, Datetime, Duration
 from discreet.domain._toml import key
 from discreet.errors import DomainError, MissingPublicFact
 
 __all__ = ["KINDS", "domain_facts", "template"]
 
 KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (Numeric, Integer, Boolean, Category, OpenLabels)
+    kind.kind: kind for kind in (Numeric, Integer, Boolean, Date, Datetime, Duration, Decimal, Category, OpenLabels)
 }
 _TYPES = ", ".join(sorted([*KINDS, "string"]))
 _BLANK = "<fill in>"
@@ -53,7 +55,8 @@ def _column(name: str, facts: Any) -> Column:
         if fact not in known:
             raise DomainError(f"column {name!r}: unknown key {fact!r}; a {kind} column knows: {', '.join(sorted(known))}")
         if value == _BLANK:
-            raise MissingPublicFact(name, f"its {fact}", f"{fact} = {_EXAMPLES[fact][0]}")
+            example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")
+            raise MissingPublicFact(name, f"its {fact}", f"{fact} = {example}")
     try:
         return KINDS[kind](**rest)
     except MissingPublicFact as problem:
@@ -62,18 +65,56 @@ def _column(name: str, facts: Any) -> Column:
         raise DomainError(f"column {name!r}: {problem}") from None
 
 
-_EXAMPLES: dict[str, tuple[str, str]] = {
-    "lower": ("0", "smallest value that can occur"),
-    "upper": ("100", "largest value that can occur"),
-    "categories": ('["first", "second"]', "every category that can occur"),
-}
-_FACTS: dict[str, tuple[str, ...]] = {
-    "numeric": ("lower", "upper"),
-    "integer": ("lower", "upper"),
+# What a template asks for, by type: the key, how to write it, and what it says.
+_NUMBER = (("lower", "0", "smallest value that can occur"), ("upper", "100", "largest value that can occur"))
+_STEP = ("step", '"1h"', "rounding step of the released values")
+_FACTS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "numeric": _NUMBER,
+    "integer": _NUMBER,
     "boolean": (),
+    "date": (("lower", "1900-01-01", "first day that can occur"), ("upper", "2030-12-31", "last day that can occur")),
+    "datetime": (
+        ("lower", "2024-01-01T00:00:00", "first moment that can occur"),
+        ("upper", "2024-12-31T23:00:00", "last moment that can occur"),
+        _STEP,
+    ),
+    "duration": (
+        ("lower", '"0s"', "shortest duration that can occur"),
+        ("upper", '"24h"', "longest duration that can occur"),
+        _STEP,
+    ),
+    "decimal": (
+        ("lower", '"0.00"', "smallest value that can occur"),
+        ("upper", '"999.99"', "largest value that can occur"),
+        ("digits", "2", "digits after the point"),
+    ),
+    "category": (("categories", '["first", "second"]', "every category that can occur"),),
+    "open_labels": (),
+}
+
+_HEAD = f"""\
+# Public facts of the table. Replace every "{_BLANK}" by what is known without looking at the confidential data:
+# a code book, a law, a definition. A bound or a list of categories read from the data would itself be a release.
+# Optional in every column: nulls = "category" makes a null one more category; it is an error otherwise.
+"""
+_HINTS = {
+    "numeric": '# a finite domain: cells = 100, and spacing = "log" where lower > 0; or step = 0.01; or grid = [0, 1, 5]',
+    "category": '# in order: ordered = true. An open set of labels instead: type = "open_labels", without categories',
+    "integer": "# fewer cells than integers: cells = 100",
 }
 
 
 def template(schema: Mapping[str, str]) -> str:
-    """Write a template of the declaration."""
-    raise NotImplementedError
+    """Write a template of the declaration; see :meth:`Domain.template`."""
+    blocks = [_HEAD]
+    for name, given in schema.items():
+        kind = "category" if given == "string" else given
+        if kind not in KINDS:
+            blocks.append(f"[columns.{key(name)}]\ntype = \"{_BLANK}\"  # one of: {_TYPES}\n")
+            continue
+        lines = [f"[columns.{key(name)}]", f'type = "{kind}"']
+        if kind in _HINTS:
+            lines.append(_HINTS[kind])
+        lines += [f'{fact} = "{_BLANK}"  # {says}, such as {example}' for fact, example, says in _FACTS[kind]]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)

@@ -80,6 +80,8 @@ class Domain:
                 name.encode("utf-8")
             except UnicodeEncodeError:
                 raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
+            if name == "*" or (name.startswith("^") and name.endswith("$")):
+                raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern; rename the column")
             if not isinstance(column, Column):
                 raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
         weights = None if not self.metric_weights else dict(self.metric_weights)

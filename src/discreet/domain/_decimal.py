@@ -1,0 +1,114 @@
+"""Exact decimal numbers with a fixed number of digits after the point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal as Exact
+from decimal import InvalidOperation
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._lattice import LatticeColumn
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Decimal"]
+
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decimal(LatticeColumn):
+    """An exact decimal number between public bounds, both included.
+
+    Parameters
+    ----------
+    lower, upper : decimal.Decimal, int or str
+        Public bounds; text is best in TOML, where ``0.10`` would be a binary fraction.
+    digits : int
+        Digits after the point, 0 to 18.
+    cells : int, optional
+        Number of groups of neighbouring numbers; each number is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a number outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound or the number of digits is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> price = Decimal(lower="0", upper="9.99", digits=2)
+    >>> price.encode([Exact("1.25")]).tolist()
+    [125]
+    """
+
+    kind: ClassVar[str] = "decimal"
+    digits: int = None  # type: ignore[assignment]  # None stands for "not declared"
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its lower bound", 'lower = "0.00"')
+        self._need("upper", "its upper bound", 'upper = "999.99"')
+        self._need("digits", "the number of digits after the point", "digits = 2")
+        digits = self._whole("digits", least=0)
+        if digits > _MOST_DIGITS:
+            self._refuse(f"digits is at most {_MOST_DIGITS}")
+        self._settle(digits=digits, lower=self._exact("lower"), upper=self._exact("upper"))
+        self._settle_lattice(int(self.lower.scaleb(digits)), int(self.upper.scaleb(digits)))
+
+    def _exact(self, name: str) -> Exact:
+        value = getattr(self, name)
+        try:
+            found = Exact(repr(value) if isinstance(value, float) else value)
+            rounded = found.quantize(Exact(1).scaleb(-self.digits))
+        except (InvalidOperation, TypeError, ValueError):
+            self._refuse(f"{name} is a finite decimal number of a sensible length, not {value!r}")
+        if isinstance(value, bool) or rounded != found:
+            self._refuse(f"{name} is a decimal number with at most {self.digits} digits after the point, not {value!r}")
+        return rounded
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return str(value) if isinstance(value, Exact) else LatticeColumn._plain(self, name, value)
+
+    @property
+    def _unit(self) -> float:
+        return float(10.0**-self.digits)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read decimal notation, with any number of digits up to 18 after the point."""
+        import polars as pl
+
+        clean = texts.str.strip_chars()
+        plain = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
+        kept = pl.select(pl.when(plain).then(clean)).to_series()
+        return kept.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_decimal() or dtype.is_integer()
+
+    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+        import polars as pl
+
+        exact = series.cast(pl.Decimal(38, self.digits), strict=False)
+        if exact.null_count():
+            raise DataError(name, "a value lies outside the declared bounds", "it has too many digits; recode it")
+        if isinstance(series.dtype, pl.Decimal) and series.dtype.scale > self.digits and not (exact == series).all():
+            raise DataError(
+                name, "holds numbers with more digits after the point than declared", "round them, or raise digits"
+            )
+        return exact.to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        import polars as pl
+
+        kind = pl.Decimal(38, self.digits)
+        return (pl.Series(units).cast(kind) / 10**self.digits).cast(kind)

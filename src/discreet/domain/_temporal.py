@@ -1,0 +1,323 @@
+"""Dates, datetimes and durations: exact points a public step apart."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain._lattice import LatticeColumn
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Date", "Datetime", "Duration"]
+
+_MICROSECOND = dt.timedelta(microseconds=1)
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
+_DAY = 86_400.0
+_UNITS = {
+    "w": dt.timedelta(weeks=1),
+    "d": dt.timedelta(days=1),
+    "h": dt.timedelta(hours=1),
+    "m": dt.timedelta(minutes=1),
+    "s": dt.timedelta(seconds=1),
+    "ms": dt.timedelta(milliseconds=1),
+    "us": _MICROSECOND,
+}
+_PART = re.compile(r"(\d+)(ms|us|[wdhms])")
+_WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Date(LatticeColumn):
+    """A calendar day between public bounds, both included.
+
+    Parameters
+    ----------
+    lower, upper : datetime.date or str
+        Public bounds, ISO 8601 (``1990-01-31``).
+    cells : int, optional
+        Number of groups of neighbouring days; each day is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a day outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> born = Date(lower="1900-01-01", upper="1999-12-31", cells=10)
+    >>> born.decode(born.encode([dt.date(1950, 6, 1)]), rng=np.random.default_rng(0)).dtype
+    Date
+    """
+
+    kind: ClassVar[str] = "date"
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its first day", "lower = 1900-01-01")
+        self._need("upper", "its last day", "upper = 2030-12-31")
+        self._settle(lower=self._day("lower"), upper=self._day("upper"))
+        epoch = _EPOCH.date()
+        self._settle_lattice((self.lower - epoch).days, (self.upper - epoch).days)
+
+    def _day(self, name: str) -> dt.date:
+        value = getattr(self, name)
+        try:
+            found = dt.date.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            found = None
+        if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
+            self._refuse(f"{name} is a date such as 1990-01-31, not {value!r}")
+        return found
+
+    @property
+    def _unit(self) -> float:
+        return 1.0
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read ISO 8601 dates."""
+        return texts.str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        import polars as pl
+
+        return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
+
+    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+        import polars as pl
+
+        days = series.cast(pl.Date)
+        if series.dtype != pl.Date and not (days.cast(series.dtype) == series).all():
+            raise DataError(name, "holds times of day", 'cut them off, or declare type = "datetime"')
+        return days.to_physical().cast(pl.Int64).to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        import polars as pl
+
+        return pl.Series(units).cast(pl.Int32).cast(pl.Date)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datetime(LatticeColumn):
+    """A moment between public bounds, rounded to the nearest point of a public step.
+
+    Parameters
+    ----------
+    lower, upper : datetime.datetime or str
+        Public bounds, ISO 8601. With ``time_zone``, bounds without an offset are clock times in that zone.
+    step : datetime.timedelta or str
+        Public rounding step from ``lower`` on, such as ``"1h"``, ``"15m"`` or ``"1d12h"`` (w, d, h, m, s, ms, us).
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default.
+    time_zone : str, optional
+        IANA name of the zone; the column then holds moments, else clock times.
+    out_of_bounds : {"error", "clip"}
+        What a moment outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound or the step is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> stop = Datetime(lower="2024-01-01", upper="2024-12-31T23:00", step="1h")
+    >>> stop.size
+    8784
+    """
+
+    kind: ClassVar[str] = "datetime"
+    step: Any = None
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its first moment", "lower = 2024-01-01T00:00:00")
+        self._need("upper", "its last moment", "upper = 2024-12-31T23:00:00")
+        self._need("step", "its rounding step", 'step = "1h"')
+        if self.time_zone is not None:
+            try:
+                ZoneInfo(self.time_zone)
+            except (KeyError, ValueError, TypeError, OSError):
+                self._refuse(f"time_zone is an IANA name such as 'Europe/Paris', not {self.time_zone!r}")
+        self._settle(lower=self._moment("lower"), upper=self._moment("upper"), step=_span(self, "step"))
+        epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
+        self._settle_lattice(
+            (self.lower - epoch) // _MICROSECOND, (self.upper - epoch) // _MICROSECOND, self.step // _MICROSECOND
+        )
+
+    def _moment(self, name: str) -> dt.datetime:
+        value = getattr(self, name)
+        try:
+            found = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            found = None
+        if isinstance(found, dt.date) and not isinstance(found, dt.datetime):
+            found = dt.datetime.combine(found, dt.time())
+        if not isinstance(found, dt.datetime):
+            self._refuse(f"{name} is a datetime such as 2024-01-31T12:00:00, not {value!r}")
+        if self.time_zone is None:
+            if found.tzinfo is not None:
+                self._refuse(f"{name} has a time zone: declare time_zone, or leave the offset out")
+            return found
+        return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return span_text(value) if name == "step" else LatticeColumn._plain(self, name, value)
+
+    @property
+    def _unit(self) -> float:
+        return 1e-6
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
+        import polars as pl
+
+        clean = pl.lit(texts.str.strip_chars().str.replace(" ", "T", literal=True))
+        wall = [
+            clean.str.to_datetime(form, time_unit="us", strict=False)
+            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+        ]
+        if self.time_zone is None:
+            return pl.select(pl.coalesce(wall)).to_series()
+        moment = clean.str.replace(r"Z$", "+00:00").str.to_datetime(
+            "%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", time_zone="UTC", strict=False
+        )
+        local = pl.coalesce(wall).dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
+        return pl.select(pl.coalesce(moment, local.dt.convert_time_zone("UTC"))).to_series()
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        import polars as pl
+
+        if isinstance(dtype, pl.Datetime):
+            return (dtype.time_zone is None) == (self.time_zone is None)
+        return dtype == pl.Date and self.time_zone is None
+
+    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+        import polars as pl
+
+        moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
+        return moments.to_physical().to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        import polars as pl
+
+        moments = pl.Series(units).cast(pl.Datetime("us"))
+        if self.time_zone is None:
+            return moments
+        return moments.dt.replace_time_zone("UTC").dt.convert_time_zone(self.time_zone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration(LatticeColumn):
+    """A length of time between public bounds, rounded to the nearest point of a public step.
+
+    Parameters
+    ----------
+    lower, upper : datetime.timedelta or str
+        Public bounds, such as ``"0s"`` and ``"2d12h"``; a leading minus sign for negative ones.
+    step : datetime.timedelta or str
+        Public rounding step from ``lower`` on.
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a duration outside the bounds is.
+    nulls, base
+        See :class:`Column`.
+
+    Raises
+    ------
+    MissingPublicFact
+        If a bound or the step is not declared.
+    DomainError
+        If the facts contradict each other.
+
+    Examples
+    --------
+    >>> Duration(lower="0s", upper="1h", step="1m").encode([dt.timedelta(minutes=7)]).tolist()
+    [7]
+    """
+
+    kind: ClassVar[str] = "duration"
+    step: Any = None
+
+    def __post_init__(self) -> None:
+        self._need("lower", "its shortest duration", 'lower = "0s"')
+        self._need("upper", "its longest duration", 'upper = "24h"')
+        self._need("step", "its rounding step", 'step = "1m"')
+        self._settle(lower=_span(self, "lower"), upper=_span(self, "upper"), step=_span(self, "step"))
+        self._settle_lattice(
+            self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND
+        )
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return span_text(value) if isinstance(value, dt.timedelta) else LatticeColumn._plain(self, name, value)
+
+    @property
+    def _unit(self) -> float:
+        return 1e-6
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read durations such as ``1d2h30m``."""
+        import polars as pl
+
+        spans = [None if text is None else span(text.strip()) for text in texts]
+        return pl.Series(spans, dtype=pl.Duration("us"))
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        import polars as pl
+
+        return dtype == pl.Duration
+
+    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+        return series.dt.cast_time_unit("us").to_physical().to_numpy()
+
+    def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
+        import polars as pl
+
+        return pl.Series(units).cast(pl.Duration("us"))
+
+
+def span(text: str) -> dt.timedelta | None:
+    """Read a duration such as ``1d2h30m`` or ``-90s``; None where it is not one."""
+    if not _WHOLE.fullmatch(text):
+        return None
+    try:
+        total = sum((int(count) * _UNITS[unit] for count, unit in _PART.findall(text)), dt.timedelta())
+    except OverflowError:
+        return None
+    return -total if text.startswith("-") else total
+
+
+def span_text(value: dt.timedelta) -> str:
+    """Write a duration so that :func:`span` reads it back."""
+    rest, parts = abs(value), []
+    for unit in ("d", "h", "m", "s", "us"):
+        count, rest = divmod(rest, _UNITS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if value < dt.timedelta() else "") + ("".join(parts) or "0s")
+
+
+def _span(column: LatticeColumn, name: str) -> dt.timedelta:
+    value = getattr(column, name)
+    found = span(value) if isinstance(value, str) else value
+    if not isinstance(found, dt.timedelta):
+        column._refuse(f'{name} is a duration such as "1h" or "1d12h30m", not {value!r}')
+    return found
