@@ -1,1 +1,64 @@
-"""Differentially private synthetic data."""
+"""Differentially private synthetic data whose guarantee is exact, honest and checkable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet._release import release
+    from discreet._version import __version__
+    from discreet.domain import (
+        Boolean,
+        Category,
+        Date,
+        Datetime,
+        Decimal,
+        Domain,
+        Duration,
+        Integer,
+        Numeric,
+        OpenLabels,
+    )
+    from discreet.planner import plan
+    from discreet.releases import Certificate, publish, verify
+
+__all__ = [
+    "Boolean",
+    "Category",
+    "Certificate",
+    "Date",
+    "Datetime",
+    "Decimal",
+    "Domain",
+    "Duration",
+    "Integer",
+    "Numeric",
+    "OpenLabels",
+    "__version__",
+    "plan",
+    "publish",
+    "release",
+    "verify",
+]
+
+_HOMES = {
+    "Certificate": "discreet.releases",
+    "__version__": "discreet._version",
+    "plan": "discreet.planner",
+    "publish": "discreet.releases",
+    "release": "discreet._release",
+    "verify": "discreet.releases",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that ``import discreet`` stays fast."""
+    if name not in __all__:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES.get(name, "discreet.domain")), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

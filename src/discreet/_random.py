@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.errors import RandomnessError
 
-__all__ = ["SecureGenerator", "SeededGenerator", "secure", "seeded"]
+__all__ = ["SecureGenerator", "SeededGenerator", "public", "secure", "seeded"]
 
 
 class SecureGenerator(np.random.Generator):
@@ -71,3 +71,12 @@ def seeded(seed: int) -> SeededGenerator:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise RandomnessError("a seed is a non-negative integer")
     return SeededGenerator(seed)
+
+
+def public(generator: np.random.Generator) -> np.random.Generator:
+    """Return a fast generator for public post-processing, keyed by 128 bits of ``generator``.
+
+    What it decides (the place of a record within its cell, the order of records) may be known to everybody without any
+    loss of privacy; it only has to be independent of the private step, which used other output of ``generator``.
+    """
+    return np.random.Generator(np.random.SFC64(generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()))

@@ -8,7 +8,7 @@ that no chained traceback repeats a value.
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from discreet._text import rounded_down, rounded_up
 
 __all__ = [
     "BudgetError",
@@ -168,13 +168,11 @@ class Infeasible(Refused):
         super().__init__(f"{request} cannot be met" + (f"; the nearest that can: {options}" if options else ""))
 
 
-def _outwards(name: str, value: float | int) -> str:
-    """Write a bound with six digits, rounded so that what is written can itself be met."""
-    if isinstance(value, int) or value == 0:
+def _outwards(name: str, value: float) -> str:
+    """Write a bound so that what is written can itself be met."""
+    if isinstance(value, int):
         return f"{value:,}"
-    quantum = Decimal(1).scaleb(Decimal(value).adjusted() - 5)
-    rounding = ROUND_FLOOR if name.endswith("<=") else ROUND_CEILING
-    return f"{Decimal(value).quantize(quantum, rounding=rounding):g}"
+    return rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
 
 
 class PoorUtility(Refused):

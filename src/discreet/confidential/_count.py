@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["confidential", "public_size"]
 
 _DENSE = 2**20
-_FEW = 8
+_SAMPLE = 2**16
 
 
 def confidential(
@@ -85,9 +85,7 @@ def confidential(
             tally.add(batch, texts=source.texts)
     else:
         draws = secure() if rng is None else rng
-        rows, unused = slotted(
-            source, unit=unit, max_records=slots, names=domain.names, rng=draws, group=_group
-        )
+        rows, unused = slotted(source, unit=unit, max_records=slots, names=domain.names, rng=draws, group=_group)
         tally.add(rows, texts=source.texts)
         if unused:
             tally.add_records(null_record(domain), np.array([unused]))
@@ -95,7 +93,7 @@ def confidential(
     if counts.n == 0:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(
-        frame_kind=source.kind, columns=domain.names, unit=unit, max_records=slots, path=source.path
+        frame_kind=source.kind, columns=domain.names, domain=domain, unit=unit, max_records=slots, path=source.path
     )
     return Confidential(counts, provenance=provenance)
 
@@ -173,9 +171,9 @@ class _Tally:
         if batch.height == 0:
             return
         if FREQUENCY not in batch.columns and self.grouping:
-            distinct = _group(batch)
-            self.grouping = distinct.height * _FEW <= batch.height
-            batch = distinct
+            sample = batch.head(_SAMPLE)
+            self.grouping = _group(sample).height * 2 <= sample.height
+            batch = _group(batch) if self.grouping else batch
         frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
         if texts:
             batch = _parsed(batch, self.domain)

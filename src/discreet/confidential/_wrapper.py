@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
+from discreet.domain import Domain
 from discreet.errors import ConfidentialAccessError
 
 __all__ = ["Confidential", "Provenance"]
@@ -26,7 +27,9 @@ class Provenance:
     frame_kind : str
         Which kind of table came in: pandas, polars, pyarrow, an engine's name, parquet or csv.
     columns : tuple of str
-        The domain's columns, in order.
+        The columns, in order.
+    domain : Domain or None
+        The domain that the value was encoded with; None for raw values.
     unit : str or None
         The column that names the privacy unit; None where each row is one.
     max_records : int
@@ -37,6 +40,7 @@ class Provenance:
 
     frame_kind: str
     columns: tuple[str, ...]
+    domain: Domain | None = None
     unit: str | None = None
     max_records: int = 1
     path: str | None = None

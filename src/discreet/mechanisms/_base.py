@@ -85,6 +85,18 @@ class Mechanism(ABC):
         """Return the expected share of released records that come from prior or noise alone, an upper estimate."""
 
     @abstractmethod
+    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+        """Return what the planner predicts the utility from, besides ``share_not_from_data``.
+
+        Returns
+        -------
+        sampling : float
+            Variance of a cell's share, divided by ``p (1-p)``, that drawing records adds.
+        noise : float
+            Variance of a cell's share that noise on its count adds.
+        """
+
+    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and size."""
 

@@ -185,6 +185,10 @@ class DirichletMultinomial(Mechanism):
         strength = self._strength / _UNIT
         return strength / (strength + n)
 
+    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+        """Return the variance of the posterior weights and of ``size`` draws from them."""
+        return 1.0 / size + 1.0 / (n + self._strength / _UNIT), 0.0
+
     def parameters(self) -> dict[str, Any]:
         """Return ``prior``."""
         return {"prior": self.prior}

@@ -189,6 +189,10 @@ class PerturbedHistogram(Mechanism):
         noise = 0.5 * self._cells * mean_absolute(self.noise, self.scale)
         return noise / (n + noise) if self._cells > 1 else 0.0
 
+    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+        """Return the variance of ``size`` independent draws and that of the noise."""
+        return 1.0 / size, (1.5 * mean_absolute(self.noise, self.scale) / n) ** 2
+
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``noise`` and ``projection``."""
         return {"scale": self.scale, "noise": self.noise, "projection": self.projection}

@@ -220,7 +220,7 @@ class PitmanYor(Mechanism):
             theorem="T1" if tight else "T2",
             assumptions=tuple(assumptions),
             caveats=(
-                f"a released record is a confidential record verbatim with probability {bound}{verbatim:.6g}: about "
+                f"a released record is a confidential record verbatim with probability {bound}{verbatim:.10g}: about "
                 f"{self.size * verbatim:,.6g} of the {self.size:,} released records are expected to be; what is "
                 "protected is which records are drawn, not a record that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
@@ -230,6 +230,10 @@ class PitmanYor(Mechanism):
     def share_not_from_data(self, n: int) -> float:
         """Return ``theta/(theta+n)`` at discount 0, and ``(theta + sigma n)/(theta+n)``, an upper bound, otherwise."""
         return max(0.0, self.strength + self.discount * n) / (self.strength + n)
+
+    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+        """Return the variance of the posterior weights and of ``size`` draws from them."""
+        return 1.0 / size + 1.0 / (n + self.strength), 0.0
 
     def parameters(self) -> dict[str, Any]:
         """Return ``strength``, ``discount`` and ``sampler``."""

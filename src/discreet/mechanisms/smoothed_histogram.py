@@ -142,6 +142,10 @@ class SmoothedHistogram(Mechanism):
         """Return ``mixing``."""
         return self._mixing_units / _UNIT
 
+    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+        """Return the variance of ``size`` independent draws."""
+        return 1.0 / size, 0.0
+
     def parameters(self) -> dict[str, Any]:
         """Return ``mixing``."""
         return {"mixing": self.mixing}

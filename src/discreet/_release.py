@@ -1,0 +1,150 @@
+"""The main job in one call: count, choose, publish."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from typing import Any
+
+from discreet._random import seeded
+from discreet.confidential import confidential, public_size
+from discreet.domain import Domain
+from discreet.errors import ParameterError, PoorUtility
+from discreet.mechanisms import named
+from discreet.planner import plan
+from discreet.privacy import Budget
+from discreet.releases import POOR_UTILITY, Release, publish
+from discreet.releases._writing import check_output
+
+__all__ = ["release"]
+
+
+def release(
+    data: Any,
+    domain: Domain | str | os.PathLike[str],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    size: int | None = None,
+    mechanism: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    unit: str | None = None,
+    max_records: int | None = None,
+    subset: bool = False,
+    seed: int | None = None,
+    accept: Collection[str] = (),
+    accept_poor_utility: bool = False,
+    progress: Callable[[int], None] | None = None,
+    announce: Callable[[str], None] | None = None,
+    **parameters: Any,
+) -> Release:
+    """Release a synthetic table with an exact differential-privacy guarantee.
+
+    Parameters
+    ----------
+    data : dataframe or path
+        Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, or a path to Parquet or CSV.
+    domain : Domain or path
+        Public facts about the columns, or the TOML file that declares them.
+    epsilon, delta : float
+        The budget; ``delta = 0`` asks for pure differential privacy.
+    size : int
+        Number of records to release.
+    mechanism : str, optional
+        Registry name; by default the mechanism with the least error predicted from public facts alone.
+    out, certificate : path, optional
+        Stream the records to this file instead of returning them, and where to put the certificate.
+    unit : str, optional
+        Column that names the person (or other privacy unit) behind the rows.
+    max_records : int, optional
+        Rows a unit may have; the others are cut uniformly at random.
+    subset : bool
+        Whether ``data`` may have columns that the domain does not name; they are left out.
+    seed : int, optional
+        For tests and studies: marks the release as not for publication.
+    accept, accept_poor_utility
+        See :func:`discreet.publish`.
+    progress : callable, optional
+        Called with the number of records drawn so far.
+    announce : callable, optional
+        Called with one public sentence that says what was chosen and why, before anything is drawn.
+    **parameters
+        Parameters of the mechanism that are given instead of solved for.
+
+    Returns
+    -------
+    Release
+        Records (the kind of dataframe that came in), certificate and info.
+
+    Raises
+    ------
+    DiscreetError
+        In its subclasses, for bad input, infeasible and refused requests; nothing is then written.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Domain, Integer, release
+    >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> synthetic = release(ages, domain, epsilon=1.0, delta=1e-9, size=1000)
+    >>> synthetic.records.shape
+    (1000, 1)
+    >>> synthetic.certificate.delta <= 1e-9
+    True
+    """
+    declared = domain if isinstance(domain, Domain) else Domain.read(domain)
+    budget = Budget(epsilon=epsilon, delta=delta)
+    rng = None if seed is None else seeded(seed)
+    if size is None:
+        raise ParameterError(
+            "give a size: how many records to release is a public choice that costs privacy or utility; as many as the "
+            "table has is a good start, see the plan"
+        )
+    if parameters and mechanism is None:
+        raise ParameterError("parameters are given, but no mechanism to give them to: name one")
+    if mechanism is not None:
+        named(mechanism)
+    if out is not None:
+        check_output(out, inputs=(data, domain))
+    closed = confidential(data, declared, unit=unit, max_records=max_records, subset=subset, rng=rng)
+    n = public_size(closed)
+    if mechanism is None:
+        chosen = plan(
+            declared,
+            records=n,
+            epsilon=epsilon,
+            delta=delta,
+            size=size,
+            group=closed.relation_group,
+            largest_sizes=False,
+        )
+        solved, why = chosen.best, chosen.why
+    else:
+        solved = named(mechanism).calibrated(
+            budget, domain=declared, n=n, size=size, group=closed.relation_group, **parameters
+        )
+        why = f"{mechanism}: asked for"
+    share = solved.share_not_from_data(n)
+    if announce is not None:
+        announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone")
+    if share > POOR_UTILITY and not accept_poor_utility and (declared.size or 0) > 10 * n:
+        raise PoorUtility(
+            f"the domain has {declared.size:,} cells for {n:,} records, so that {share:.0%} of the records would come "
+            "from prior or noise alone: tables with many columns are out of reach here; marginal-based tools such as "
+            "AIM or MST can do them"
+        )
+    return publish(
+        closed,
+        solved,
+        size=size,
+        budget=budget,
+        out=out,
+        certificate=certificate,
+        rng=rng,
+        accept=accept,
+        accept_poor_utility=accept_poor_utility,
+        progress=progress,
+        info={"mechanism": solved.name, "why": why, "share_not_from_data": share},
+    )

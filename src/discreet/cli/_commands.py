@@ -1,0 +1,293 @@
+"""The commands: each parses its options, calls one function, and writes the result."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from discreet.errors import FileProblem, Infeasible, ParameterError
+
+__all__ = ["COMMANDS"]
+
+
+class _KeyValue(click.ParamType):
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
+        key, sign, text = str(value).partition("=")
+        if not sign or not key:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        for kind in (int, float):
+            try:
+                return key.strip(), kind(text)
+            except ValueError:
+                continue
+        return key.strip(), text.strip()
+
+
+def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in given:
+            raise ParameterError(f"the parameter {key!r} is given twice")
+        given[key] = value
+    return given
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON to standard output.")
+_param = click.option("--param", "pairs", type=_KeyValue(), multiple=True, help="A parameter of the mechanism.")
+_records = click.option("--records", type=int, required=True, help="Number of records held, public.")
+_domain = click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML of the public facts.")
+
+
+def _show(document: dict[str, Any]) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def _progress(total: int | None, quiet: bool) -> Any:
+    """Give a callback that draws a bar on a terminal; the count it shows is public."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet or total is None or not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("records"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("records", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@_domain
+@click.option("--epsilon", type=float, required=True, help="Privacy budget, at most 100.")
+@click.option("--delta", type=float, default=0.0, help="Probability of exceeding epsilon; 0 (pure) by default.")
+@click.option("--size", type=int, help="Number of records to release.")
+@click.option("--mechanism", help="Registry name; by default the least predicted error, from public facts alone.")
+@_param
+@click.option("--out", type=click.Path(), required=True, help="Release to write: .parquet or .csv.")
+@click.option("--certificate", type=click.Path(), help="Default: OUT with .certificate.json.")
+@click.option("--unit", help="Column that names the person behind the rows.")
+@click.option("--max-records", type=int, help="Rows a unit may have; the others are cut at random.")
+@click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
+@click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records from prior or noise.")
+@_json
+def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **options: Any) -> None:
+    """Release a synthetic table from the confidential table DATA."""
+    from discreet._release import release as run
+
+    announce: Callable[[str], None] = lambda text: click.echo(text, err=True)  # noqa: E731
+    with _progress(options["size"], as_json) as progress:
+        made = run(data, domain_file, out=out, progress=progress, announce=announce, **options, **_parameters(pairs))
+    facts = made.certificate.facts
+    if as_json:
+        _show(
+            {
+                "out": str(made.path),
+                "certificate": str(made.certificate_path),
+                "rows": facts["released"]["rows"],
+                "mechanism": facts["mechanism"],
+                "guarantee": facts["guarantee"],
+                "randomness": facts["randomness"],
+                **{key: made.info[key] for key in ("why", "share_not_from_data")},
+            }
+        )
+        return
+    click.echo(f"wrote {facts['released']['rows']:,} records to {made.path} and what was promised to "
+               f"{made.certificate_path}")  # fmt: skip
+    click.echo(f"mechanism: {facts['mechanism']['name']} "
+               + ", ".join(f"{k}={v}" for k, v in facts["mechanism"]["parameters"].items()))  # fmt: skip
+    click.echo(str(made.certificate))
+    if made.certificate.seeded:
+        click.echo("This release was seeded: do not publish it.", err=True)
+
+
+@click.command()
+@_domain
+@_records
+@click.option("--epsilon", type=float, required=True)
+@click.option("--delta", type=float, default=0.0)
+@click.option("--size", type=int, help="Number of records to release; as many as held by default.")
+@_json
+def plan(domain_file: str, records: int, epsilon: float, delta: float, size: int | None, as_json: bool) -> None:
+    """Compare the mechanisms for a budget, from public facts alone: no data is read."""
+    from discreet.domain import Domain
+    from discreet.planner import plan as run
+
+    made = run(Domain.read(domain_file), records=records, epsilon=epsilon, delta=delta, size=size)
+    if as_json:
+        _show(made.to_dict())
+        return
+    click.echo(str(made))
+    for option in made.feasible:
+        for caveat in option.caveats:
+            click.echo(f"{option.name}: {caveat}")
+    click.echo(f"Chosen: {made.why}." if made.feasible else "No mechanism meets this budget.")
+
+
+@click.command()
+@click.argument("mechanism")
+@_records
+@click.option("--size", type=int, help="Number of records released (not needed for perturbed-histogram).")
+@_param
+@click.option("--epsilon", type=float, help="Give the delta at this epsilon.")
+@click.option("--delta", type=float, help="Give the epsilon at this delta.")
+@_json
+def privacy(
+    mechanism: str, records: int, size: int | None, pairs: Any, epsilon: float | None, delta: float | None, as_json: bool
+) -> None:
+    """Give the exact guarantee of a MECHANISM from its public parameters."""
+    from discreet.planner import stated
+
+    if (epsilon is None) == (delta is None):
+        raise ParameterError("give either --epsilon or --delta: the other one is computed")
+    name, guarantee = stated(mechanism, records=records, size=size, **_parameters(pairs))
+    if epsilon is None:
+        epsilon = guarantee.epsilon(delta or 0.0)
+        if math.isinf(epsilon):
+            raise Infeasible(f"delta {delta:g} with {name}", {"delta >=": guarantee.delta(math.inf)})
+    else:
+        delta = guarantee.delta(epsilon)
+    _show({"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta,
+           **_promise(guarantee)})  # fmt: skip
+    if not as_json:
+        click.echo("\n".join(guarantee.caveats), err=True)
+
+
+@click.command()
+@click.argument("mechanism")
+@_records
+@click.option("--epsilon", type=float, required=True)
+@click.option("--delta", type=float, default=0.0)
+@click.option("--size", type=int, help="Number of records released; solved for when absent, where it matters.")
+@_param
+@_json
+def calibrate(
+    mechanism: str, records: int, epsilon: float, delta: float, size: int | None, pairs: Any, as_json: bool
+) -> None:
+    """Solve for the one free parameter of a MECHANISM that meets a budget."""
+    from discreet.planner import solved
+
+    answer = solved(mechanism, records=records, epsilon=epsilon, delta=delta, size=size, **_parameters(pairs))
+    _show({**answer.numbers, **_promise(answer.guarantee)})
+    if not as_json:
+        click.echo("\n".join(answer.guarantee.caveats), err=True)
+
+
+def _promise(guarantee: Any) -> dict[str, Any]:
+    pure = guarantee.profile.pure
+    return {
+        "pure_epsilon": pure if math.isfinite(pure) else None,
+        "theorem": guarantee.theorem,
+        "kind": guarantee.kind,
+        "exact": guarantee.exact,
+        "group": guarantee.relation.group,
+        "assumptions": list(guarantee.assumptions),
+        "caveats": list(guarantee.caveats),
+    }
+
+
+@click.command()
+@click.argument("certificate", type=click.Path())
+@click.option("--data", type=click.Path(), help="The released file, to compare its hash, rows and columns too.")
+@_json
+def verify(certificate: str, data: str | None, as_json: bool) -> int:
+    """Recompute everything a CERTIFICATE claims; exit status 1 where anything disagrees."""
+    from discreet.releases import Certificate
+    from discreet.releases import verify as run
+
+    checks = run(Certificate.read(certificate), data=data)
+    wrong = [check for check in checks if not check.agrees]
+    if as_json:
+        _show(
+            {
+                "agrees": not wrong,
+                "data_checked": data is not None,
+                "checks": [{"what": c.what, "agrees": c.agrees, "claimed": c.claimed, "found": c.found} for c in checks],
+            }
+        )
+    else:
+        for check in wrong:
+            click.echo(f"{check.what}: the certificate says {check.claimed!r}, recomputed {check.found!r}")
+        click.echo(
+            f"{len(wrong)} of {len(checks)} claims disagree: do not rely on this certificate."
+            if wrong
+            else f"All {len(checks)} claims agree" + ("." if data else "; the released file was not checked (--data).")
+        )
+    return 1 if wrong else 0
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@click.argument("released", type=click.Path())
+@_domain
+@_json
+def compare(data: str, released: str, domain_file: str, as_json: bool) -> None:
+    """Compare a RELEASED table with the confidential DATA: W1, KS, summary. The result is confidential."""
+    from discreet.domain import Domain
+    from discreet.utility import compare as run
+    from discreet.utility import reveal_to_custodian
+
+    comparison = reveal_to_custodian(run(data, released, Domain.read(domain_file)))
+    if as_json:
+        _show(comparison.to_dict())
+    else:
+        click.echo(str(comparison))
+
+
+@click.command()
+@click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write.")
+@_json
+def demo(out: str, as_json: bool) -> None:
+    """Run the main job on real data: 20,190 person-years of doctor visits (RAND health insurance experiment)."""
+    from discreet.report import demo as run
+
+    result = run(Path(out), say=lambda text: click.echo(text, err=as_json))
+    if as_json:
+        _show(result)
+
+
+@click.group()
+def domain() -> None:
+    """Declare the public facts."""
+
+
+@domain.command("init")
+@click.argument("data", type=click.Path())
+@click.option("--out", type=click.Path(), help="File to write; standard output by default.")
+@_json
+def init(data: str, out: str | None, as_json: bool) -> None:
+    """Write a template for DATA from column names and types only; it says what is to be filled in."""
+    from discreet.confidential import table_schema
+    from discreet.domain import Domain
+
+    template = Domain.template(table_schema(data))
+    if out is not None:
+        from discreet.releases._writing import replace_all, temporary_beside, write_text
+
+        target = Path(out)
+        if target.exists():
+            raise FileProblem(out, "it exists already", "give another name: declared facts are not overwritten")
+        temporary = temporary_beside(target)
+        write_text(template, temporary, named=target)
+        replace_all([(temporary, target)])
+    if as_json:
+        _show({"out": out, "template": template})
+    elif out is None:
+        click.echo(template, nl=False)
+    else:
+        click.echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
+
+
+COMMANDS: tuple[click.Command, ...] = (release, plan, privacy, calibrate, verify, compare, demo, domain)

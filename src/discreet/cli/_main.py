@@ -1,0 +1,70 @@
+"""Entry point: commands, exit statuses, and errors in one or two plain sentences.
+
+Exit status 0 on success, 1 where ``verify`` finds a disagreement, 2 on bad input, 3 on an infeasible or refused
+request, 4 on a fault of the program itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from discreet.cli._commands import COMMANDS
+from discreet.errors import DiscreetError
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="discreet")
+def discreet() -> None:
+    """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
+
+    Exit status: 0 success, 1 verify found a disagreement, 2 bad input, 3 infeasible or refused.
+    """
+
+
+for command in COMMANDS:
+    discreet.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and leave the process with its exit status."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit status; no traceback reaches the user.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The command line without the program's name; the process's own by default.
+    """
+    try:
+        result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except DiscreetError as error:
+        return _complain(str(error), error.exit_status)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        return _complain(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted; nothing was left behind", 2)
+    except BrokenPipeError:
+        return 0
+    except Exception as error:  # noqa: BLE001  # its text could quote a confidential value: only its kind is shown
+        return _complain(
+            f"a fault in the program ({type(error).__name__}); nothing was released. Please report the command that "
+            "led to it, without the data",
+            4,
+        )
+
+
+def _complain(message: str, status: int) -> int:
+    click.echo(f"discreet: {message}", err=True)
+    return status

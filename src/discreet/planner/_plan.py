@@ -1,0 +1,346 @@
+"""Which mechanism, with which parameters, with what error: from public facts alone. No data is read here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet._numeric import least_integer
+from discreet._random import seeded
+from discreet._text import rounded_up
+from discreet.domain import Column, Domain
+from discreet.errors import DiscreetError, DomainError, Infeasible, Refused
+from discreet.mechanisms import Mechanism, REGISTRY, named
+from discreet.mechanisms._base import positive_size
+from discreet.privacy import Budget, Relation
+from discreet.releases import POOR_UTILITY
+
+__all__ = ["Option", "Plan", "plan", "predicted_w1"]
+
+_SAMPLE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One mechanism calibrated to the budget, or why it cannot be.
+
+    Parameters
+    ----------
+    name : str
+        Registry name.
+    mechanism : Mechanism or None
+        Calibrated; None where the budget or the domain rules it out.
+    refused : str or None
+        Why, in words.
+    epsilon, delta : float or None
+        The exact guarantee at the budget's epsilon.
+    largest_size : int or None
+        The most records it can release within the budget with at most a fifth of them from prior or noise alone,
+        looked for up to 100 times the number of records held.
+    share_not_from_data : float or None
+        Expected share of records from prior or noise alone.
+    w1 : float or None
+        Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
+        temporal column, else on the scaled ground metric.
+    caveats : tuple of str
+        What the guarantee does not promise.
+    """
+
+    name: str
+    mechanism: Mechanism | None = None
+    refused: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    largest_size: int | None = None
+    share_not_from_data: float | None = None
+    w1: float | None = None
+    caveats: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the option as JSON values."""
+        return {
+            "mechanism": self.name,
+            "parameters": None if self.mechanism is None else self.mechanism.parameters(),
+            "refused": self.refused,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "largest_size": self.largest_size,
+            "share_not_from_data": self.share_not_from_data,
+            "predicted_w1": self.w1,
+            "caveats": list(self.caveats),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every mechanism for one request, best predicted utility first.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    n, size : int
+        Numbers of records held and released.
+    budget : Budget
+        What may be spent.
+    options : tuple of Option
+        Feasible ones by predicted error, then the others.
+    """
+
+    domain: Domain
+    n: int
+    size: int
+    budget: Budget
+    options: Sequence[Option]
+
+    @property
+    def feasible(self) -> list[Option]:
+        """The options that meet the budget, best predicted utility first."""
+        return [o for o in self.options if o.mechanism is not None]
+
+    @property
+    def best(self) -> Mechanism:
+        """The mechanism with the least predicted error of those that meet the budget.
+
+        Raises
+        ------
+        Infeasible
+            When there is none.
+        """
+        for option in self.feasible:
+            if option.mechanism is not None:
+                return option.mechanism
+        reasons = "; ".join(f"{o.name}: {o.refused}" for o in self.options)
+        raise Infeasible(f"{self.budget} for {self.size} records on this domain ({reasons})", {})
+
+    @property
+    def why(self) -> str:
+        """Why the best option was chosen, in one sentence."""
+        best, *others = self.feasible
+        reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the mechanisms that meet {self.budget}"
+        if others:
+            reason += f"; next {others[0].name} ({others[0].w1:.4g})"
+        return reason + "; predicted from public facts alone"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "records": self.n,
+            "size": self.size,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "chosen": self.feasible[0].name if self.feasible else None,
+            "options": [o.to_dict() for o in self.options],
+        }
+
+    def rows(self) -> list[tuple[str, str, str, str, str, str]]:
+        """Return the table's cells as text: mechanism, parameters, delta, share, predicted W1, largest size."""
+        rows = []
+        for o in self.options:
+            if o.mechanism is None:
+                rows.append((o.name, o.refused or "", "", "", "", ""))
+                continue
+            parameters = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}"
+                                   for k, v in o.mechanism.parameters().items())  # fmt: skip
+            largest = "" if o.largest_size is None else f"{o.largest_size:,}"
+            largest += "+" if o.largest_size == _most(self.n) else ""
+            rows.append((o.name, parameters, rounded_up(o.delta or 0.0), f"{o.share_not_from_data:.2%}", f"{o.w1:.4g}", largest))
+        return rows
+
+    def __str__(self) -> str:
+        head = f"{self.size:,} records from {self.n:,}, {self.budget}, {_cells(self.domain)}"
+        header = ("mechanism", "parameters", "delta", "not from data", "predicted W1", "largest size")
+        table = [header, *self.rows()]
+        shown = [row for row in table if row[2]]
+        widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+        refused = [f"{row[0]}: {row[1]}" for row in table if not row[2]]
+        return "\n".join([head, *lines, *refused])
+
+    def _repr_html_(self) -> str:
+        import html
+
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows()
+        )
+        header = "".join(
+            f"<th>{h}</th>"
+            for h in ("mechanism", "parameters", "delta", "not from data", "predicted W1", "largest size")
+        )
+        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def plan(
+    domain: Domain,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float = 0.0,
+    size: int | None = None,
+    group: int = 1,
+    mechanisms: Sequence[str] | None = None,
+    largest_sizes: bool = True,
+    **fixed: Any,
+) -> Plan:
+    """Calibrate every mechanism to a budget and predict its error, from public facts alone.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    records : int
+        The public number of records, ``n``.
+    epsilon, delta : float
+        The budget.
+    size : int, optional
+        Number of records to release; ``records`` by default.
+    group : int
+        Records a privacy unit holds.
+    mechanisms : sequence of str, optional
+        Registry names to consider; all by default.
+    largest_sizes : bool
+        Whether to solve for each mechanism's largest size too, which takes most of the time.
+    **fixed
+        Parameters that are given, for the mechanisms named.
+
+    Returns
+    -------
+    Plan
+        Options, best first.
+
+    Raises
+    ------
+    BudgetError, ParameterError
+        When a number is out of range.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> plan(ages, records=50_000, epsilon=1.0, delta=1e-9, size=50_000).best.name
+    'perturbed-histogram'
+    """
+    budget = Budget(epsilon=epsilon, delta=delta)
+    n = positive_size("records", records)
+    m = n if size is None else positive_size("size", size)
+    names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
+    options = [_option(name, domain, n, m, budget, group, fixed, largest_sizes) for name in names]
+    options.sort(key=lambda o: math.inf if o.w1 is None else o.w1)
+    return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
+
+
+def _option(
+    name: str,
+    domain: Domain,
+    n: int,
+    size: int,
+    budget: Budget,
+    group: int,
+    fixed: dict[str, Any],
+    largest_sizes: bool,
+) -> Option:
+    kind = named(name)
+    try:
+        mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+    except DiscreetError as error:
+        if fixed and not isinstance(error, Refused):
+            raise
+        return Option(name=name, refused=str(error))
+    guarantee = mechanism.guarantee(Relation(group=group), n=n)
+    return Option(
+        name=name,
+        mechanism=mechanism,
+        epsilon=budget.epsilon,
+        delta=guarantee.delta(budget.epsilon),
+        largest_size=_largest_size(kind, domain, n, budget, group, fixed) if largest_sizes else None,
+        share_not_from_data=mechanism.share_not_from_data(n),
+        w1=predicted_w1(mechanism, n=n, size=size),
+        caveats=guarantee.caveats,
+    )
+
+
+def _largest_size(
+    kind: type[Mechanism], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]
+) -> int:
+    """Return the most records within the budget with at most a fifth of them from prior or noise alone."""
+
+    def too_many(m: int) -> bool:
+        try:
+            mechanism = kind.calibrated(budget, domain=domain, n=n, size=m, group=group, **fixed)
+        except Infeasible:
+            return True
+        return mechanism.share_not_from_data(n) > POOR_UTILITY
+
+    most = _most(n)
+    if not too_many(most):
+        return most
+    beyond = least_integer(too_many, 1, most)
+    return 0 if beyond is None else beyond - 1
+
+
+def _most(n: int) -> int:
+    return min(10**10, 100 * n)
+
+
+def predicted_w1(mechanism: Mechanism, *, n: int, size: int) -> float:
+    """Predict the Wasserstein-1 distance between a release and the confidential table, from public facts alone.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Calibrated.
+    n, size : int
+        Numbers of records held and released.
+
+    Returns
+    -------
+    float
+        In the column's unit for a single ordered column, else the sum over columns on the scaled ground metric.
+
+    Notes
+    -----
+    The reference is data distributed as the base measure. With ``F`` its distribution function, a column adds
+    ``integral of sqrt(2/pi) sqrt(F(1-F) v)`` for sampling and noise, ``v = sampling + cells * noise``, and
+    ``share * integral of min(F, 1-F)`` for the records that are not from the data, the distance of the base measure
+    from a table concentrated at its median. Real tables are usually more concentrated than their bounds: then the
+    first term is an overestimate, by the same factor for every mechanism.
+    """
+    domain = mechanism.domain
+    sampling, noise = mechanism.error_terms(n, size)
+    cells = domain.size if domain.size is not None else 0
+    variance = sampling + cells * noise
+    share = mechanism.share_not_from_data(n)
+    base = domain.draw_base(_SAMPLE, seeded(0))  # of the public base measure: no data, no privacy
+    single = len(domain.columns) == 1
+    total = 0.0
+    for (name, column), codes in zip(domain.columns.items(), base.columns, strict=True):
+        weight = (domain.metric_weights or {}).get(name, 1.0)
+        x = _positions(column, codes)
+        if x is not None:
+            x = np.sort(x[~np.isnan(x)])
+            gaps = np.diff(x)
+            f = np.arange(1, len(x)) / len(x)
+            spread = math.sqrt(2.0 / math.pi * variance) * float(gaps @ np.sqrt(f * (1 - f)))
+            error = spread + share * float(gaps @ np.minimum(f, 1 - f))
+            total += error if single else weight * error / column.scale
+        else:
+            k = column.size
+            spread = 0.0 if k is None else 0.5 * math.sqrt(2.0 / math.pi * variance * (k - 1))
+            total += weight * min(1.0, spread + share)
+    return total
+
+
+def _positions(column: Column, codes: Any) -> Any:
+    """Return the coordinates of a column's codes, or None where it has no order."""
+    try:
+        return column.positions(codes)
+    except DomainError:
+        return None
+
+
+def _cells(domain: Domain) -> str:
+    return "no finite cells" if domain.size is None else f"{domain.size:,} cells"

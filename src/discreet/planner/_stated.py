@@ -1,0 +1,152 @@
+"""Guarantees and calibration from plain numbers: a mechanism's public parameters, no table and no named columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.domain import Domain, Integer, Numeric
+from discreet.errors import ParameterError
+from discreet.mechanisms import DirichletMultinomial, Mechanism, PerturbedHistogram, PitmanYor, named
+from discreet.privacy import Budget, Guarantee, Relation
+
+__all__ = ["Solution", "solved", "stated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """A calibrated mechanism's numbers.
+
+    Parameters
+    ----------
+    numbers : dict
+        JSON values: ``mechanism``, ``records``, ``size``, ``parameters``, ``epsilon``, ``delta``, and ``solved``, the
+        free parameter with its value.
+    guarantee : Guarantee
+        What they promise.
+    """
+
+    numbers: dict[str, Any]
+    guarantee: Guarantee
+
+
+def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any) -> tuple[str, Guarantee]:
+    """Return a mechanism's name and its guarantee at given parameters.
+
+    Parameters
+    ----------
+    mechanism : str
+        Registry name.
+    records, size : int
+        Numbers of records held and released; the size is not needed where it costs nothing.
+    **parameters
+        The mechanism's own, ``cells`` for those on a finite domain, and ``group``.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is missing, unknown or out of range.
+    """
+    kind, domain, group, fixed = _resolve(mechanism, parameters)
+    if kind is PerturbedHistogram:
+        fixed["records"] = records
+        needed = ("scale",)
+    else:
+        if size is None:
+            raise ParameterError(f"{mechanism} needs --size: its guarantee depends on the number of records released")
+        fixed["size"] = size
+        needed = {DirichletMultinomial: ("prior",), PitmanYor: ("strength",)}.get(kind, ("mixing",))
+    for name in needed:
+        if name not in fixed:
+            raise ParameterError(f"{mechanism} needs --param {name}=...")
+    try:
+        made: Mechanism = kind(domain=domain, **fixed)
+    except TypeError:
+        raise ParameterError(_unknown(mechanism, fixed, needed)) from None
+    return mechanism, made.guarantee(Relation(group=group), n=records)
+
+
+def solved(
+    mechanism: str, *, records: int, epsilon: float, delta: float, size: int | None, **parameters: Any
+) -> Solution:
+    """Solve for a mechanism's one free parameter.
+
+    Parameters
+    ----------
+    mechanism : str
+        Registry name.
+    records : int
+        Number of records held.
+    epsilon, delta : float
+        The budget.
+    size : int or None
+        Number of records released; None solves for it, where it matters.
+    **parameters
+        Those that are given; see :func:`stated`.
+
+    Raises
+    ------
+    Infeasible
+        With the nearest feasible numbers.
+    ParameterError
+        When a parameter is missing, unknown or out of range, or when nothing is free.
+    """
+    kind, domain, group, fixed = _resolve(mechanism, parameters)
+    budget = Budget(epsilon=epsilon, delta=delta)
+    made = kind.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
+    guarantee = made.guarantee(Relation(group=group), n=records)
+    values = made.parameters()
+    final = getattr(made, "size", size)
+    free = next((name for name in kind.free if (size if name == "size" else fixed.get(name)) is None), None)
+    return Solution(
+        numbers={
+            "mechanism": mechanism,
+            "records": records,
+            "size": final,
+            "parameters": values,
+            "solved": {} if free is None else {free: final if free == "size" else values[free]},
+            "epsilon": epsilon,
+            "delta": guarantee.delta(epsilon),
+        },
+        guarantee=guarantee,
+    )
+
+
+def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+    """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
+    kind = named(mechanism)
+    fixed = dict(parameters)
+    group = fixed.pop("group", 1)
+    if kind is PitmanYor:
+        discount = fixed.get("discount", 0.0)
+        if mechanism == "dirichlet-process" and discount != 0:
+            raise ParameterError("dirichlet-process is pitman-yor at discount 0; name pitman-yor for another discount")
+        if isinstance(discount, (int, float)) and discount < 0:
+            return _finite_pitman_yor(fixed, group)
+        return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
+    cells = fixed.pop("cells", 2 if kind is PerturbedHistogram else None)
+    return kind, _cells(mechanism, cells), group, fixed
+
+
+def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+    """Below discount 0 there are ``cells = strength / |discount|`` values, each with prior ``|discount|``."""
+    prior = -fixed.pop("discount")
+    strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
+    if cells is None and strength is not None:
+        cells = round(strength / prior)
+    if cells is None or (strength is not None and abs(strength - cells * prior) > 1e-9 * strength):
+        raise ParameterError("with a discount below 0, strength is the number of cells times |discount|")
+    return DirichletMultinomial, _cells("pitman-yor", cells), group, {"prior": prior, **fixed}
+
+
+def _cells(mechanism: str, cells: Any) -> Domain:
+    if cells is None:
+        raise ParameterError(f"{mechanism} needs --param cells=..., the number of cells of its public domain")
+    if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= 2**62:
+        raise ParameterError(f"cells is an integer of at least 2, not {cells!r}")
+    return Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+
+
+def _unknown(mechanism: str, fixed: dict[str, Any], needed: tuple[str, ...]) -> str:
+    given = sorted(set(fixed) - {"size", "records"} - set(needed))
+    return f"{mechanism} does not take these parameters together: {', '.join(given)}"

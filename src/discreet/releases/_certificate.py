@@ -1,0 +1,272 @@
+"""The certificate of a release: plain versioned JSON that anybody can recompute.
+
+It shows accidental change, not authenticity, and cannot prove that the mechanism was run: it says so itself. The schema
+is documented in docs/reference/certificate.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from discreet._text import rounded_up
+from discreet._version import __version__
+from discreet.domain import Domain
+from discreet.errors import DiscreetError, FileProblem
+from discreet.mechanisms import Mechanism, PerturbedHistogram, named
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases._writing import file_sha256
+
+__all__ = ["Certificate", "Check", "verify"]
+
+SCHEMA = 1
+_PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_SHOWS = (
+    "This certificate can be recomputed from the public facts in it, and shows whether the released file was changed by "
+    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
+)
+_SECURE = "ChaCha20 keyed with 256 bits of operating-system entropy, used for this release only"
+_SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can undo the noise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """What was promised for one release, as JSON values.
+
+    Parameters
+    ----------
+    facts : dict
+        The document of schema version 1.
+    """
+
+    facts: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        mechanism: Mechanism,
+        guarantee: Guarantee,
+        budget: Budget | None,
+        size: int,
+        unit: str | None,
+        seeded: bool,
+        columns: list[str],
+    ) -> Self:
+        """Write the certificate of a release; ``released`` is filled in when the records are written out."""
+        epsilon = _headline_epsilon(guarantee, budget)
+        facts = {
+            "discreet_certificate": SCHEMA,
+            "library": {"name": "discreet", "version": __version__},
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
+            "domain": mechanism.domain.to_dict(),
+            "records": guarantee.n,
+            "size": size,
+            "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
+            "unit": {"column": unit, "max_records": guarantee.relation.group} if unit else None,
+            "guarantee": _promise(mechanism, guarantee, epsilon, seeded=seeded),
+            "randomness": _SEEDED if seeded else _SECURE,
+            "released": {"columns": columns, "rows": size, "file": None, "sha256": None},
+            "shows": _SHOWS,
+        }
+        return cls(facts=facts)
+
+    @property
+    def epsilon(self) -> float:
+        """The headline epsilon."""
+        return float(self.facts["guarantee"]["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        """The delta at the headline epsilon."""
+        return float(self.facts["guarantee"]["delta"])
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the release used a seed, and so is not for publication."""
+        return bool(self.facts["randomness"] == _SEEDED)
+
+    def for_file(self, path: Path, *, named: Path) -> Certificate:
+        """Return the certificate with the name and hash of the file the records were written to."""
+        released = {**self.facts["released"], "file": named.name, "sha256": file_sha256(path)}
+        return Certificate(facts={**self.facts, "released": released})
+
+    def to_json(self) -> str:
+        """Return the document as indented JSON."""
+        return json.dumps(self.facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a certificate.
+
+        Raises
+        ------
+        FileProblem
+            When the file cannot be read, is not JSON, or is not a certificate of a known version.
+        """
+        try:
+            facts = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError:
+            raise FileProblem(path, "it cannot be read", "check the path and its permissions") from None
+        except ValueError:
+            raise FileProblem(path, "it is not JSON", "give the certificate written beside the release") from None
+        if not isinstance(facts, dict) or facts.get("discreet_certificate") != SCHEMA:
+            raise FileProblem(
+                path, f"it is not a discreet certificate of version {SCHEMA}", "check the file, or update discreet"
+            )
+        return cls(facts=facts)
+
+    def __str__(self) -> str:
+        promise = self.facts["guarantee"]
+        return "\n".join([promise["statement"], *(f"- {caveat}" for caveat in promise["caveats"]), self.facts["shows"]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One claim of a certificate beside what was recomputed.
+
+    Parameters
+    ----------
+    what : str
+        The claim's place in the document.
+    claimed, found : object
+        Its value there, and the one recomputed.
+    agrees : bool
+        Whether they agree.
+    """
+
+    what: str
+    claimed: Any
+    found: Any
+    agrees: bool
+
+
+def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = None) -> list[Check]:
+    """Recompute everything a certificate claims.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        As read from its file.
+    data : path, optional
+        The released file: its hash, rows and columns are compared too.
+
+    Returns
+    -------
+    list of Check
+        One a claim; the certificate holds when all agree.
+
+    Raises
+    ------
+    FileProblem
+        When ``data`` cannot be read.
+    """
+    facts = certificate.facts
+    checks: list[Check] = []
+    try:
+        mechanism, guarantee = _rebuild(facts)
+        claimed = facts["guarantee"]
+        seeded = facts["randomness"] == _SEEDED
+        recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), seeded=seeded)
+        for key in sorted(set(claimed) | set(recomputed)):
+            checks.append(_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)))
+        checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
+        checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
+        checks.append(_compare("released.rows", facts["released"]["rows"], facts["size"]))
+        checks.append(Check(what="randomness", claimed=facts["randomness"], found="a known statement",
+                            agrees=facts["randomness"] in (_SECURE, _SEEDED)))  # fmt: skip
+    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
+        checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
+        return checks
+    if data is not None:
+        checks += _check_data(facts["released"], data)
+    return checks
+
+
+def _rebuild(facts: dict[str, Any]) -> tuple[Mechanism, Guarantee]:
+    mechanism_type = named(facts["mechanism"]["name"])
+    fields: dict[str, Any] = dict(facts["mechanism"]["parameters"])
+    if mechanism_type is PerturbedHistogram:
+        fields["records"] = facts["records"]
+    else:
+        fields["size"] = facts["size"]
+    mechanism = mechanism_type(domain=Domain.from_dict(facts["domain"]), **fields)
+    relation = Relation(name=facts["relation"]["name"], group=facts["relation"]["group"])
+    if facts["unit"] is not None and facts["unit"]["max_records"] != relation.group:
+        raise ValueError
+    return mechanism, mechanism.guarantee(relation, n=facts["records"])
+
+
+def _headline_epsilon(guarantee: Guarantee, budget: Budget | None) -> float:
+    """Return the budget's epsilon, or the least one at which delta is 1e-9 or at its floor."""
+    if budget is not None:
+        return budget.epsilon
+    floor = guarantee.delta(math.inf)
+    return guarantee.epsilon(min(1.0, max(1e-9, floor * (1 + 1e-6))))
+
+
+def _promise(mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, seeded: bool) -> dict[str, Any]:
+    delta = guarantee.delta(epsilon)
+    pure = guarantee.profile.pure
+    statement = (
+        f"Whatever the other records, an attacker who tests whether one {_unit(guarantee)} was one thing or another, "
+        f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a + {rounded_up(delta)}."
+    )
+    if seeded:
+        statement = f"Seeded run, not for publication; with fresh randomness: {statement}"
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "pure_epsilon": pure if math.isfinite(pure) else None,
+        "kind": guarantee.kind,
+        "theorem": guarantee.theorem,
+        "exact": guarantee.exact,
+        "profile": [[e, guarantee.delta(e)] for e in _PROFILE_EPSILONS],
+        "assumptions": list(guarantee.assumptions),
+        "caveats": list(guarantee.caveats),
+        "share_not_from_data": mechanism.share_not_from_data(guarantee.n),
+        "statement": statement,
+    }
+
+
+def _unit(guarantee: Guarantee) -> str:
+    return "record" if guarantee.relation.group == 1 else f"unit of up to {guarantee.relation.group} records"
+
+
+def _compare(what: str, claimed: Any, found: Any) -> Check:
+    return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found))
+
+
+def _alike(claimed: Any, found: Any) -> bool:
+    """Compare values; numbers to one part in a million, so that another machine's rounding is no disagreement."""
+    if isinstance(claimed, bool) or isinstance(found, bool):
+        return claimed is found
+    if isinstance(claimed, (int, float)) and isinstance(found, (int, float)):
+        return math.isclose(claimed, found, rel_tol=1e-6, abs_tol=0.0)
+    if isinstance(claimed, list) and isinstance(found, list):
+        return len(claimed) == len(found) and all(map(_alike, claimed, found))
+    if isinstance(claimed, dict) and isinstance(found, dict):
+        return claimed.keys() == found.keys() and all(_alike(claimed[k], found[k]) for k in claimed)
+    return bool(claimed == found)
+
+
+def _check_data(released: dict[str, Any], data: str | os.PathLike[str]) -> list[Check]:
+    import polars as pl
+
+    checks = [_compare("released.sha256", released.get("sha256"), file_sha256(data))]
+    try:
+        path = str(data)
+        frame = pl.scan_csv(path, infer_schema=False) if path.lower().endswith(".csv") else pl.scan_parquet(path)
+        columns, rows = frame.collect_schema().names(), int(frame.select(pl.len()).collect().item())
+    except pl.exceptions.PolarsError:
+        raise FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file") from None
+    checks.append(_compare("released.columns (in the file)", released.get("columns"), columns))
+    checks.append(_compare("released.rows (in the file)", released.get("rows"), rows))
+    return checks

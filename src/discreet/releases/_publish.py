@@ -1,0 +1,228 @@
+"""The crossing: the only function whose output is public although it opened confidential data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._random import SecureGenerator, public, secure
+from discreet.confidential import Confidential, Provenance, to_frame_kind
+from discreet.confidential._open import open_confidential
+from discreet.domain import Counts, Records
+from discreet.errors import FileProblem, ParameterError, PoorUtility
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._base import feasible, positive_size
+from discreet.privacy import Budget, Relation, require_kind
+from discreet.releases._certificate import Certificate
+from discreet.releases._writing import check_output, replace_all, temporary_beside, write_frames, write_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["POOR_UTILITY", "Release", "publish"]
+
+POOR_UTILITY = 0.2
+"""Above this share of records from prior or noise alone, a release must be asked for explicitly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A public table and what was promised about it.
+
+    Parameters
+    ----------
+    records : dataframe or None
+        The released records, as the kind of dataframe that came in; None when they were written to a file.
+    certificate : Certificate
+        What was promised.
+    info : dict
+        Public facts about the run: who chose the mechanism and why.
+    path, certificate_path : Path or None
+        Where they were written.
+    """
+
+    records: Any
+    certificate: Certificate
+    info: dict[str, Any]
+    path: Path | None = None
+    certificate_path: Path | None = None
+
+    def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
+        """Write the records to Parquet or CSV, and the certificate beside them; both or neither appear.
+
+        Raises
+        ------
+        FileProblem
+            When either cannot be written.
+        """
+        if self.records is None:
+            raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
+        import narwhals as nw
+
+        frame = nw.from_native(self.records).to_polars()
+        path = check_output(out, inputs=())
+        written, where = _write(iter([frame]), dict(frame.schema), self.certificate, path, certificate)
+        return replace(self, certificate=written, path=path, certificate_path=where)
+
+    def __str__(self) -> str:
+        rows = self.certificate.facts["released"]["rows"]
+        return f"{rows:,} released records\n{self.certificate}"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        promise = self.certificate.facts["guarantee"]
+        table = getattr(self.records, "_repr_html_", lambda: "")()
+        caveats = "".join(f"<li>{html.escape(c)}</li>" for c in promise["caveats"])
+        return f"<p>{html.escape(promise['statement'])}</p><ul>{caveats}</ul>{table}"
+
+
+def publish(
+    confidential: Confidential[Counts],
+    mechanism: Mechanism,
+    *,
+    size: int | None = None,
+    budget: Budget | None = None,
+    out: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    rng: np.random.Generator | None = None,
+    accept: Collection[str] = (),
+    accept_poor_utility: bool = False,
+    progress: Callable[[int], None] | None = None,
+    info: dict[str, Any] | None = None,
+) -> Release:
+    """Run a mechanism on confidential data once, and return what may be published.
+
+    Parameters
+    ----------
+    confidential : Confidential[Counts]
+        Confidential, as given by :func:`discreet.confidential.confidential`.
+    mechanism : Mechanism
+        Public facts only. Its domain must be the one the data was encoded with.
+    size : int, optional
+        Number of records to release; needed where the mechanism does not fix it.
+    budget : Budget, optional
+        When given, a guarantee that does not meet it is refused, and the certificate states it.
+    out : path, optional
+        Stream the records to this Parquet or CSV file instead of returning them.
+    certificate : path, optional
+        Where to write the certificate; ``OUT.certificate.json`` by default.
+    rng : numpy.random.Generator, optional
+        None (the default) makes a fresh secure generator. Any other generator marks the release "seeded: not for
+        publication" for good.
+    accept : collection of str
+        Kinds of guarantee accepted beside ``unconditional``.
+    accept_poor_utility : bool
+        Release even where more than 20 % of the records are expected to come from prior or noise alone.
+    progress : callable, optional
+        Called with the number of records drawn so far, a public number.
+    info : dict, optional
+        Public facts about the run to keep with the release.
+
+    Returns
+    -------
+    Release
+        Records and certificate.
+
+    Raises
+    ------
+    GuaranteeKindError, Infeasible, PoorUtility
+        When the request is refused; nothing was drawn.
+    FileProblem
+        When the output cannot be written; nothing is left behind.
+    ParameterError
+        When size, domain or mechanism do not fit together.
+    """
+    facts = confidential.provenance or Provenance(frame_kind="polars", columns=mechanism.domain.names)
+    if facts.domain != mechanism.domain:
+        raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
+    generator = secure() if rng is None else rng
+    path = None if out is None else check_output(out, inputs=(facts.path,))
+    x = open_confidential(confidential, caller=__name__)
+    n = x.n  # public by definition under replacement
+    size = positive_size("size", _size(mechanism, size))
+    guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=n)
+    require_kind(guarantee, frozenset(accept))
+    if budget is not None:
+        feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
+    share = mechanism.share_not_from_data(n)
+    if share > POOR_UTILITY and not accept_poor_utility:
+        raise PoorUtility(
+            f"{share:.0%} of the records would come from prior or noise alone, more than {POOR_UTILITY:.0%}: declare "
+            "fewer cells, release fewer records, allow a larger epsilon or delta, or accept poor utility explicitly"
+        )
+    document = Certificate.of(
+        mechanism=mechanism,
+        guarantee=guarantee,
+        budget=budget,
+        size=size,
+        unit=facts.unit,
+        seeded=not isinstance(generator, SecureGenerator),
+        columns=list(mechanism.domain.names),
+    )
+    output = mechanism.kernel(x, rng=generator)
+    free = public(generator)
+    frames = _decoded(mechanism, mechanism.finish(output, size=size, rng=free), free, progress)
+    if path is None:
+        import polars as pl
+
+        records = to_frame_kind(pl.concat(list(frames)), facts.frame_kind)
+        return Release(records=records, certificate=document, info=info or {})
+    schema = dict(mechanism.domain.decode(_no_records(x), rng=free).schema)
+    written, where = _write(frames, schema, document, path, certificate)
+    return Release(records=None, certificate=written, info=info or {}, path=path, certificate_path=where)
+
+
+def _size(mechanism: Mechanism, size: int | None) -> int:
+    fixed: int | None = getattr(mechanism, "size", None)
+    if fixed is None and size is None:
+        raise ParameterError("give the number of records to release as size")
+    if fixed is not None and size is not None and size != fixed:
+        raise ParameterError(f"the mechanism was made for {fixed} records, not {size}")
+    return fixed if size is None else size  # type: ignore[return-value]
+
+
+def _no_records(x: Counts) -> Records:
+    """Return zero records of the right kinds: public, it holds nothing."""
+    return x.records.take(slice(0, 0))
+
+
+def _decoded(
+    mechanism: Mechanism,
+    chunks: Iterator[Records],
+    rng: np.random.Generator,
+    progress: Callable[[int], None] | None,
+) -> Iterator[pl.DataFrame]:
+    done = 0
+    for chunk in chunks:
+        yield mechanism.domain.decode(chunk, rng=rng)
+        done += len(chunk)
+        if progress is not None:
+            progress(done)
+
+
+def _write(
+    frames: Iterator[pl.DataFrame],
+    schema: dict[str, Any],
+    document: Certificate,
+    path: Path,
+    certificate: str | os.PathLike[str] | None,
+) -> tuple[Certificate, Path]:
+    where = path.with_suffix(".certificate.json") if certificate is None else Path(certificate)
+    if where.resolve() == path.resolve():
+        raise FileProblem(where, "the certificate has the name of the release", "give it another name")
+    temporary, temporary_certificate = temporary_beside(path), temporary_beside(where)
+    write_frames(frames, schema, temporary, format_of=path)
+    written = document.for_file(temporary, named=path)
+    try:
+        write_text(written.to_json(), temporary_certificate, named=where)
+    except FileProblem:
+        temporary.unlink(missing_ok=True)
+        raise
+    replace_all([(temporary, path), (temporary_certificate, where)])
+    return written, where
