@@ -59,12 +59,10 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     Raises
     ------
     ParameterError
-        If the kind is unknown, or its library is not installed.
+        If PyArrow is needed and not installed.
     """
     if kind in ("polars", "parquet", "csv"):
         return frame
-    if kind not in ("pandas", "pyarrow", "duckdb", "dask", "pyspark", "ibis"):
-        raise ParameterError(f"unknown kind of frame {kind!r}")
     try:
         return frame.to_pandas() if kind == "pandas" else frame.to_arrow()
     except ImportError:

@@ -102,7 +102,9 @@ def _open_path(data: str | PathLike[str]) -> Source:
             batches=lambda columns: _scanned(scan, columns, broken),
         )
     if suffix == ".csv":
-        broken = FileProblem(text, "is not a readable CSV file", "it needs a header line, UTF-8 and as many fields a row")
+        broken = FileProblem(
+            text, "is not a readable CSV file", "it needs a header line, UTF-8 and as many fields a row"
+        )
         header = quietly(lambda: _header(path), broken)
         if not header:
             raise broken
@@ -162,14 +164,12 @@ def _open_frame(data: Any) -> Source:
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
-    if isinstance(frame, nw.DataFrame):
-        eager = frame
-        batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]] = lambda columns: _sliced(eager, columns, broken)
-    elif kind == "polars":
-        batches = lambda columns: _scanned(frame.to_native(), columns, broken)  # noqa: E731
-    else:
-        lazy = frame
-        batches = lambda columns: _grouped(lazy, columns, broken)  # noqa: E731
+
+    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        if isinstance(frame, nw.DataFrame):
+            return _sliced(frame, columns)
+        return _scanned(frame.to_native(), columns, broken) if kind == "polars" else _grouped(frame, columns, broken)
+
     return Source(
         kind=kind,
         path=None,
@@ -180,18 +180,18 @@ def _open_frame(data: Any) -> Source:
     )
 
 
-def _sliced(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
-    """Take an in-memory frame in slices, column by column where that names the culprit."""
-    chosen = quietly(lambda: frame.select(*columns), broken)
-    for start in range(0, max(len(chosen), 1), _BATCH):
-        part = chosen[start : start + _BATCH]
-        parts = {}
-        for name in columns:
-            mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-            parts[name] = quietly(lambda part=part, name=name: part.select(name).to_polars().to_series(), mixed)
-        import polars as pl
+def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Take an in-memory frame in slices, column by column so that an error names the culprit."""
+    import polars as pl
 
-        yield pl.DataFrame(parts)
+    for start in range(0, len(frame), _BATCH):
+        yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
+
+
+def _part(frame: Any, name: str, start: int) -> pl.Series:
+    mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
+    taken: pl.Series = quietly(lambda: frame[start : start + _BATCH].select(name).to_polars().to_series(), mixed)
+    return taken
 
 
 def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
 from math import gcd, isfinite, lcm
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -152,10 +153,9 @@ class Density:
 
 @lru_cache(maxsize=64)
 def _truncated(name: str, parameters: tuple[tuple[str, float], ...], lower: float, upper: float) -> Density:
-    import scipy.stats
-
-    family = getattr(scipy.stats, name, None)
-    if not isinstance(family, scipy.stats.rv_continuous):
+    stats = import_module("scipy.stats")
+    family = getattr(stats, name, None)
+    if not isinstance(family, stats.rv_continuous):
         raise ValueError("scipy.stats has no continuous distribution of that name")  # noqa: TRY004 - a wrong name
     frozen = family(**dict(parameters))
     low, high = float(frozen.cdf(lower)), float(frozen.cdf(upper))

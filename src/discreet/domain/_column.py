@@ -266,13 +266,13 @@ class Column(ABC):
         ndarray of float64, shape (count,)
             Distances.
         """
-        return (np.asarray(a) != np.asarray(b)).astype(np.float64)
+        return np.asarray(np.asarray(a) != np.asarray(b), dtype=np.float64)
 
     def _interval_distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         x, y = self.positions(a), self.positions(b)
-        gap = np.abs(x - y) / self.scale if self.scale > 0 else np.zeros(len(x))
+        gap = np.abs(x - y) / (self.scale or 1.0)
         missing_x, missing_y = np.isnan(x), np.isnan(y)
-        return np.where(missing_x | missing_y, (missing_x != missing_y).astype(np.float64), gap)
+        return np.asarray(np.where(missing_x | missing_y, (missing_x != missing_y).astype(np.float64), gap))
 
     # -- as plain data ------------------------------------------------------------------------------------------
 
@@ -361,8 +361,7 @@ def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
     """Run ``action``; where it fails, raise ``otherwise`` with no trace of the first error, which may hold values."""
     try:
         return action()
-    except DiscreetError:
-        raise
-    except Exception:  # noqa: BLE001 - whatever a dataframe library raises may quote the data
-        pass
+    except BaseException as problem:  # whatever a dataframe library raises (a Rust panic too) may quote the data
+        if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
+            raise
     raise otherwise

@@ -111,4 +111,5 @@ class Decimal(LatticeColumn):
         import polars as pl
 
         kind = pl.Decimal(38, self.digits)
-        return (pl.Series(units).cast(kind) / 10**self.digits).cast(kind)
+        shifted: pl.Series = pl.Series(units).cast(kind) / 10**self.digits
+        return shifted.cast(kind)

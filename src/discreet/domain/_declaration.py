@@ -53,7 +53,9 @@ def _column(name: str, facts: Any) -> Column:
     known = [item.name for item in fields(KINDS[kind]) if item.init]
     for fact, value in rest.items():
         if fact not in known:
-            raise DomainError(f"column {name!r}: unknown key {fact!r}; a {kind} column knows: {', '.join(sorted(known))}")
+            raise DomainError(
+                f"column {name!r}: unknown key {fact!r}; a {kind} column knows: {', '.join(sorted(known))}"
+            )
         if value == _BLANK:
             example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")
             raise MissingPublicFact(name, f"its {fact}", f"{fact} = {example}")
@@ -110,7 +112,7 @@ def template(schema: Mapping[str, str]) -> str:
     for name, given in schema.items():
         kind = "category" if given == "string" else given
         if kind not in KINDS:
-            blocks.append(f"[columns.{key(name)}]\ntype = \"{_BLANK}\"  # one of: {_TYPES}\n")
+            blocks.append(f'[columns.{key(name)}]\ntype = "{_BLANK}"  # one of: {_TYPES}\n')
             continue
         lines = [f"[columns.{key(name)}]", f'type = "{kind}"']
         if kind in _HINTS:

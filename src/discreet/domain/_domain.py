@@ -31,7 +31,7 @@ class _Frozen(dict[str, Any]):
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise DomainError("a domain does not change; build another")
 
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
     def __reduce__(self) -> Any:
         return (_Frozen, (dict(self),))
@@ -81,7 +81,9 @@ class Domain:
             except UnicodeEncodeError:
                 raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
             if name == "*" or (name.startswith("^") and name.endswith("$")):
-                raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern; rename the column")
+                raise DomainError(
+                    f"column {name!r}: dataframe libraries read this name as a pattern; rename the column"
+                )
             if not isinstance(column, Column):
                 raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
         weights = None if not self.metric_weights else dict(self.metric_weights)
@@ -98,8 +100,10 @@ class Domain:
         object.__setattr__(self, "_size", size)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and list(self.columns) == list(other.columns) and (
-            self.to_dict() == other.to_dict()
+        return (
+            isinstance(other, Domain)
+            and list(self.columns) == list(other.columns)
+            and (self.to_dict() == other.to_dict())
         )
 
     def __hash__(self) -> int:
@@ -148,7 +152,7 @@ class Domain:
     # -- records ------------------------------------------------------------------------------------------------
 
     def flat(self, records: Records) -> npt.NDArray[np.int64]:
-        """Number records in row-major order of their codes, the last column fastest.
+        """Return the number of each record's cell, in row-major order of their codes, the last column fastest.
 
         Parameters
         ----------
@@ -168,7 +172,7 @@ class Domain:
         cells = np.zeros(len(records), dtype=np.int64)
         for size, codes in zip(self._flat_sizes(), records.columns, strict=True):
             cells *= size
-            cells += codes
+            cells += codes.astype(np.int64, copy=False)
         return cells
 
     def unflat(self, cells: npt.NDArray[np.integer[Any]]) -> Records:
@@ -212,7 +216,7 @@ class Domain:
             Sum over columns; open labels contribute 0.
         """
         parts = zip(self.columns.values(), records.columns, strict=True)
-        return np.sum([column.log_base(codes) for column, codes in parts], axis=0)
+        return sum((column.log_base(codes) for column, codes in parts), start=np.zeros(len(records)))
 
     def encode(self, frame: pl.DataFrame) -> Records:
         """Encode a confidential table that has every declared column; other columns are left aside.

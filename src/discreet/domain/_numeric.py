@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -143,7 +144,7 @@ class Numeric(Column):
             self._refuse("grid is a list of numbers")
         points = tuple(float(point) for point in raw)
         inside = self.lower <= points[0] and points[-1] <= self.upper
-        if not inside or any(a >= b for a, b in zip(points, points[1:], strict=False)):
+        if not inside or any(a >= b for a, b in pairwise(points)):
             self._refuse("grid is increasing and lies between lower and upper")
         self._settle(grid=points)
 

@@ -262,9 +262,7 @@ class Duration(LatticeColumn):
         self._need("upper", "its longest duration", 'upper = "24h"')
         self._need("step", "its rounding step", 'step = "1m"')
         self._settle(lower=_span(self, "lower"), upper=_span(self, "upper"), step=_span(self, "step"))
-        self._settle_lattice(
-            self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND
-        )
+        self._settle_lattice(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
 
     def _plain(self, name: str, value: Any) -> Any:
         return span_text(value) if isinstance(value, dt.timedelta) else LatticeColumn._plain(self, name, value)

@@ -22,7 +22,9 @@ def read_text(path: str | PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FileProblem(path, "there is no such file", "check the path, or write one with: discreet domain init") from None
+        raise FileProblem(
+            path, "there is no such file", "check the path, or write one with: discreet domain init"
+        ) from None
     except (OSError, UnicodeDecodeError):
         raise FileProblem(path, "cannot be read as UTF-8 text", "check that it is a readable TOML file") from None
 
