@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from discreet.confidential._source import FREQUENCY, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
-from discreet.domain import Column
 from discreet.errors import DataError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
+
+    from discreet.domain import Column
 
 __all__ = ["column_values"]
 

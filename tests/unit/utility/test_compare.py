@@ -1,0 +1,199 @@
+"""Comparing a release with the confidential table: every kind of column, closed until revealed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet._random import seeded
+from discreet.confidential import Confidential
+from discreet.confidential._column_values import column_values
+from discreet.confidential._open import CALLERS
+from discreet.domain import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+)
+from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
+from discreet.utility import Comparison, compare, reveal_to_custodian
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANARY = 8.7654321
+NOON = dt.datetime.fromisoformat("2024-07-01T12:00")
+
+
+def _one(data: Any, release: Any, column: Column) -> Any:
+    domain = Domain(columns={"x": column})
+    return reveal_to_custodian(compare(pl.DataFrame({"x": data}), pl.DataFrame({"x": release}), domain)).columns[0]
+
+
+def test_numeric_columns_are_compared_by_value_not_by_cell() -> None:
+    found = _one([1.0, 2.0], [1.5, 3.5], Numeric(lower=0, upper=10, cells=1))
+    assert (found.wasserstein, found.wasserstein_scaled, found.ks) == (1.0, 0.1, 0.5)
+    assert (found.data["mean"], found.release["p50"]) == (1.5, 1.5)
+
+
+def test_clipped_columns_are_compared_clipped() -> None:
+    column = Numeric(lower=0, upper=10, cells=5, out_of_bounds="clip")
+    assert _one([5.0, float("inf")], [5.0, 10.0], column).wasserstein == 0.0
+    assert _one([-3, 20], [0, 10], Integer(lower=0, upper=10, out_of_bounds="clip")).wasserstein == 0.0
+    days = Date(lower="2024-01-01", upper="2024-12-31", out_of_bounds="clip")
+    assert _one([dt.date(2023, 5, 1)], [dt.date(2024, 1, 3)], days).wasserstein == 2.0
+
+
+def test_nulls_are_counted_apart() -> None:
+    column = Numeric(lower=0, upper=10, cells=5, nulls="category")
+    found = _one([1.0, None, float("nan"), 1.0], [2.0, 2.0, 2.0, None], column)
+    assert found.null_shares == (0.5, 0.25)
+    assert found.wasserstein == 1.0
+    nothing = _one([None, None], [1.0, 2.0], column)
+    assert (nothing.wasserstein, nothing.ks, nothing.data) == (None, None, None)
+    assert nothing.null_shares == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("column", "data", "release", "distance", "metric"),
+    [
+        (
+            Date(lower="2024-01-01", upper="2024-12-31"),
+            [dt.date(2024, 1, 1), dt.date(2024, 2, 1)],
+            [dt.date(2024, 1, 4), dt.date(2024, 2, 4)],
+            3.0,
+            "days",
+        ),
+        (
+            Datetime(lower="2024-01-01", upper="2024-12-31", step="1h"),
+            [NOON + dt.timedelta(minutes=20)],
+            [NOON + dt.timedelta(hours=2)],
+            6000.0,
+            "seconds",
+        ),
+        (
+            Duration(lower="0s", upper="10m", step="1m"),
+            [dt.timedelta(seconds=90)],
+            [dt.timedelta(seconds=60)],
+            30.0,
+            "seconds",
+        ),
+        (Integer(lower=0, upper=9), [1, 2, 3], [2, 3, 4], 1.0, "the column's unit"),
+        (Category(categories=("lo", "mid", "hi"), ordered=True), ["lo", "lo"], ["mid", "hi"], 0.75, "rank / (K - 1)"),
+        (Category(categories=("a", "b", "c")), ["a", "a"], ["b", "a"], 0.5, "0 or 1 (total variation)"),
+        (Category(categories=(5, 7), nulls="category"), [5, None], [5, 7], 0.5, "0 or 1 (total variation)"),
+        (Boolean(), [True, False], [True, True], 0.5, "0 or 1 (total variation)"),
+        (OpenLabels(), ["p", "q"], ["p", "new_category_1"], 0.5, "0 or 1 (total variation)"),
+        (OpenLabels(nulls="category"), ["p", None], ["p", "p"], 0.5, "0 or 1 (total variation)"),
+    ],
+)
+def test_every_kind_of_column(column: Column, data: Any, release: Any, distance: float, metric: str) -> None:
+    found = _one(data, release, column)
+    assert found.wasserstein == pytest.approx(distance, abs=1e-12)
+    assert found.metric == metric
+    assert found.kind == column.kind
+    assert (found.ks is None) == (metric.startswith("0 or 1"))
+
+
+def test_decimals_and_time_zones() -> None:
+    exact = pl.Series(["1.25", "2.50"]).cast(pl.Decimal(10, 2))
+    assert _one(exact, [1, 3], Decimal(lower="0", upper="9.99", digits=2)).wasserstein == pytest.approx(0.375)
+    column = Datetime(lower="2024-01-01", upper="2024-12-31", step="1h", time_zone="Europe/Paris")
+    moments = pl.Series([NOON]).dt.replace_time_zone("Europe/Paris")
+    assert _one(moments, moments.dt.convert_time_zone("UTC"), column).wasserstein == 0.0
+
+
+def test_shares_of_categories() -> None:
+    found = _one(["a", "a", "b", "b"], ["a", "b", "b", "b"], Category(categories=("a", "b", "c")))
+    assert found.shares == {"a": (0.5, 0.25), "b": (0.5, 0.75), "c": (0.0, 0.0)}
+
+
+def test_stays_closed_until_revealed_and_says_so() -> None:
+    domain = Domain(
+        columns={"x": Numeric(lower=0, upper=10, cells=5), "day": Date(lower="2024-01-01", upper="2024-12-31")}
+    )
+    table = pl.DataFrame({"x": [1.0, CANARY], "day": [dt.date(2024, 3, 1)] * 2})
+    closed = compare(table, table.with_columns(pl.col("x") / 2), domain)
+    assert isinstance(closed, Confidential)
+    assert str(closed) == "<confidential Comparison>"
+    with pytest.raises(ConfidentialAccessError):
+        list(closed)  # type: ignore[call-overload]
+    revealed = reveal_to_custodian(closed)
+    assert isinstance(revealed, Comparison)
+    text = str(revealed)
+    assert text.startswith("CONFIDENTIAL: computed from the private data\n2 confidential records, 2 released")
+    assert "2024-03-01" in text
+    plain = revealed.to_dict()
+    assert plain["confidential"] is True
+    assert json.loads(json.dumps(plain))["columns"][0]["name"] == "x"
+    assert any("discreet.utility._compare".startswith(name) for name in CALLERS)
+
+
+def test_tables_of_any_kind_and_files(tmp_path: Path) -> None:
+    rng = seeded(5)
+    data = pl.DataFrame({"x": rng.integers(0, 50, 1000), "other": ["z"] * 1000})
+    release = pl.DataFrame({"x": rng.integers(0, 50, 300)})
+    domain = Domain(columns={"x": Integer(lower=0, upper=49)})
+    release.write_csv(tmp_path / "release.csv")
+    release.write_parquet(tmp_path / "release.parquet")
+    data.write_parquet(tmp_path / "data.parquet")
+    expected = reveal_to_custodian(compare(data, release, domain))
+    for left in (data.lazy(), data.to_pandas(), data.to_arrow(), tmp_path / "data.parquet"):
+        for right in (release.to_pandas(), tmp_path / "release.csv", str(tmp_path / "release.parquet")):
+            assert reveal_to_custodian(compare(left, right, domain)) == expected
+    assert (expected.records, expected.released) == (1000, 300)
+
+
+def test_counts_one_column_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.confidential._source._BATCH", 7)
+    monkeypatch.setattr("discreet.confidential._column_values._PENDING", 3)
+    values = seeded(2).integers(0, 9, 100)
+    closed = column_values(pl.DataFrame({"x": values}), "x", Integer(lower=0, upper=9))
+    assert repr(closed) == "<confidential tuple>"
+    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    other = compare(pl.DataFrame({"x": values}), pl.DataFrame({"x": np.sort(values)}), domain)
+    assert reveal_to_custodian(other).columns[0].ks == 0.0
+
+
+def test_says_which_table_is_wrong_and_no_value() -> None:
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=5)})
+    good, bad = pl.DataFrame({"x": [0.5]}), pl.DataFrame({"x": [0.5, CANARY]})
+    with pytest.raises(DataError, match="column 'x': in the release: a value lies outside") as problem:
+        compare(good, bad, domain)
+    assert str(CANARY) not in str(problem.value)
+    with pytest.raises(DataError, match="column 'x': a value lies outside") as problem:
+        compare(bad, good, domain)
+    assert str(CANARY) not in str(problem.value)
+    assert problem.value.__cause__ is None
+    with pytest.raises(DataError, match="is not in the table"):
+        compare(good, pl.DataFrame({"y": [1]}), domain)
+    with pytest.raises(DataError, match="holds a null"):
+        compare(pl.DataFrame({"x": [0.5, None]}), good, domain)
+    with pytest.raises(DataError, match="no rows"):
+        compare(good.clear(), good, domain)
+    with pytest.raises(FileProblem, match="no such file"):
+        compare(good, "nowhere.parquet", domain)
+    with pytest.raises(DomainError, match="the domain is a Domain"):
+        compare(good, good, {"x": 1})  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="not declared"):
+        _one(["a"], ["zz"], Category(categories=("a", "b")))
+
+
+def test_unreadable_texts_of_a_csv_file(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("x\n1\nbanana\n")
+    with pytest.raises(DataError, match="not a integer") as problem:
+        compare(path, pl.DataFrame({"x": [1]}), Domain(columns={"x": Integer(lower=0, upper=9)}))
+    assert "banana" not in str(problem.value)
