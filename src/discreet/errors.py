@@ -162,7 +162,7 @@ class Infeasible(Refused):
         The nearest numbers that can be met, by name; each alone is enough.
     """
 
-    def __init__(self, request: str, nearest: dict[str, float | int]) -> None:
+    def __init__(self, request: str, nearest: dict[str, float]) -> None:
         self.request, self.nearest = request, dict(nearest)
         options = "; or ".join(f"{name} {_outwards(name, value)}" for name, value in nearest.items())
         super().__init__(f"{request} cannot be met" + (f"; the nearest that can: {options}" if options else ""))

@@ -16,7 +16,7 @@ from discreet.errors import FileProblem, Infeasible, ParameterError
 __all__ = ["COMMANDS"]
 
 
-class _KeyValue(click.ParamType):
+class _KeyValue(click.ParamType[tuple[str, Any]]):
     name = "KEY=VALUE"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:

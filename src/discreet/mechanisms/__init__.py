@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 
 from discreet.errors import ParameterError
@@ -23,7 +25,7 @@ __all__ = [
     "named",
 ]
 
-REGISTRY: dict[str, type[Mechanism]] = {
+REGISTRY: dict[str, type[Any]] = {
     "dirichlet-process": PitmanYor,
     "pitman-yor": PitmanYor,
     "dirichlet-multinomial": DirichletMultinomial,
@@ -33,7 +35,7 @@ REGISTRY: dict[str, type[Mechanism]] = {
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
 
 
-def named(name: str) -> type[Mechanism]:
+def named(name: str) -> type[Any]:
     """Return the mechanism of a registry name.
 
     Raises

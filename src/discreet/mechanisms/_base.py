@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +104,7 @@ class Mechanism(ABC):
     @abstractmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    ) -> Mechanism:
         """Return the mechanism whose one free parameter is solved for, on the safe side of the optimum.
 
         Parameters
@@ -154,7 +154,7 @@ def positive_size(name: str, value: Any) -> int:
     return int(value)
 
 
-def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float | int) -> None:
+def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
     """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
 
     Raises
@@ -164,7 +164,7 @@ def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: floa
     """
     if guarantee.meets(budget):
         return
-    numbers: dict[str, float | int] = dict(nearest)
+    numbers: dict[str, float] = dict(nearest)
     epsilon = guarantee.epsilon(budget.delta)
     if np.isfinite(epsilon):
         numbers["epsilon >="] = epsilon

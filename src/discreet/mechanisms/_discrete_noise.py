@@ -46,7 +46,7 @@ def discrete_noise(kind: NoiseKind, scale: float, count: int, *, rng: np.random.
 def _from_opendp(kind: NoiseKind, scale: float, count: int) -> npt.NDArray[np.int64]:
     import opendp.prelude as dp
 
-    dp.enable_features("contrib")
+    dp.enable_features("contrib")  # type: ignore[no-untyped-call]
     vector = dp.vector_domain(dp.atom_domain(T="i64"))
     if kind == "laplace":
         measurement = dp.m.make_laplace(vector, dp.l1_distance(T="i64"), scale)

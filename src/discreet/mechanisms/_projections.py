@@ -15,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 def clip_and_normalise(counts: npt.NDArray[np.int64]) -> Floats:
     """Return ``max(counts, 0)`` divided by its sum, which must be positive (PY26, Appendix A.2)."""
     positive = np.maximum(counts, 0).astype(np.float64)
-    return positive / positive.sum()
+    result: Floats = positive / positive.sum()
+    return result
 
 
 def simplex_projection(counts: npt.NDArray[np.int64], total: int) -> Floats:
@@ -36,8 +37,9 @@ def simplex_projection(counts: npt.NDArray[np.int64], total: int) -> Floats:
     descending = np.sort(v)[::-1]
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, len(v) + 1)
     tau = excess[np.flatnonzero(descending > excess)[-1]]
-    projected: Floats = np.maximum(v - tau, 0.0)
-    return projected / projected.sum()
+    projected = np.maximum(v - tau, 0.0)
+    result: Floats = projected / projected.sum()
+    return result
 
 
 def w1_projection(counts: npt.NDArray[np.int64], total: int, positions: Floats) -> Floats:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -196,14 +196,14 @@ class DirichletMultinomial(Mechanism):
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    ) -> DirichletMultinomial:
         """Solve for the least prior at the given size, or for the largest size at the given prior."""
         relation = Relation(group=group)
         prior = fixed.pop("prior", None)
         if fixed:
             raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; dirichlet-multinomial has: prior")
 
-        def at(m: int, mass: float) -> Self:
+        def at(m: int, mass: float) -> DirichletMultinomial:
             return cls(domain=domain, size=m, prior=mass)
 
         def meets(m: int, mass: float) -> bool:
@@ -228,7 +228,7 @@ class DirichletMultinomial(Mechanism):
             mechanism = at(size, prior)
             guarantee = mechanism.guarantee(relation, n=n)
             if not guarantee.meets(budget):
-                nearest: dict[str, float | int] = {"size <=": largest_size(prior)}
+                nearest: dict[str, float] = {"size <=": largest_size(prior)}
                 if (least := least_prior(size)) is not None:
                     nearest["prior >="] = least
                 feasible(guarantee, budget, f"{budget} at size {size} with prior {prior:g}", **nearest)

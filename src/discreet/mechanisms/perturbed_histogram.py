@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -200,7 +200,7 @@ class PerturbedHistogram(Mechanism):
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    ) -> PerturbedHistogram:
         """Solve for the least scale; without ``noise``, take the kind with the smaller mean absolute noise."""
         relation = Relation(group=group)
         projection = fixed.pop("projection", "clip")
@@ -211,13 +211,13 @@ class PerturbedHistogram(Mechanism):
                 f"unknown parameter {sorted(fixed)[0]!r}; perturbed-histogram has: scale, noise, projection"
             )
 
-        def at(kind: Any, value: float) -> Self:
+        def at(kind: Any, value: float) -> PerturbedHistogram:
             return cls(domain=domain, records=n, scale=value, noise=kind, projection=projection)
 
-        def solved(kind: str) -> Self | None:
+        def solved(kind: str) -> PerturbedHistogram | None:
             if kind == "gaussian" and budget.delta == 0.0:
                 return None
-            top = _LARGEST_SCALE[kind] if kind in _LARGEST_SCALE else 1.0
+            top = _LARGEST_SCALE.get(kind, 1.0)
             found = least_real(
                 lambda value: at(kind, value).guarantee(relation, n=n).meets(budget), 2.0**-10, top, relative=1e-9
             )
@@ -229,7 +229,7 @@ class PerturbedHistogram(Mechanism):
             guarantee = mechanism.guarantee(relation, n=n)
             if not guarantee.meets(budget):
                 best = solved(kinds[0])
-                nearest = {} if best is None else {"scale >=": best.scale}
+                nearest: dict[str, float] = {} if best is None else {"scale >=": best.scale}
                 feasible(guarantee, budget, f"{budget} with {kinds[0]} noise of scale {scale:g}", **nearest)
             return mechanism
         options = [m for m in map(solved, kinds) if m is not None]

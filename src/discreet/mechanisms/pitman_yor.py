@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -191,7 +191,7 @@ class PitmanYor(Mechanism):
             else:
                 total += math.log(theta + j * sigma) + float(log_rising(1.0 - sigma, len(at) - 1)) + density[at[0]]
                 j += 1
-        return total - float(log_rising(theta + x.n, len(y)))
+        return float(total - log_rising(theta + x.n, len(y)))
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Return the kernel's records as they are."""
@@ -242,7 +242,7 @@ class PitmanYor(Mechanism):
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    ) -> PitmanYor:
         """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
         relation = Relation(group=group)
         discount, sampler = fixed.pop("discount", 0.0), fixed.pop("sampler", "ancestor")
@@ -250,7 +250,7 @@ class PitmanYor(Mechanism):
         if fixed:
             raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; pitman-yor has: strength, discount, sampler")
 
-        def at(m: int, theta: float) -> Self:
+        def at(m: int, theta: float) -> PitmanYor:
             return cls(domain=domain, size=m, strength=theta, discount=discount, sampler=sampler)
 
         def largest_size(theta: float) -> int:
@@ -275,7 +275,7 @@ class PitmanYor(Mechanism):
         mechanism = at(size, strength)
         guarantee = mechanism.guarantee(relation, n=n)
         if not guarantee.meets(budget):
-            nearest: dict[str, float | int] = {}
+            nearest: dict[str, float] = {}
             if largest := largest_size(strength):
                 nearest["size <="] = largest
             if (found := least_strength(size)) is not None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -153,7 +153,7 @@ class SmoothedHistogram(Mechanism):
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Self:
+    ) -> SmoothedHistogram:
         """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
         relation = Relation(group=group)
         mixing = fixed.pop("mixing", None)
@@ -182,7 +182,7 @@ class SmoothedHistogram(Mechanism):
             mechanism = cls(domain=domain, size=size, mixing=mixing)
             guarantee = mechanism.guarantee(relation, n=n)
             if not guarantee.meets(budget):
-                nearest: dict[str, float | int] = {"size <=": largest_size(mixing), "mixing >=": least}
+                nearest: dict[str, float] = {"size <=": largest_size(mixing), "mixing >=": least}
                 feasible(guarantee, budget, f"{budget} at size {size} with mixing {mixing:g}", **nearest)
             return mechanism
         return cls(domain=domain, size=size, mixing=least)

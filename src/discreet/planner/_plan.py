@@ -264,7 +264,7 @@ def _option(
 
 
 def _largest_size(
-    kind: type[Mechanism], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]
+    kind: type[Any], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]
 ) -> int:
     """Return the most records within the budget with at most a fifth of them from prior or noise alone."""
 
@@ -273,7 +273,7 @@ def _largest_size(
             mechanism = kind.calibrated(budget, domain=domain, n=n, size=m, group=group, **fixed)
         except Infeasible:
             return True
-        return mechanism.share_not_from_data(n) > POOR_UTILITY
+        return bool(mechanism.share_not_from_data(n) > POOR_UTILITY)
 
     most = _most(n)
     if not too_many(most):

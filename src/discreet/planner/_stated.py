@@ -50,12 +50,12 @@ def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any)
     kind, domain, group, fixed = _resolve(mechanism, parameters)
     if kind is PerturbedHistogram:
         fixed["records"] = records
-        needed = ("scale",)
+        needed: tuple[str, ...] = ("scale",)
     else:
         if size is None:
             raise ParameterError(f"{mechanism} needs --size: its guarantee depends on the number of records released")
         fixed["size"] = size
-        needed = {DirichletMultinomial: ("prior",), PitmanYor: ("strength",)}.get(kind, ("mixing",))
+        needed = ("prior",) if kind is DirichletMultinomial else ("strength",) if kind is PitmanYor else ("mixing",)
     for name in needed:
         if name not in fixed:
             raise ParameterError(f"{mechanism} needs --param {name}=...")
@@ -112,7 +112,7 @@ def solved(
     )
 
 
-def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Domain, int, dict[str, Any]]:
     """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
     kind = named(mechanism)
     fixed = dict(parameters)
@@ -128,7 +128,7 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism
     return kind, _cells(mechanism, cells), group, fixed
 
 
-def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Any], Domain, int, dict[str, Any]]:
     """Below discount 0 there are ``cells = strength / |discount|`` values, each with prior ``|discount|``."""
     prior = -fixed.pop("discount")
     strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)

@@ -22,7 +22,7 @@ from discreet.mechanisms import Mechanism, PerturbedHistogram, named
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._writing import file_sha256
 
-__all__ = ["Certificate", "Check", "verify"]
+__all__ = ["Certificate", "Check", "guarantee_of", "verify"]
 
 SCHEMA = 1
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -174,13 +174,13 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
         claimed = facts["guarantee"]
         seeded = facts["randomness"] == _SEEDED
         recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), seeded=seeded)
-        for key in sorted(set(claimed) | set(recomputed)):
-            checks.append(_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)))
+        keys = sorted(set(claimed) | set(recomputed))
+        checks += [_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)) for key in keys]
         checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
         checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
         checks.append(_compare("released.rows", facts["released"]["rows"], facts["size"]))
-        checks.append(Check(what="randomness", claimed=facts["randomness"], found="a known statement",
-                            agrees=facts["randomness"] in (_SECURE, _SEEDED)))  # fmt: skip
+        known = facts["randomness"] in (_SECURE, _SEEDED)
+        checks.append(Check(what="randomness", claimed=facts["randomness"], found="a known statement", agrees=known))
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
@@ -202,6 +202,11 @@ def _rebuild(facts: dict[str, Any]) -> tuple[Mechanism, Guarantee]:
     if facts["unit"] is not None and facts["unit"]["max_records"] != relation.group:
         raise ValueError
     return mechanism, mechanism.guarantee(relation, n=facts["records"])
+
+
+def guarantee_of(certificate: Certificate) -> Guarantee:
+    """Return the guarantee recomputed from a certificate's public facts."""
+    return _rebuild(certificate.facts)[1]
 
 
 def _headline_epsilon(guarantee: Guarantee, budget: Budget | None) -> float:

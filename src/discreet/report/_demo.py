@@ -1,0 +1,87 @@
+"""The main job on real data that comes with a package: doctor visits in the RAND health insurance experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from discreet._release import release
+from discreet.domain import Domain
+from discreet.errors import FileProblem, ParameterError
+from discreet.releases import Certificate, verify
+from discreet.report._picture import picture
+
+__all__ = ["demo"]
+
+_DOMAIN = """\
+# Public facts, chosen without looking at the table: visits are counted per person and year, and a count above 150
+# is taken as 150.
+[columns.visits]
+type = "integer"
+lower = 0
+upper = 150
+out_of_bounds = "clip"
+"""
+
+
+def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Release the numbers of doctor visits of 20,190 person-years, verify the certificate, draw a picture.
+
+    The data (RAND health insurance experiment, in the public domain) comes with the ``statsmodels`` package. It stands
+    in for a confidential table.
+
+    Parameters
+    ----------
+    out : Path
+        Folder to write: ``visits.parquet``, ``visits.toml``, ``synthetic.parquet``,
+        ``synthetic.certificate.json`` and ``picture.png``.
+    say : callable
+        Where the explanation goes, a line at a time.
+
+    Returns
+    -------
+    dict
+        Paths of what was written.
+
+    Raises
+    ------
+    ParameterError
+        When statsmodels or matplotlib is not installed.
+    FileProblem
+        When the folder cannot be written.
+    """
+    import polars as pl
+
+    try:
+        from statsmodels.datasets import randhie
+    except ImportError:
+        raise ParameterError("the demonstration needs statsmodels: pip install 'discreet[demo]'") from None
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        raise FileProblem(out, "the folder cannot be made", "choose another one with --out") from None
+    visits = pl.DataFrame({"visits": randhie.load_pandas().data["mdvis"].to_numpy().astype("int64")})
+    data, declared = out / "visits.parquet", out / "visits.toml"
+    synthetic, drawn = out / "synthetic.parquet", out / "picture.png"
+    visits.write_parquet(data)
+    declared.write_text(_DOMAIN, encoding="utf-8")
+    say(f"A table of {len(visits):,} person-years with the number of doctor visits plays the confidential table.")
+    command = f"discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 20000 --out {synthetic}"
+    say(f"Running: {command}")
+    made = release(data, Domain.read(declared), epsilon=1.0, delta=1e-9, size=20_000, out=synthetic, announce=say)
+    say(str(made.certificate))
+    certificate = Certificate.read(made.certificate_path or "")
+    checks = verify(certificate, data=synthetic)
+    say(f"discreet verify: {sum(c.agrees for c in checks)} of {len(checks)} claims agree.")
+    picture(pl.read_parquet(synthetic), certificate, drawn, confidential=visits)
+    paths = {
+        "confidential": str(data),
+        "domain": str(declared),
+        "synthetic": str(synthetic),
+        "certificate": str(made.certificate_path),
+        "picture": str(drawn),
+    }
+    say(f"Look at {drawn}; the synthetic table is {synthetic}. The picture also shows the confidential table, as only "
+        "its custodian may.")  # fmt: skip
+    return paths
