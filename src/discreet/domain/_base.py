@@ -66,23 +66,23 @@ class ExactWeights:
 
     def draw(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Draw cells, exactly."""
-        tickets = rng.integers(self.integers_total, size=count, dtype=np.int64)
+        tickets = rng.integers(self.total, size=count, dtype=np.int64)
         return np.searchsorted(self.cumulative, tickets, side="right").astype(np.int64, copy=False)
 
     @property
-    def integers_total(self) -> int:
+    def total(self) -> int:
         """Sum of the weights."""
         return int(self.cumulative[-1])
 
     def least(self) -> tuple[Fraction, Fraction | None]:
         """Return the smallest and the second smallest masses, equal ones counted twice."""
-        ordered, total = sorted(self.integers), self.integers_total
+        ordered, total = sorted(self.integers), self.total
         return Fraction(ordered[0], total), Fraction(ordered[1], total) if len(ordered) > 1 else None
 
     def log_mass(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return ``log(w_k / sum(w))`` of each code."""
         weights = np.array(self.integers, dtype=np.float64)
-        return np.asarray((np.log(weights) - np.log(float(self.integers_total)))[codes])
+        return np.asarray((np.log(weights) - np.log(float(self.total)))[codes])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -28,6 +28,8 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``Domain`` from plain data."""
     if not isinstance(spec, Mapping) or not isinstance(spec.get("columns", {}), Mapping):
         raise DomainError("a domain is written as one table [columns.NAME] a column")
+    if not isinstance(spec.get("metric_weights", {}), Mapping):
+        raise DomainError("metric_weights is a table of one number a column")
     unknown = set(spec) - {"columns", "metric_weights"}
     if unknown:
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME] and [metric_weights]")
@@ -48,7 +50,7 @@ def _column(name: str, facts: Any) -> Column:
                 name, "its list of categories", 'categories = ["first", "second"]  # or type = "open_labels"'
             )
         kind = "category" if "categories" in rest else "open_labels"
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(f"column {name!r}: unknown type {kind!r}; known types: {_TYPES}")
     known = [item.name for item in fields(KINDS[kind]) if item.init]
     for fact, value in rest.items():

@@ -140,7 +140,7 @@ class Numeric(Column):
         if self.cells is not None or self.step is not None or self.spacing != "linear":
             self._refuse("grid stands alone: leave cells, spacing and step out")
         raw: Any = self.grid
-        if isinstance(raw, str) or not len(raw) or not all(_is_real(point) for point in raw):
+        if isinstance(raw, str) or not hasattr(raw, "__len__") or not len(raw) or not all(_is_real(point) for point in raw):
             self._refuse("grid is a list of numbers")
         points = tuple(float(point) for point in raw)
         inside = self.lower <= points[0] and points[-1] <= self.upper

@@ -1,0 +1,217 @@
+"""Integers, dates, datetimes, durations and decimals: exact points, grouped exactly."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal as Exact
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.domain import Column, Date, Datetime, Decimal, Duration, Integer
+from discreet.domain._temporal import span, span_text
+from discreet.errors import DataError, DomainError, MissingPublicFact
+
+RNG = np.random.default_rng
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(1, 3000), st.integers(1, 4000))
+def test_linear_cells_cover_every_integer_evenly(lower: int, width: int, cells: int) -> None:
+    column = Integer(lower=lower, upper=lower + width, cells=cells)
+    codes = column.encode(np.arange(lower, lower + width + 1))
+    assert column.size == min(cells, width + 1)
+    held = np.bincount(codes)
+    assert len(held) == column.size
+    assert held.min() >= 1
+    assert held.max() - held.min() <= 1
+    assert np.all(np.diff(codes) >= 0)
+
+
+@given(st.integers(1, 1000), st.integers(1, 10**6), st.integers(1, 300))
+def test_log_cells_hold_at_least_one_integer_each(lower: int, width: int, cells: int) -> None:
+    column = Integer(lower=lower, upper=lower + width, cells=cells, spacing="log")
+    size = column.size
+    assert 1 <= size <= cells  # type: ignore[operator]
+    ends = column.encode(np.array([lower, lower + width]))
+    assert ends.tolist() == [0, size - 1]  # type: ignore[operator]
+    drawn = column.decode(np.arange(size), rng=RNG(0))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(column.encode(drawn), np.arange(size))  # type: ignore[arg-type]
+
+
+def test_log_edges_are_powers() -> None:
+    column = Integer(lower=1, upper=1000, cells=3, spacing="log")
+    assert column.encode(np.array([1, 9, 10, 99, 100, 1000])).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_decoding_reaches_every_integer_of_a_cell_and_no_other() -> None:
+    column = Integer(lower=0, upper=9, cells=2)
+    values = column.decode(np.ones(1000, dtype=np.int64), rng=RNG(0)).to_numpy()
+    assert set(values.tolist()) == {5, 6, 7, 8, 9}
+    np.testing.assert_array_equal(values, RNG(0).integers(np.full(1000, 5), np.full(1000, 10)))
+
+
+def test_a_huge_range_takes_no_memory() -> None:
+    column = Integer(lower=-(10**18), upper=10**18)
+    assert column.size == 2 * 10**18 + 1
+    assert column.encode([10**18 - 1]).tolist() == [2 * 10**18 - 1]
+    assert column.decode(np.array([2 * 10**18 - 1]), rng=RNG(0)).to_list() == [10**18 - 1]
+
+
+def test_integers_held_as_floats() -> None:
+    column = Integer(lower=0, upper=9, nulls="category")
+    assert column.encode(np.array([1.0, np.nan, 9.0])).tolist() == [1, 10, 9]
+    with pytest.raises(DataError, match="not whole"):
+        column.encode(np.array([1.5]))
+    for value in (np.inf, -np.inf, 1e300):
+        with pytest.raises(DataError, match="outside the declared bounds"):
+            column.encode(np.array([value]))
+    assert column.encode(pl.Series([7], dtype=pl.UInt64)).tolist() == [7]
+    with pytest.raises(DataError, match="outside the declared bounds"):
+        column.encode(pl.Series([2**64 - 1], dtype=pl.UInt64))
+
+
+def test_days() -> None:
+    column = Date(lower="2024-02-28", upper="2024-03-01")
+    assert column.size == 3
+    assert column.positions(np.arange(3)).tolist() == [19781.0, 19782.0, 19783.0]
+    assert column.encode([dt.date(2024, 2, 29)]).tolist() == [1]
+    assert column.encode([dt.datetime(2024, 2, 29)]).tolist() == [1]  # noqa: DTZ001
+    with pytest.raises(DataError, match="times of day"):
+        column.encode([dt.datetime(2024, 2, 29, 1)])  # noqa: DTZ001
+    before = Date(lower="1899-12-31", upper="1900-01-01")
+    assert before.decode(np.arange(2), rng=RNG(0)).to_list() == [dt.date(1899, 12, 31), dt.date(1900, 1, 1)]
+
+
+def test_moments_round_to_the_nearest_point_of_the_step() -> None:
+    column = Datetime(lower="2024-01-01", upper="2024-01-01T05:45", step="1h")
+    assert column.size == 6
+    at = [dt.datetime(2024, 1, 1, h, m) for h, m in ((0, 0), (0, 29), (0, 31), (5, 45))]  # noqa: DTZ001
+    assert column.encode(at).tolist() == [0, 0, 1, 5]
+    for unit in ("ms", "us", "ns"):
+        assert column.encode(pl.Series(at).dt.cast_time_unit(unit)).tolist() == [0, 0, 1, 5]
+
+
+def test_a_zone_column_holds_moments() -> None:
+    column = Datetime(lower="2024-03-31T00:00", upper="2024-03-31T05:00", step="1h", time_zone="Europe/Paris")
+    assert column.size == 5  # a clock hour is skipped that night
+    same = Datetime(lower="2024-03-30T23:00Z", upper="2024-03-31T03:00Z", step="1h", time_zone="Europe/Paris")
+    assert column == same
+    moments = column.decode(np.arange(5), rng=RNG(0))
+    assert [value.hour for value in moments] == [0, 1, 3, 4, 5]
+    np.testing.assert_array_equal(column.encode(moments.dt.convert_time_zone("UTC")), np.arange(5))
+    with pytest.raises(DataError, match="holds Datetime values"):
+        column.encode([dt.datetime(2024, 3, 31)])  # noqa: DTZ001
+    with pytest.raises(DataError, match="holds Datetime values"):
+        Datetime(lower="2024-01-01", upper="2025-01-01", step="1h").encode(moments)
+
+
+def test_decimals_are_exact() -> None:
+    column = Decimal(lower="0.00", upper="12345678901.23", digits=2)
+    value = Exact("12345678901.22")
+    codes = column.encode([value])
+    assert codes.tolist() == [1234567890122]
+    assert column.decode(codes, rng=RNG(0)).to_list() == [value]
+    assert column.encode(pl.Series([Exact("1.500")])).tolist() == [150]
+    assert column.encode([7]).tolist() == [700]
+    with pytest.raises(DataError, match="more digits after the point"):
+        column.encode(pl.Series([Exact("1.505")]))
+    with pytest.raises(DataError, match="outside the declared bounds"):
+        column.encode(pl.Series([Exact("12345678901.24")]))
+
+
+@given(st.timedeltas(min_value=dt.timedelta(days=-100_000), max_value=dt.timedelta(days=100_000)))
+def test_durations_are_read_back_from_their_text(value: dt.timedelta) -> None:
+    assert span(span_text(value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "-", "1", "h", "1x", "1h ", "1.5h", "1h-2m", "99999999999999d"])
+def test_texts_that_are_no_duration(text: str) -> None:
+    assert span(text) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "missing"),
+    [
+        (Integer, {"upper": 1}, "lower"),
+        (Integer, {"lower": 1}, "upper"),
+        (Date, {"lower": "2000-01-01"}, "last day"),
+        (Date, {"upper": "2000-01-01"}, "first day"),
+        (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01"}, "rounding step"),
+        (Duration, {"lower": "0s", "upper": "1h"}, "rounding step"),
+        (Decimal, {"lower": "0", "upper": "1"}, "digits after the point"),
+    ],
+)
+def test_missing_facts(kind: type[Column], facts: dict[str, Any], missing: str) -> None:
+    with pytest.raises(MissingPublicFact, match=missing) as problem:
+        kind(**facts)
+    assert " = " in problem.value.toml
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "problem"),
+    [
+        (Integer, {"lower": 5, "upper": 5}, "below upper"),
+        (Integer, {"lower": 0.5, "upper": 5}, "whole number"),
+        (Integer, {"lower": True, "upper": 5}, "whole number"),
+        (Integer, {"lower": 0, "upper": 300, "dtype": "uint8"}, "cannot hold"),
+        (Integer, {"lower": -(2**63), "upper": 5}, "whole number"),
+        (Integer, {"lower": 0, "upper": 2**63}, "cannot hold"),
+        (Integer, {"lower": 0, "upper": 5, "spacing": "log", "cells": 2}, "lower > 0"),
+        (Integer, {"lower": 1, "upper": 5, "spacing": "log"}, "needs cells"),
+        (Integer, {"lower": 0, "upper": 5, "cells": 0}, "whole number"),
+        (Integer, {"lower": 0, "upper": 2**40, "cells": 2**30}, "at most"),
+        (Date, {"lower": "2000-13-01", "upper": "2001-01-01"}, "is a date"),
+        (Date, {"lower": 3, "upper": "2001-01-01"}, "is a date"),
+        (Date, {"lower": "2002-01-01", "upper": "2001-01-01"}, "below upper"),
+        (Datetime, {"lower": "x", "upper": "2001-01-01", "step": "1h"}, "is a datetime"),
+        (Datetime, {"lower": "2000-01-01T00:00Z", "upper": "2001-01-01", "step": "1h"}, "time zone"),
+        (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01", "step": "hourly"}, "is a duration"),
+        (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01", "step": "0s"}, "step is positive"),
+        (Datetime, {"lower": "2000-01-01", "upper": "2001-01-01", "step": "1h", "time_zone": "Mars/X"}, "IANA"),
+        (Duration, {"lower": "0s", "upper": "1h", "step": "2h"}, "no longer than"),
+        (Duration, {"lower": 0, "upper": "1h", "step": "2h"}, "is a duration"),
+        (Decimal, {"lower": "0.001", "upper": "1", "digits": 2}, "at most 2 digits"),
+        (Decimal, {"lower": "x", "upper": "1", "digits": 2}, "decimal number"),
+        (Decimal, {"lower": "NaN", "upper": "1", "digits": 2}, "decimal number"),
+        (Decimal, {"lower": "0", "upper": "Infinity", "digits": 2}, "decimal number"),
+        (Decimal, {"lower": "0", "upper": "1", "digits": 19}, "at most 18"),
+        (Decimal, {"lower": "0", "upper": "1e15", "digits": 6}, "too far apart"),
+    ],
+)
+def test_contradictory_facts_are_refused(kind: type[Column], facts: dict[str, Any], problem: str) -> None:
+    with pytest.raises(DomainError, match=problem):
+        kind(**facts)
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "expected"),
+    [
+        (Integer(lower=0, upper=99), ["7", " 8 ", "x", "1.5", None], [7, 8, None, None, None]),
+        (Date(lower="2000-01-01", upper="2001-01-01"), ["2000-01-02", "02/01/2000"], [dt.date(2000, 1, 2), None]),
+        (Duration(lower="0s", upper="1d", step="1s"), ["1h30m", "PT1H"], [dt.timedelta(hours=1.5), None]),
+        (Decimal(lower=0, upper=9, digits=2), ["1.25", "1e2", "1.255"], [Exact("1.25"), None, Exact("1.255")]),
+        (
+            Datetime(lower="2000-01-01", upper="2001-01-01", step="1s"),
+            ["2000-01-01T01:02:03", "2000-01-01 01:02:03.5", "2000-01-01 01:02", "2000-01-01", "noon"],
+            [
+                dt.datetime(2000, 1, 1, 1, 2, 3),  # noqa: DTZ001
+                dt.datetime(2000, 1, 1, 1, 2, 3, 500_000),  # noqa: DTZ001
+                dt.datetime(2000, 1, 1, 1, 2),  # noqa: DTZ001
+                dt.datetime(2000, 1, 1),  # noqa: DTZ001
+                None,
+            ],
+        ),
+        (
+            Datetime(lower="2000-01-01", upper="2001-01-01", step="1s", time_zone="Europe/Paris"),
+            ["2000-01-01T01:00:00Z", "2000-01-01 02:00:00", "2000-01-01T03:00:00+02:00", "2000-01-01T02:00:00.5+0100"],
+            [dt.datetime(2000, 1, 1, 1, tzinfo=dt.UTC)] * 3
+            + [dt.datetime(2000, 1, 1, 1, 0, 0, 500_000, tzinfo=dt.UTC)],
+        ),
+    ],
+)
+def test_csv_texts(column: Column, texts: list[str | None], expected: list[Any]) -> None:
+    assert column.parse(pl.Series(texts, dtype=pl.String)).to_list() == expected
