@@ -4,7 +4,7 @@ from importlib import metadata
 
 project = "discreet"
 author = "The discreet developers"
-copyright = "2026, The discreet developers"  # noqa: A001  (Sphinx reads this name)
+copyright = "2026, The discreet developers"
 release = metadata.version("discreet")
 version = ".".join(release.split(".")[:2])
 
