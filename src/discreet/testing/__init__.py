@@ -1,0 +1,43 @@
+"""Testing: small universes, brute-force profiles, statistical assertions, and the contract of every mechanism.
+
+For this library's own tests and for anybody who writes a mechanism: enumerate its law on every pair of neighbouring
+tables of a small universe, and compare with what it promises.
+"""
+
+from discreet.testing._contract import (
+    brute_force_profile,
+    check_guarantee,
+    check_kernel_follows_law,
+    check_law_sums_to_one,
+    check_twin_is_caught,
+)
+from discreet.testing._enumeration import Law, enumerate_law, enumerate_profile, hockey_stick, outcome_of
+from discreet.testing._statistics import (
+    RATE,
+    assert_law,
+    assert_prefers,
+    sample_size,
+    sample_size_for_distance,
+)
+from discreet.testing._universes import count_vectors, neighbouring_pairs, table_of
+
+__all__ = [
+    "RATE",
+    "Law",
+    "assert_law",
+    "assert_prefers",
+    "brute_force_profile",
+    "check_guarantee",
+    "check_kernel_follows_law",
+    "check_law_sums_to_one",
+    "check_twin_is_caught",
+    "count_vectors",
+    "enumerate_law",
+    "enumerate_profile",
+    "hockey_stick",
+    "neighbouring_pairs",
+    "outcome_of",
+    "sample_size",
+    "sample_size_for_distance",
+    "table_of",
+]

@@ -1,0 +1,161 @@
+r"""Statistical assertions with stated error rates.
+
+Two tests. Both state how often they fail a right sampler and how often they pass a wrong one, and derive the number of
+samples from that; neither looks at a p-value.
+
+* *Against named alternatives* (likelihood ratio). With :math:`\rho=\sum\sqrt{p\,q}`, the sum of ``log(p/q)`` over ``N``
+  samples is at most 0 with probability at most :math:`\rho^N` under ``p``, and at least 0 with the same bound under
+  ``q`` (Chernoff). So ``N = log(rate) / log(rho)``.
+* *Against everything at a distance* (total variation). The empirical law of ``N`` samples on ``K`` outcomes is further
+  than ``t`` in L1 from the truth with probability at most :math:`2^K e^{-N t^2/2}` (Weissman et al., 2003).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+
+__all__ = ["RATE", "assert_law", "assert_prefers", "sample_size", "sample_size_for_distance"]
+
+Floats = npt.NDArray[np.float64]
+
+RATE = 1e-6
+"""False-fail and false-pass rate of every test here unless told otherwise."""
+
+
+def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> int:
+    """Return how many samples tell law ``p`` from law ``q``, each error being of probability at most ``rate``.
+
+    Parameters
+    ----------
+    p, q : array_like of float, shape (outcomes,)
+        Two laws on the same outcomes.
+    rate : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        When the laws are equal.
+
+    Examples
+    --------
+    >>> sample_size([0.5, 0.5], [0.75, 0.25])
+    399
+    """
+    affinity = float(np.sqrt(np.asarray(p, dtype=np.float64) * np.asarray(q, dtype=np.float64)).sum())
+    if affinity >= 1.0 - 1e-12:
+        raise ParameterError("the two laws are the same: no number of samples tells them apart")
+    return 1 if affinity <= 0.0 else math.ceil(math.log(rate) / math.log(affinity))
+
+
+def sample_size_for_distance(outcomes: int, distance: float, *, rate: float = RATE) -> int:
+    """Return how many samples reject every law at total variation ``distance`` or more from the right one.
+
+    Parameters
+    ----------
+    outcomes : int
+        Number of outcomes.
+    distance : float
+        Effect size, in ``(0, 1]``.
+    rate : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> sample_size_for_distance(10, 0.1)
+    4150
+    """
+    return math.ceil(2.0 * (outcomes * math.log(2.0) - math.log(rate)) / distance**2)
+
+
+def assert_law(observed: npt.ArrayLike, law: npt.ArrayLike, *, distance: float, rate: float = RATE) -> None:
+    """Assert that samples follow a law, against every law at total variation ``distance`` or more from it.
+
+    Parameters
+    ----------
+    observed : array_like of int, shape (outcomes,)
+        How often each outcome was seen, at least :func:`sample_size_for_distance` in total.
+    law : array_like of float, shape (outcomes,)
+        Probabilities.
+    distance : float
+        Effect size.
+    rate : float
+        A right sampler fails, and a wrong one passes, with probability at most this.
+
+    Raises
+    ------
+    AssertionError
+        When the samples lie nearer to some such law.
+    ParameterError
+        When there are too few samples for the rate.
+
+    Examples
+    --------
+    >>> assert_law([2400, 2600], [0.5, 0.5], distance=0.1)
+    """
+    counts, p = np.asarray(observed, dtype=np.float64), np.asarray(law, dtype=np.float64)
+    total = counts.sum()
+    if total < sample_size_for_distance(len(p), distance, rate=rate):
+        raise ParameterError(f"{total:.0f} samples are too few for distance {distance:g} at rate {rate:g}")
+    found = 0.5 * float(np.abs(counts / total - p).sum())
+    worst = int(np.argmax(np.abs(counts / total - p)))
+    # The allowance t/2 is half the effect size: the truth is within t/2 of what was seen but for the stated rate.
+    assert found < distance / 2.0, (
+        f"the samples are at total variation {found:.4f} from the law, more than {distance / 2.0:.4f}; "
+        f"outcome {worst} was seen {counts[worst]:.0f} times and expected {total * p[worst]:.1f} times"
+    )
+
+
+def assert_prefers(
+    sample: Callable[[], int], right: npt.ArrayLike, wrong: Sequence[npt.ArrayLike], *, rate: float = RATE
+) -> int:
+    """Assert that samples follow one law rather than each of several named others.
+
+    Parameters
+    ----------
+    sample : callable
+        Returns the number of one outcome.
+    right : array_like of float, shape (outcomes,)
+        The law claimed.
+    wrong : sequence of array_like
+        The alternatives.
+    rate : float
+        A sampler of the right law fails with probability at most this times the number of alternatives; a sampler of
+        an alternative passes with probability at most this.
+
+    Returns
+    -------
+    int
+        The number of samples taken: that of the nearest alternative.
+
+    Raises
+    ------
+    AssertionError
+        When some alternative is at least as likely.
+
+    Examples
+    --------
+    >>> from discreet._random import seeded
+    >>> rng = seeded(1)
+    >>> assert_prefers(lambda: int(rng.integers(2)), [0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
+    2722
+    """
+    p = np.asarray(right, dtype=np.float64)
+    others = [np.asarray(q, dtype=np.float64) for q in wrong]
+    count = max(sample_size(p, q, rate=rate) for q in others)
+    seen = np.bincount([sample() for _ in range(count)], minlength=len(p))
+    for i, q in enumerate(others):
+        assert not np.any((p <= 0.0) & (seen > 0)), "an outcome was seen that has probability zero"
+        live = seen > 0
+        with np.errstate(divide="ignore"):
+            evidence = float((seen[live] * (np.log(p[live]) - np.log(q[live]))).sum())
+        assert evidence > 0.0, (
+            f"{count} samples are likelier under alternative {i} than under the law, by {-evidence:.1f} nats"
+        )
+    return count
