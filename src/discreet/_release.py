@@ -14,7 +14,7 @@ from discreet.mechanisms import named
 from discreet.planner import plan
 from discreet.privacy import Budget
 from discreet.releases import POOR_UTILITY, Release, publish
-from discreet.releases._writing import check_output
+from discreet.releases._writing import certificate_path, check_output, never_input
 
 __all__ = ["release"]
 
@@ -107,7 +107,7 @@ def release(
     if mechanism is not None:
         named(mechanism)
     if out is not None:
-        check_output(out, inputs=(data, domain))
+        never_input(certificate_path(check_output(out, inputs=(data, domain)), certificate), (data, domain))
     closed = confidential(data, declared, unit=unit, max_records=max_records, subset=subset, rng=rng)
     n = public_size(closed)
     if mechanism is None:

@@ -252,5 +252,5 @@ def _as_records(table: pl.DataFrame, domain: Domain) -> Records:
     columns = []
     for index, column in enumerate(domain.columns.values()):
         codes = table[str(index)]
-        columns.append(codes.to_numpy().astype(column.draw(0, np.random.default_rng(0)).dtype, copy=False))
+        columns.append(codes.to_numpy().astype(column._code_type, copy=False))
     return Records(columns=tuple(columns))

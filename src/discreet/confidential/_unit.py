@@ -104,6 +104,6 @@ def null_record(domain: Domain) -> Records:
 
 
 def _one(column: Any) -> Any:
-    code = np.empty(1, dtype=column.draw(0, np.random.default_rng(0)).dtype)
+    code = np.empty(1, dtype=column._code_type)
     code[0] = column.null_code
     return code

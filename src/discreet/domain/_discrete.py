@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -91,7 +92,7 @@ class Category(Column):
     """
 
     kind: ClassVar[str] = "category"
-    categories: tuple[Any, ...] = None  # type: ignore[assignment]  # None stands for "not declared"
+    categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
 

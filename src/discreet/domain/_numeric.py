@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
 from itertools import pairwise
@@ -82,7 +83,7 @@ class Numeric(Column):
     upper: float = None  # type: ignore[assignment]
     cells: int | None = None
     spacing: str = "linear"
-    grid: tuple[float, ...] | None = None
+    grid: Sequence[float] | None = None
     step: float | None = None
     within: str = "uniform"
     dtype: str = "float64"
@@ -140,7 +141,12 @@ class Numeric(Column):
         if self.cells is not None or self.step is not None or self.spacing != "linear":
             self._refuse("grid stands alone: leave cells, spacing and step out")
         raw: Any = self.grid
-        if isinstance(raw, str) or not hasattr(raw, "__len__") or not len(raw) or not all(_is_real(point) for point in raw):
+        if (
+            isinstance(raw, str)
+            or not hasattr(raw, "__len__")
+            or not len(raw)
+            or not all(_is_real(point) for point in raw)
+        ):
             self._refuse("grid is a list of numbers")
         points = tuple(float(point) for point in raw)
         inside = self.lower <= points[0] and points[-1] <= self.upper
@@ -181,7 +187,7 @@ class Numeric(Column):
         limits = np.iinfo(self.dtype)
         if self.lower < limits.min or self.upper > limits.max:
             self._refuse(f"dtype {self.dtype} cannot hold the bounds")
-        points: tuple[float, ...] = self.grid or ((self.lower, self.step) if self.step is not None else (0.5,))
+        points: Sequence[float] = self.grid or ((self.lower, self.step) if self.step is not None else (0.5,))
         stray = self.cells is not None and self._inside is not None and np.any(self._inside[0] > self._inside[1])
         if stray or not all(float(point).is_integer() for point in points):
             self._refuse(f'dtype {self.dtype} needs whole points: declare step = 1, or type = "integer"')

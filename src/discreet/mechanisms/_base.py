@@ -6,6 +6,7 @@ are secret**. Only ``kernel`` reads confidential data. Everything else works on 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation
 
-__all__ = ["NEIGHBOURS", "CellCounts", "Mechanism", "Output", "feasible", "positive_size", "require_replacement"]
+__all__ = ["NEIGHBOURS", "CellCounts", "Mechanism", "Output", "feasible", "positive_size", "real", "require_replacement"]
 
 CellCounts = npt.NDArray[np.int64]
 """Noisy counts, one a cell of a finite domain."""
@@ -152,6 +153,21 @@ def positive_size(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= int(value) <= 10**10:
         raise ParameterError(f"{name} is an integer from 1 to 10,000,000,000, not {value!r}")
     return int(value)
+
+
+def real(name: str, value: Any) -> float:
+    """Check that a parameter is a finite number.
+
+    Raises
+    ------
+    ParameterError
+        When it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ParameterError(f"{name} is a number, not {value!r}")
+    if not math.isfinite(value):
+        raise ParameterError(f"{name} is a finite number, not {value!r}")
+    return float(value)
 
 
 def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from discreet._numeric import least_integer, least_real, log_rising
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, require_replacement
+from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, real, require_replacement
 from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import (
     Budget,
@@ -86,12 +86,12 @@ class DirichletMultinomial(Mechanism):
     prior: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", real("prior", self.prior))
         if not self.domain.finite:
             raise ParameterError("dirichlet-multinomial needs a finite domain: declare cells, a grid or categories")
         object.__setattr__(self, "size", positive_size("size", self.size))
-        if not (math.isfinite(self.prior) and 0 < self.prior * self._cells <= 2**40):
+        if not 0 < self.prior * self._cells <= 2**40:
             raise ParameterError(f"prior is a positive mass a cell with a total of at most 2^40, not {self.prior!r}")
-        object.__setattr__(self, "prior", float(self.prior))
 
     @property
     def _cells(self) -> int:

@@ -22,6 +22,7 @@ from discreet.mechanisms._base import (
     Output,
     feasible,
     positive_size,
+    real,
     require_replacement,
 )
 from discreet.mechanisms._discrete_noise import NoiseKind, discrete_noise, log_noise, mean_absolute
@@ -96,6 +97,7 @@ class PerturbedHistogram(Mechanism):
     projection: Literal["clip", "simplex", "w1"] = "clip"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", real("scale", self.scale))
         if not self.domain.finite:
             raise ParameterError("perturbed-histogram needs a finite domain: declare cells, a grid or categories")
         if self._cells > _MOST_CELLS:
@@ -110,7 +112,6 @@ class PerturbedHistogram(Mechanism):
             raise ParameterError(
                 f"scale is between 2^-10 and {_LARGEST_SCALE[self.noise]:g} for {self.noise} noise, not {self.scale!r}"
             )
-        object.__setattr__(self, "scale", float(self.scale))
         if self.projection not in ("clip", "simplex", "w1"):
             raise ParameterError(f"projection is 'clip', 'simplex' or 'w1', not {self.projection!r}")
         if self.projection == "w1":

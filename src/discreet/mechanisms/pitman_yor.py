@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet._numeric import least_integer, least_real, log_rising, up
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, require_replacement
+from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, real, require_replacement
 from discreet.mechanisms._urn import BLOCK, draw_blocks
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Kind, Relation
 
@@ -86,20 +86,20 @@ class PitmanYor(Mechanism):
     sampler: Literal["ancestor", "mixing"] = "ancestor"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "strength", real("strength", self.strength))
+        object.__setattr__(self, "discount", real("discount", self.discount))
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 0 <= self.discount < 1:
             raise ParameterError(
                 f"discount is at least 0 and below 1, not {self.discount!r}; below 0 use dirichlet-multinomial with "
                 "prior |discount|"
             )
-        if not (math.isfinite(self.strength) and -self.discount < self.strength <= 2**40) or (
+        if not -self.discount < self.strength <= 2**40 or (
             self.discount == 0 and self.strength <= 0
         ):
             raise ParameterError(f"strength is above -discount, and above 0 at discount 0, not {self.strength!r}")
         if self.sampler not in ("ancestor", "mixing"):
             raise ParameterError(f"sampler is 'ancestor' or 'mixing', not {self.sampler!r}")
-        object.__setattr__(self, "strength", float(self.strength))
-        object.__setattr__(self, "discount", float(self.discount))
 
     @property
     def _strength_units(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from discreet._numeric import least_integer, least_real
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, require_replacement
+from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, real, require_replacement
 from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 __all__ = ["SmoothedHistogram"]
@@ -73,12 +73,12 @@ class SmoothedHistogram(Mechanism):
     mixing: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mixing", real("mixing", self.mixing))
         if not self.domain.finite:
             raise ParameterError("smoothed-histogram needs a finite domain: declare cells, a grid or categories")
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 0 < self.mixing <= 1:
             raise ParameterError(f"mixing is a probability above 0 and at most 1, not {self.mixing!r}")
-        object.__setattr__(self, "mixing", float(self.mixing))
 
     @property
     def _cells(self) -> int:

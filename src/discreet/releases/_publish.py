@@ -19,7 +19,15 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible, positive_size
 from discreet.privacy import Budget, Relation, require_kind
 from discreet.releases._certificate import Certificate
-from discreet.releases._writing import check_output, replace_all, temporary_beside, write_frames, write_text
+from discreet.releases._writing import (
+    certificate_path,
+    check_output,
+    never_input,
+    replace_all,
+    temporary_beside,
+    write_frames,
+    write_text,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,6 +151,8 @@ def publish(
         raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
     generator = secure() if rng is None else rng
     path = None if out is None else check_output(out, inputs=(facts.path,))
+    if path is not None:
+        never_input(certificate_path(path, certificate), (facts.path,))
     x = open_confidential(confidential, caller=__name__)
     n = x.n  # public by definition under replacement
     size = positive_size("size", _size(mechanism, size))
@@ -213,9 +223,8 @@ def _write(
     path: Path,
     certificate: str | os.PathLike[str] | None,
 ) -> tuple[Certificate, Path]:
-    where = path.with_suffix(".certificate.json") if certificate is None else Path(certificate)
-    if where.resolve() == path.resolve():
-        raise FileProblem(where, "the certificate has the name of the release", "give it another name")
+    where = certificate_path(path, certificate)
+    never_input(where, (path,))
     temporary, temporary_certificate = temporary_beside(path), temporary_beside(where)
     write_frames(frames, schema, temporary, format_of=path)
     written = document.for_file(temporary, named=path)

@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError, FileProblem
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["check_output", "file_sha256", "replace_all", "temporary_beside", "write_frames", "write_text"]
+__all__ = ["certificate_path", "check_output", "file_sha256", "never_input", "replace_all", "temporary_beside", "write_frames", "write_text"]
 
 
 def check_output(out: str | os.PathLike[str], *, inputs: tuple[Any, ...]) -> Path:
@@ -37,10 +37,26 @@ def check_output(out: str | os.PathLike[str], *, inputs: tuple[Any, ...]) -> Pat
     if path.suffix.lower() not in (".parquet", ".csv"):
         raise FileProblem(out, "the format is not known by this ending", "end the name in .parquet or .csv")
     _check_writable(path)
+    never_input(path, inputs)
+    return path
+
+
+def never_input(path: Path, inputs: tuple[Any, ...]) -> None:
+    """Refuse to overwrite a file that was read.
+
+    Raises
+    ------
+    FileProblem
+        When ``path`` is one of the inputs.
+    """
     for source in inputs:
         if isinstance(source, (str, os.PathLike)) and _same_file(path, Path(source)):
-            raise FileProblem(out, "the output is also an input", "give the release another name")
-    return path
+            raise FileProblem(path, "the output is also an input", "give it another name")
+
+
+def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
+    """Return where the certificate of a release goes: beside it by default."""
+    return out.with_suffix(".certificate.json") if certificate is None else Path(certificate)
 
 
 def _check_writable(path: Path) -> None:

@@ -1,0 +1,430 @@
+"""The command as its users meet it: a real process, real files, exit statuses, and messages without data in them."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.cli._main import run
+
+CANARY = 987_654  # a confidential value that no message may repeat
+DOMAIN = """
+[columns.income]
+type = "numeric"
+lower = 1
+upper = 1000000
+cells = 50
+spacing = "log"
+
+[columns.region]
+type = "category"
+categories = ["north", "south", "east"]
+"""
+
+
+def table(rows: int = 3000) -> pl.DataFrame:
+    rng = np.random.default_rng(5)
+    income = np.clip(rng.lognormal(10, 1, rows), 1, 1e6)
+    return pl.DataFrame({"income": income, "region": rng.choice(["north", "south", "east"], rows)})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    table().write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "domain.toml").write_text(DOMAIN)
+    return tmp_path
+
+
+def release_arguments(folder: Path, **changes: str | None) -> list[str]:
+    options: dict[str, str | None] = {
+        "domain": str(folder / "domain.toml"),
+        "epsilon": "1",
+        "delta": "1e-6",
+        "size": "500",
+        "out": str(folder / "out.parquet"),
+    }
+    data = changes.pop("data", None) or str(folder / "data.parquet")
+    options |= changes
+    flags = [part for key, value in options.items() if value is not None for part in (f"--{key}", value)]
+    return ["release", data, *flags]
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    assert str(CANARY) not in captured.out + captured.err
+    assert captured.err.startswith("discreet: ")
+    return captured.err
+
+
+def leftovers(folder: Path) -> set[str]:
+    return {p.name for p in folder.iterdir()} - {"data.parquet", "domain.toml"}
+
+
+def test_release_verify_and_compare_in_real_processes(files: Path) -> None:
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-c", "from discreet.cli import main; main()", *arguments]
+        return subprocess.run(program, capture_output=True, text=True, check=False, cwd=files)
+
+    made = command(*release_arguments(files), "--json")
+    assert made.returncode == 0, made.stderr
+    answer = json.loads(made.stdout)
+    assert answer["rows"] == 500
+    assert answer["guarantee"]["delta"] <= 1e-6
+    assert 0 < answer["share_not_from_data"] < 0.2
+    released = pl.read_parquet(files / "out.parquet")
+    assert released.schema == table(3).schema
+    assert released["income"].is_between(1, 1e6).all()
+    assert leftovers(files) == {"out.parquet", "out.certificate.json"}
+
+    checked = command("verify", "out.certificate.json", "--data", "out.parquet", "--json")
+    assert checked.returncode == 0, checked.stdout
+    assert json.loads(checked.stdout)["agrees"] is True
+
+    compared = command("compare", "data.parquet", "out.parquet", "--domain", "domain.toml", "--json")
+    assert compared.returncode == 0, compared.stderr
+    assert json.loads(compared.stdout)["confidential"] is True
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize(
+    "mechanism", ["dirichlet-multinomial", "smoothed-histogram", "perturbed-histogram", "dirichlet-process"]
+)
+def test_every_mechanism_releases_to_every_format(files: Path, mechanism: str, ending: str) -> None:
+    out = str(files / f"out.{ending}")
+    delta = "0.01" if mechanism == "dirichlet-process" else "1e-6"
+    size = "20" if mechanism == "dirichlet-process" else "100"
+    assert run(release_arguments(files, mechanism=mechanism, out=out, delta=delta, size=size)) == 0
+    read = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
+    assert read.shape == (int(size), 2)
+    assert run(["verify", str(files / "out.certificate.json"), "--data", out]) == 0
+
+
+def test_a_seeded_release_repeats_and_says_so_for_good(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frames = []
+    for name in ("a", "b"):
+        out = files / f"{name}.parquet"
+        assert run(release_arguments(files, seed="7", out=str(out))) == 0
+        frames.append(pl.read_parquet(out))
+        certificate = json.loads((files / f"{name}.certificate.json").read_text())
+        assert certificate["randomness"].startswith("seeded: not for publication")
+        assert certificate["guarantee"]["statement"].startswith("Seeded run, not for publication")
+    assert frames[0].equals(frames[1])
+    assert "do not publish" in capsys.readouterr().err
+    assert run(release_arguments(files, out=str(files / "c.parquet"))) == 0
+    assert not pl.read_parquet(files / "c.parquet").equals(frames[0])
+
+
+def test_the_release_has_the_chosen_certificate_name(files: Path) -> None:
+    assert run(release_arguments(files, certificate=str(files / "promise.json"))) == 0
+    assert leftovers(files) == {"out.parquet", "promise.json"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "delta"),
+    [
+        ("dirichlet-process --records 11918162 --size 119 --param strength=1 --epsilon 0.5", 119 / 11918281),
+        ("pitman-yor --records 11918162 --size 119 --param strength=1 --param discount=0.5 --epsilon 3", 119 / 11918281),
+        (
+            "dirichlet-multinomial --records 11918162 --size 12000000 --param prior=5 --param cells=300 --epsilon 2",
+            4.45e-9,
+        ),
+        (
+            "smoothed-histogram --records 11918162 --size 12000000 --param mixing=0.01 --param cells=300 --epsilon 0.5",
+            8.85e-15,
+        ),
+    ],
+)
+def test_privacy_gives_the_check_values(
+    arguments: str, delta: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["privacy", *arguments.split(), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert math.isclose(answer["delta"], delta, rel_tol=2e-3)
+    assert answer["kind"] == "unconditional"
+    assert answer["caveats"]
+    assert answer["theorem"] in {"T1", "T2", "T4", "T5"}
+
+
+def test_privacy_converts_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
+    base = "privacy smoothed-histogram --records 1000 --size 500 --param mixing=0.2 --param cells=10".split()
+    assert run([*base, "--delta", "1e-6", "--json"]) == 0
+    epsilon = json.loads(capsys.readouterr().out)["epsilon"]
+    assert run([*base, "--epsilon", repr(epsilon), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["delta"] <= 1e-6
+
+
+def test_every_release_of_a_non_atomic_domain_says_how_many_records_are_verbatim(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("privacy pitman-yor --records 1000 --size 10 --param strength=1 --epsilon 1 --json".split()) == 0
+    caveats = " ".join(json.loads(capsys.readouterr().out)["caveats"])
+    assert "verbatim" in caveats
+    assert "9.99001" in caveats  # 10 * 1000 / 1001
+
+
+@pytest.mark.parametrize(
+    ("arguments", "solved"),
+    [
+        ("dirichlet-multinomial --param cells=30 --size 1000", "prior"),
+        ("dirichlet-multinomial --param cells=30 --param prior=3", "size"),
+        ("smoothed-histogram --param cells=30 --size 1000", "mixing"),
+        ("smoothed-histogram --param cells=30 --param mixing=0.1", "size"),
+        ("perturbed-histogram --param noise=gaussian", "scale"),
+        ("dirichlet-process --param strength=1", "size"),
+        ("dirichlet-process --size 10", "strength"),
+    ],
+)
+def test_calibrate_solves_for_the_one_free_parameter(
+    arguments: str, solved: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = ["--records", "10000", "--epsilon", "1", "--delta", "0.001"]
+    assert run(["calibrate", *arguments.split(), *budget, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert list(answer["solved"]) == [solved]
+    assert answer["delta"] <= 0.001
+    parameters = {**answer["parameters"], "cells": 30}
+    if "dirichlet-process" in arguments or "perturbed" in arguments:
+        del parameters["cells"]
+    pairs = [part for key, value in parameters.items() for part in ("--param", f"{key}={value}")]
+    size = [] if answer["size"] is None else ["--size", str(answer["size"])]
+    check = ["privacy", answer["mechanism"], "--records", "10000", *size, *pairs, "--epsilon", "1", "--json"]
+    assert run(check) == 0
+    assert math.isclose(json.loads(capsys.readouterr().out)["delta"], answer["delta"], rel_tol=1e-9)
+
+
+def test_plan_reads_no_data_and_lists_every_mechanism(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["plan", "--domain", str(files / "domain.toml"), "--records", "3000", "--epsilon", "1", "--delta", "1e-6"]
+    assert run([*base, "--size", "500", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    names = {o["mechanism"] for o in answer["options"]}
+    assert names == {"dirichlet-process", "dirichlet-multinomial", "smoothed-histogram", "perturbed-histogram"}
+    chosen = next(o for o in answer["options"] if o["mechanism"] == answer["chosen"])
+    feasible = [o for o in answer["options"] if o["parameters"] is not None]
+    assert chosen["predicted_w1"] == min(o["predicted_w1"] for o in feasible)
+    assert all(o["delta"] <= 1e-6 for o in feasible)
+    assert run([*base, "--size", "500"]) == 0
+    assert "Chosen:" in capsys.readouterr().out
+
+
+def test_domain_init_writes_a_template_that_asks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = files / "template.toml"
+    assert run(["domain", "init", str(files / "data.parquet"), "--out", str(out)]) == 0
+    assert "income" in out.read_text()
+    capsys.readouterr()
+    assert run(release_arguments(files, domain=str(out))) == 2
+    assert "income" in complaint(capsys)
+    assert run(["domain", "init", str(files / "data.parquet"), "--out", str(out)]) == 2  # never overwritten
+
+
+def test_verify_finds_what_was_changed(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(release_arguments(files)) == 0
+    certificate = files / "out.certificate.json"
+    whole = json.loads(certificate.read_text())
+    for change in (
+        lambda c: c["guarantee"].update(delta=c["guarantee"]["delta"] / 2),
+        lambda c: c["guarantee"].update(epsilon=0.1),
+        lambda c: c["guarantee"].update(kind="instance"),
+        lambda c: c["guarantee"].update(caveats=[]),
+        lambda c: c["mechanism"]["parameters"].update(scale=50.0),
+        lambda c: c["domain"]["columns"]["income"].update(cells=10),
+        lambda c: c.update(records=30_000_000),
+        lambda c: c["relation"].update(group=3),
+        lambda c: c.update(randomness="trust me"),
+        lambda c: c.pop("domain"),
+        lambda c: c["mechanism"].update(name="no-such-mechanism"),
+    ):
+        changed = json.loads(json.dumps(whole))
+        change(changed)
+        certificate.write_text(json.dumps(changed))
+        status = run(["verify", str(certificate)])
+        same = changed == whole
+        assert status == (0 if same else 1), (changed, capsys.readouterr())
+    certificate.write_text(json.dumps(whole))
+    released = files / "out.parquet"
+    pl.read_parquet(released).head(499).write_parquet(released)
+    capsys.readouterr()
+    assert run(["verify", str(certificate), "--data", str(released)]) == 1
+    said = capsys.readouterr().out
+    assert "sha256" in said
+    assert "rows" in said
+
+
+def bad_table(name: str) -> pl.DataFrame:
+    good = table(40)
+    changed = {
+        "value out of bounds": pl.Series("income", [float(CANARY) * 100] * 40),
+        "NaN": pl.Series("income", [math.nan] + [float(CANARY)] * 39),
+        "infinity": pl.Series("income", [math.inf] + [float(CANARY)] * 39),
+        "null": pl.Series("income", [None] + [float(CANARY)] * 39),
+        "wrong type": pl.Series("income", [str(CANARY)] * 40),
+        "category not declared": pl.Series("region", [f"west{CANARY}"] * 40),
+    }[name]
+    return good.with_columns(changed)
+
+
+@pytest.mark.parametrize(
+    ("problem", "column"),
+    [
+        ("value out of bounds", "income"),
+        ("NaN", "income"),
+        ("infinity", "income"),
+        ("null", "income"),
+        ("wrong type", "income"),
+        ("category not declared", "region"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_bad_values_name_the_column_and_never_the_value(
+    files: Path, problem: str, column: str, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = files / f"bad.{ending}"
+    frame = bad_table(problem)
+    if ending == "csv":
+        if problem == "wrong type":
+            frame = frame.with_columns(income=pl.lit(f"x{CANARY}"))
+        frame.write_csv(data)
+    else:
+        frame.write_parquet(data)
+    assert run(release_arguments(files, data=str(data))) == 2
+    assert column in complaint(capsys)
+    assert leftovers(files) == {data.name}
+
+
+def test_unreadable_inputs(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (files / "data.parquet").read_bytes()
+    cases = {
+        "empty.parquet": b"",
+        "empty.csv": b"",
+        "header.csv": b"income,region\n",
+        "truncated.parquet": whole[: len(whole) // 2],
+        "tail.parquet": whole[len(whole) // 2 :],
+        "noise.parquet": bytes(range(256)) * 20,
+        "duplicate.csv": f"income,region,income\n1,north,{CANARY}\n".encode(),
+        "wrong.csv": f"wage,region\n{CANARY},north\n".encode(),
+        "extra.csv": f"income,region,name\n10,north,n{CANARY}\n".encode(),
+        "binary.csv": b"\xff\xfe\x00\x01" * 50,
+    }
+    for name, content in cases.items():
+        data = files / name
+        data.write_bytes(content)
+        assert run(release_arguments(files, data=str(data))) == 2, name
+        complaint(capsys)
+        data.unlink()
+    assert run(release_arguments(files, data=str(files / "missing.parquet"))) == 2
+    complaint(capsys)
+    assert run(release_arguments(files, data=str(files))) == 2
+    complaint(capsys)
+    assert leftovers(files) == set()
+
+
+def test_extra_columns_may_be_left_out_on_request(files: Path) -> None:
+    table().with_columns(name=pl.lit("someone")).write_parquet(files / "extra.parquet")
+    arguments = release_arguments(files, data=str(files / "extra.parquet"))
+    assert run(arguments) == 2
+    assert run([*arguments, "--columns"]) == 0
+    assert pl.read_parquet(files / "out.parquet").columns == ["income", "region"]
+
+
+def test_one_row_is_refused_for_poor_utility_and_possible_on_request(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.DataFrame({"income": [float(CANARY)], "region": ["north"]}).write_parquet(files / "one.parquet")
+    arguments = release_arguments(files, data=str(files / "one.parquet"), size="10")
+    assert run(arguments) == 3
+    error = capsys.readouterr().err
+    assert "prior or noise" in error
+    assert str(CANARY) not in error
+    assert run([*arguments, "--accept-poor-utility"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"size": "0"}, 2),
+        ({"size": "-5"}, 2),
+        ({"size": None}, 2),
+        ({"size": "many"}, 2),
+        ({"epsilon": "-1"}, 2),
+        ({"epsilon": "nan"}, 2),
+        ({"epsilon": "inf"}, 2),
+        ({"epsilon": "1e6"}, 2),
+        ({"epsilon": "0", "delta": "0"}, 2),
+        ({"delta": "1"}, 2),
+        ({"delta": "-0.1"}, 2),
+        ({"delta": "2"}, 2),
+        ({"mechanism": "no-such"}, 2),
+        ({"mechanism": "dirichlet-process", "delta": "1e-9"}, 3),
+        ({"mechanism": "dirichlet-multinomial", "epsilon": "0.001", "delta": "0"}, 3),
+        ({"mechanism": "dirichlet-multinomial", "param": "prior=0.001"}, 3),
+        ({"mechanism": "dirichlet-multinomial", "param": "priors=1"}, 2),
+        ({"mechanism": "dirichlet-multinomial", "param": "prior"}, 2),
+        ({"mechanism": "dirichlet-multinomial", "param": "prior=lots"}, 2),
+        ({"out": "no/such/folder/out.parquet"}, 2),
+        ({"out": "/proc/out.parquet"}, 2),
+        ({"out": "out.xlsx"}, 2),
+        ({"domain": "no-such.toml"}, 2),
+    ],
+)
+def test_bad_requests_leave_nothing_behind(
+    files: Path, changes: dict[str, str | None], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(release_arguments(files, **changes)) == status
+    text = capsys.readouterr().err
+    assert text.splitlines()[-1].startswith("discreet: ")
+    assert leftovers(files) == set()
+
+
+def test_the_output_is_never_the_input(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (files / "data.parquet").read_bytes()
+    assert run(release_arguments(files, out=str(files / "data.parquet"))) == 2
+    assert "input" in complaint(capsys)
+    (files / "link.parquet").symlink_to(files / "data.parquet")
+    assert run(release_arguments(files, out=str(files / "link.parquet"))) == 2
+    assert (files / "data.parquet").read_bytes() == before
+    assert run(release_arguments(files, certificate=str(files / "data.parquet"))) == 2
+    assert (files / "data.parquet").read_bytes() == before
+    assert run(release_arguments(files, certificate=str(files / "domain.toml"))) == 2
+    assert (files / "domain.toml").read_text() == DOMAIN
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_full_disk_in_the_middle_of_a_write_leaves_nothing(files: Path, ending: str) -> None:
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"
+        "from discreet.cli import main; main(sys.argv[1:])"
+    )
+    arguments = release_arguments(files, size="400000", out=str(files / f"out.{ending}"))
+    program = [sys.executable, "-c", script, *arguments]
+    result = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    assert "cannot be written" in result.stderr
+    assert leftovers(files) == set()
+
+
+def test_a_failed_release_keeps_the_earlier_one(files: Path) -> None:
+    assert run(release_arguments(files)) == 0
+    before = (files / "out.parquet").read_bytes()
+    assert run(release_arguments(files, epsilon="-1")) == 2
+    assert (files / "out.parquet").read_bytes() == before
+
+
+def test_faults_of_the_program_show_their_kind_and_not_their_text(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import discreet._release
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(f"while reading {CANARY}")
+
+    monkeypatch.setattr(discreet._release, "release", broken)
+    assert run(release_arguments(files)) == 4
+    assert "RuntimeError" in complaint(capsys)
