@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ __all__ = ["confidential", "public_size"]
 
 _DENSE = 2**20
 _SAMPLE = 2**16
+_PENDING = 2**21
 
 
 def confidential(
@@ -188,7 +188,7 @@ class _Tally:
             self.cells += found.astype(np.int64, copy=False)
             return
         self.pending.append(_group(_as_frame(records), frequencies))
-        if self.table is None or sum(part.height for part in self.pending) > max(2**21, self.table.height):
+        if self.table is None or sum(part.height for part in self.pending) > max(_PENDING, self.table.height):
             self._merge()
 
     def _merge(self) -> None:

@@ -110,7 +110,9 @@ def _open_path(data: str | PathLike[str]) -> Source:
             raise broken
 
         def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-            return _scanned(pl.scan_csv(path, glob=False, schema=dict.fromkeys(header, pl.String)), columns, broken)
+            scan = pl.scan_csv(path, glob=False, infer_schema=False)  # every column is text: nothing is inferred
+            found = quietly(lambda: scan.collect_schema().names(), broken)
+            return _scanned(scan.rename(dict(zip(found, header, strict=False))), columns, broken)
 
         return Source(
             kind="csv",

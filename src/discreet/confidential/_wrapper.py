@@ -120,7 +120,7 @@ _REFUSED = {
 
 
 def _refusal(action: str) -> Callable[..., NoReturn]:
-    def refuse(self: object, *_: Any, **__: Any) -> NoReturn:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
         raise ConfidentialAccessError(action)
 
     return refuse

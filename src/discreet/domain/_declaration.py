@@ -102,7 +102,7 @@ _HEAD = f"""\
 # Optional in every column: nulls = "category" makes a null one more category; it is an error otherwise.
 """
 _HINTS = {
-    "numeric": '# a finite domain: cells = 100, and spacing = "log" where lower > 0; or step = 0.01; or grid = [0, 1, 5]',
+    "numeric": '# finite: cells = 100 (and spacing = "log" where lower > 0), or step = 0.01, or grid = [0, 1, 5]',
     "category": '# in order: ordered = true. An open set of labels instead: type = "open_labels", without categories',
     "integer": "# fewer cells than integers: cells = 100",
 }

@@ -86,7 +86,7 @@ class Domain:
                 )
             if not isinstance(column, Column):
                 raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
-        weights = None if not self.metric_weights else dict(self.metric_weights)
+        weights: dict[str, Any] | None = dict(self.metric_weights) if self.metric_weights else None
         for name, weight in (weights or {}).items():
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")

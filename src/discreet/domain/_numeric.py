@@ -367,7 +367,7 @@ class Numeric(Column):
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+    return not isinstance(value, bool) and isinstance(value, Real) and bool(np.isfinite(float(value)))
 
 
 def _round_inward(

@@ -148,7 +148,8 @@ def test_a_truncated_density_matches_scipy(base: Any, lower: float, upper: float
 
 
 def test_the_density_form_in_toml() -> None:
-    text = '[columns.x]\ntype = "numeric"\nlower = 1\nupper = 3e6\nbase = {distribution = "lognorm", s = 1.2, scale = 3e4}\n'
+    base = '{distribution = "lognorm", s = 1.2, scale = 3e4}'
+    text = f'[columns.x]\ntype = "numeric"\nlower = 1\nupper = 3e6\nbase = {base}\n'
     assert Domain.from_toml(text).columns["x"] == Numeric(lower=1, upper=3e6, base=scipy.stats.lognorm(1.2, scale=3e4))
 
 

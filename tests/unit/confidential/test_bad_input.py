@@ -1,0 +1,247 @@
+"""Every way a table can be wrong: named, with a remedy, and without one confidential value, chained ones included."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from discreet.confidential import confidential, table_schema
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.errors import DataError, DiscreetError, DomainError, FileProblem, ParameterError
+
+CANARY = 424_242_171
+TEXT = f"canary{CANARY}"
+DOMAIN = Domain(
+    columns={
+        "x": Numeric(lower=0, upper=10, cells=5),
+        "i": Integer(lower=0, upper=10),
+        "s": Category(categories=["f", "m"]),
+        "o": OpenLabels(prefix="new_"),
+    }
+)
+
+
+def good(rows: int = 3) -> pl.DataFrame:
+    return pl.DataFrame({"x": [0.5] * rows, "i": [1] * rows, "s": ["f"] * rows, "o": ["a"] * rows})
+
+
+def refused(data: Any, domain: Domain = DOMAIN, kind: type[DiscreetError] = DataError, **options: Any) -> str:
+    with pytest.raises(kind) as found:
+        confidential(data, domain, **options)
+    error: BaseException = found.value
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    text = "".join(traceback.format_exception(error)).replace(str(getattr(error, "path", "")) or "\0", "")
+    assert str(CANARY) not in text
+    return str(found.value)
+
+
+def test_the_good_table_is_good() -> None:
+    confidential(good(), DOMAIN)
+
+
+WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str, str]] = {
+    "out of bounds": (lambda: good().with_columns(x=pl.lit(float(CANARY))), "'x'", "outside the declared bounds"),
+    "integer out of bounds": (lambda: good().with_columns(i=pl.lit(CANARY)), "'i'", "outside the declared bounds"),
+    "infinite": (lambda: good().with_columns(x=pl.lit(float("inf"))), "'x'", "infinite"),
+    "NaN": (lambda: good().with_columns(x=pl.lit(float("nan"))), "'x'", "null or NaN"),
+    "null": (lambda: good().with_columns(i=pl.lit(None, dtype=pl.Int64)), "'i'", "null or NaN"),
+    "all null": (lambda: good().with_columns(s=pl.lit(None)), "'s'", "null"),
+    "wrong type": (lambda: good().with_columns(x=pl.lit(TEXT)), "'x'", "holds String values"),
+    "number for a category": (lambda: good().with_columns(s=pl.lit(CANARY)), "'s'", "not the declared category"),
+    "fraction": (lambda: good().with_columns(i=pl.lit(CANARY + 0.5)), "'i'", "not whole"),
+    "undeclared category": (lambda: good().with_columns(s=pl.lit(TEXT)), "'s'", "not declared"),
+    "reserved label": (lambda: good().with_columns(o=pl.lit(f"new_{TEXT}")), "'o'", "reserved prefix"),
+    "missing column": (lambda: good().drop("i"), "'i'", "is not in the table"),
+    "extra column": (lambda: good().with_columns(z=pl.lit(TEXT)), "'z'", "subset=True"),
+    "no rows": (lambda: good().clear(), "the table", "has no rows"),
+    "nested": (lambda: good().with_columns(x=pl.lit([CANARY])), "'x'", "holds List values"),
+}
+
+
+@pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "pyarrow", "parquet", "csv"])
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_tables(case: str, form: str, tmp_path: Path) -> None:
+    make, where, problem = WRONG[case]
+    frame = make()
+    path = tmp_path / f"t.{form}"
+    if form == "parquet":
+        frame.write_parquet(path)
+    if form == "csv":
+        if case == "nested":
+            pytest.skip("CSV has no lists")
+        frame.write_csv(path)
+        problem = {
+            "wrong type": "not a numeric",
+            "number for a category": "not declared",
+            "fraction": "not a integer",
+        }.get(case, problem)
+    elif form == "pandas" and case in {"null", "all null", "nested"}:
+        problem = {"nested": "", "null": "null", "all null": ""}[case]
+    tables: dict[str, Callable[[], Any]] = {
+        "polars": lambda: frame,
+        "lazy": frame.lazy,
+        "pandas": frame.to_pandas,
+        "pyarrow": frame.to_arrow,
+    }
+    message = refused(tables.get(form, lambda: path)())
+    assert where in message
+    assert problem in message
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (Boolean(), [TEXT]),
+        (Date(lower="2000-01-01", upper="2001-01-01"), [TEXT]),
+        (Datetime(lower="2000-01-01", upper="2001-01-01", step="1h"), [TEXT]),
+        (Duration(lower="0s", upper="1h", step="1s"), [TEXT]),
+        (Decimal(lower="0", upper="1", digits=2), [TEXT]),
+        (Decimal(lower="0", upper="1", digits=2), [CANARY]),
+        (Category(categories=[1, 2]), [CANARY]),
+        (Category(categories=[1, 2]), [float(CANARY) + 0.5]),
+        (Category(categories=[True]), [CANARY]),
+        (Integer(lower=0, upper=1, nulls="category"), [None, CANARY]),
+        (Numeric(lower=0, upper=1, grid=[0, 1]), [CANARY]),
+        (Numeric(lower=0, upper=1, step=0.1), [CANARY]),
+        (Numeric(lower=0, upper=1), [CANARY]),
+    ],
+)
+@pytest.mark.parametrize("form", ["polars", "pandas", "csv"])
+def test_canaries_in_every_kind_of_column(column: Any, values: list[Any], form: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"c": values})
+    path = tmp_path / "t.csv"
+    frame.write_csv(path)
+    table: Any = {"polars": frame, "pandas": frame.to_pandas(), "csv": path}[form]
+    assert "'c'" in refused(table, Domain(columns={"c": column}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1, TEXT], [object(), TEXT], [{"a": TEXT}, 3], [b"\xff", TEXT], [TEXT, None, 3.5], [pd.Timestamp("2020"), TEXT]],
+)
+def test_mixed_pandas_objects(values: list[Any]) -> None:
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    assert "'x'" in refused(frame, Domain(columns={"x": Numeric(lower=0, upper=1)}))
+
+
+def test_duplicate_columns(tmp_path: Path) -> None:
+    domain = Domain(columns={"a": Integer(lower=0, upper=3)})
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    assert "column 'a': occurs twice" in refused(twice, domain)
+    assert "column 'a': occurs twice" in refused(pa.table([[1], [2]], names=["a", "a"]), domain)
+    (tmp_path / "t.csv").write_text("a,a\n1,2\n", encoding="utf-8")
+    assert "column 'a': occurs twice" in refused(tmp_path / "t.csv", domain)
+    with pytest.raises(DataError, match="occurs twice"):
+        table_schema(twice)
+
+
+def test_reserved_column_names() -> None:
+    domain = Domain(columns={"discreet: frequency": Integer(lower=0, upper=3)})
+    assert "reserved" in refused(pl.DataFrame({"discreet: frequency": [1]}), domain)
+
+
+@pytest.mark.parametrize("data", [3, None, [1, 2], {"x": [1]}, np.arange(3), pl.Series([1]), pl.DataFrame, "no path"])
+def test_what_is_no_table(data: Any) -> None:
+    refused(data, kind=DiscreetError)
+
+
+def test_what_is_no_domain() -> None:
+    domain: Any = {"x": Numeric(lower=0, upper=1)}
+    refused(good(), domain, kind=DomainError)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_missing_and_unreadable_files(tmp_path: Path) -> None:
+    assert "no such file" in refused(tmp_path / "none.parquet", kind=FileProblem)
+    assert "not a file" in refused(tmp_path, kind=FileProblem)
+    (tmp_path / "t.txt").write_text("x\n1\n", encoding="utf-8")
+    assert "neither .parquet nor .csv" in refused(tmp_path / "t.txt", kind=FileProblem)
+    for suffix in ("csv", "parquet"):
+        (tmp_path / f"empty.{suffix}").write_bytes(b"")
+        assert "is empty" in refused(tmp_path / f"empty.{suffix}", kind=FileProblem)
+    (tmp_path / "text.parquet").write_text(TEXT, encoding="utf-8")
+    assert "not a readable Parquet" in refused(tmp_path / "text.parquet", kind=FileProblem)
+
+
+def test_truncated_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    good(1000).write_parquet(path)
+    whole = path.read_bytes()
+    for length in (3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        assert "not a readable Parquet" in refused(path, kind=FileProblem)
+        with pytest.raises(FileProblem):
+            table_schema(path)
+
+
+def test_parquet_damaged_in_the_middle(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"x": rng.random(5000)})
+    frame.write_parquet(path)
+    whole = bytearray(path.read_bytes())
+    whole[50:600] = b"\xff" * 550
+    path.write_bytes(whole)
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=5)})
+    refused(path, domain, kind=DiscreetError)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"x\n", "has no rows"),
+        (b"\xff\xfe\x00x\n1\n", "not a readable CSV"),
+        (b"x\n1,2,3\n", "not a readable CSV"),
+        (b"x\n\xff\xfe\n", "not a"),
+        (b'x\n"1\n', "not a"),
+        (f"x\n{TEXT}\n".encode(), "holds a text that is not a numeric"),
+        (f"x\n0.5\n0x{CANARY}\n".encode(), "holds a text that is not a numeric"),
+        (b"x\n0.5\n\n0.25\n", "null"),
+        (b"x\n0.5\nNaN\n", "null or NaN"),
+        (b"x\n0.5\ninf\n", "outside the declared bounds"),
+        (f"x\n0.5\n{CANARY}e999\n".encode(), "outside the declared bounds"),
+    ],
+)
+def test_wrong_csv(content: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=5)})
+    assert problem in refused(path, domain, kind=DiscreetError)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("\ufeffx\n0.5\n".encode())
+    confidential(path, Domain(columns={"x": Numeric(lower=0, upper=1, cells=5)}))
+
+
+# -- privacy units ----------------------------------------------------------------------------------------------------
+
+
+def test_units_need_null_cells_and_slots() -> None:
+    frame = good().with_columns(p=pl.lit(1))
+    assert 'nulls = "category"' in refused(frame, kind=DomainError, unit="p", max_records=2)
+    nullable = Domain(columns={"i": Integer(lower=0, upper=10, nulls="category")})
+    for slots in (None, 0, -1, 1.5, True):
+        assert "max_records" in refused(frame, nullable, kind=ParameterError, unit="p", max_records=slots, subset=True)
+    assert "max_records needs unit" in refused(frame, nullable, kind=ParameterError, max_records=2)
+    assert "'q': is not in the table" in refused(frame, nullable, unit="q", max_records=2, subset=True)
+    assert "subset=True" in refused(frame, nullable, unit="p", max_records=2)
+
+
+@pytest.mark.parametrize("units", [[TEXT, None, "a"], [1.0, float("nan"), float(CANARY)], [None, None, None]])
+def test_rows_without_a_unit(units: list[Any]) -> None:
+    nullable = Domain(columns={"i": Integer(lower=0, upper=10, nulls="category")})
+    frame = pl.DataFrame({"i": [1, 2, 3], "p": units})
+    assert "no privacy unit" in refused(frame, nullable, unit="p", max_records=2)

@@ -1,0 +1,339 @@
+"""Counting: the same counts whatever the table comes as, and nothing dropped."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal as Exact
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.confidential import _count, _source, confidential, public_size, table_schema, to_frame_kind
+from discreet.confidential._wrapper import reveal
+from discreet.domain import (
+    Boolean,
+    Category,
+    Counts,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+)
+
+MIXED = Domain(
+    columns={
+        "income": Numeric(lower=1, upper=1e6, cells=50, spacing="log", nulls="category"),
+        "age": Integer(lower=0, upper=120, nulls="category"),
+        "member": Boolean(nulls="category"),
+        "born": Date(lower="1900-01-01", upper="2024-12-31", cells=20, nulls="category"),
+        "seen": Datetime(lower="2024-01-01", upper="2024-12-31", step="1h", nulls="category"),
+        "moment": Datetime(
+            lower="2024-01-01", upper="2024-12-31", step="1h", time_zone="Europe/Paris", nulls="category"
+        ),
+        "price": Decimal(lower="0", upper="99.99", digits=2, nulls="category"),
+        "sex": Category(categories=["female", "male"], nulls="category"),
+        "code": Category(categories=[3, 1, 2], nulls="category"),
+        "town": OpenLabels(nulls="category"),
+        "score": Numeric(lower=-1, upper=1, nulls="category"),
+    }
+)
+
+
+def mixed(rows: int) -> pl.DataFrame:
+    rng = np.random.default_rng(11)
+    records = MIXED.draw_base(rows, rng)
+    frame = MIXED.decode(records, rng=rng)
+    towns = pl.Series("town", rng.choice(["a", "b", "c"], rows)).set(pl.Series(rng.random(rows) < 0.1), None)
+    score = pl.Series("score", rng.integers(-4, 5, rows) / 4).set(pl.Series(rng.random(rows) < 0.1), None)
+    half = frame.with_columns(towns, score)
+    return pl.concat([half, half.sample(rows // 2, seed=1)])
+
+
+def expected(frame: pl.DataFrame, domain: Domain) -> Counter[tuple[Any, ...]]:
+    columns = domain.encode(frame).columns
+    return Counter(tuple(_plain(code) for code in row) for row in zip(*columns, strict=True))
+
+
+def counted(counts: Counts) -> Counter[tuple[Any, ...]]:
+    rows = zip(*counts.records.columns, strict=True)
+    found = {tuple(_plain(code) for code in row): int(f) for row, f in zip(rows, counts.frequencies, strict=True)}
+    assert len(found) == counts.distinct
+    assert min(found.values()) >= 1
+    return Counter(found)
+
+
+def _plain(code: Any) -> Any:
+    plain = code.item() if isinstance(code, np.generic) else code
+    return "NaN" if isinstance(plain, float) and np.isnan(plain) else plain
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pandas arrow", "pyarrow", "parquet", "csv"])
+def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> None:
+    frame = mixed(300)
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        frame.write_parquet(path)
+    elif kind == "csv":
+        frame.with_columns(pl.col("moment").dt.to_string("iso:strict")).write_csv(path)
+    tables: dict[str, Any] = {
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "pandas": frame.to_pandas(),
+        "pandas arrow": frame.to_pandas(use_pyarrow_extension_array=True),
+        "pyarrow": frame.to_arrow(),
+        "parquet": path,
+        "csv": str(path),
+    }
+    closed = confidential(tables[kind], MIXED)
+    counts = reveal(closed)
+    assert counted(counts) == expected(frame, MIXED)
+    assert counts.n == public_size(closed) == frame.height
+    assert [column.dtype.kind for column in counts.records.columns] == list("iiiiiiiiiOf")
+    assert closed.provenance is not None
+    assert closed.provenance.columns == MIXED.names
+    assert closed.provenance.frame_kind == {"lazy": "polars", "pandas arrow": "pandas"}.get(kind, kind)
+    assert closed.provenance.path == (str(path) if kind in ("parquet", "csv") else None)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_batches_and_merges_do_not_change_the_counts(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = mixed(200)
+    monkeypatch.setattr(_source, "_BATCH", batch)
+    monkeypatch.setattr(_count, "_PENDING", 50)
+    assert counted(reveal(confidential(frame, MIXED))) == expected(frame, MIXED)
+    assert counted(reveal(confidential(frame.lazy(), MIXED))) == expected(frame, MIXED)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=60), st.booleans())
+@settings(max_examples=40)
+def test_dense_and_sparse_tallies_agree(rows: list[tuple[int, bool]], wide: bool) -> None:
+    domain = Domain(columns={"a": Integer(lower=0, upper=10**9 if wide else 3), "b": Boolean()})
+    frame = pl.DataFrame(rows, schema=["a", "b"], orient="row")
+    counts = reveal(confidential(frame, domain))
+    assert counted(counts) == Counter((a, int(b)) for a, b in rows)
+    order = domain.flat(counts.records)
+    assert np.all(np.diff(order) > 0)  # sorted: the order says nothing about the rows
+
+
+def test_rows_in_another_order_give_the_same_counts() -> None:
+    frame = mixed(200)
+    a = reveal(confidential(frame, MIXED))
+    b = reveal(confidential(frame.sample(fraction=1, shuffle=True, seed=3), MIXED))
+    np.testing.assert_array_equal(a.frequencies, b.frequencies)
+    for x, y in zip(a.records.columns, b.records.columns, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_continuous_values_come_back_as_they_are() -> None:
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1)})
+    counts = reveal(confidential(pl.DataFrame({"x": [0.3, 0.1, 0.3, -0.0, 0.0]}), domain))
+    assert counts.records.columns[0].tolist() == [0.0, 0.1, 0.3]
+    assert counts.frequencies.tolist() == [2, 1, 2]
+
+
+def test_one_row() -> None:
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2)})
+    assert public_size(confidential(pl.DataFrame({"x": [0.3]}), domain)) == 1
+
+
+def test_a_subset_of_the_columns_in_the_domains_order() -> None:
+    frame = pl.DataFrame({"z": ["secret"], "b": [True], "a": [1]})
+    domain = Domain(columns={"a": Integer(lower=0, upper=3), "b": Boolean()})
+    counts = reveal(confidential(frame, domain, subset=True))
+    assert [column.tolist() for column in counts.records.columns] == [[1], [1]]
+
+
+@pytest.mark.parametrize("name", ["a.b", 'a"b', "é", "a b", "len", "literal", "0", "^a", "a$"])
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow", "csv", "parquet"])
+def test_awkward_column_names(name: str, kind: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({name: [1, 2, 2], "other": [1, 1, 1]})
+    domain = Domain(columns={name: Integer(lower=0, upper=3)})
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame.write_csv(path)
+    elif kind == "parquet":
+        frame.write_parquet(path)
+    tables: dict[str, Any] = {"polars": frame, "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}
+    counts = reveal(confidential(tables.get(kind, path), domain, subset=True))
+    assert counts.records.columns[0].tolist() == [1, 2]
+    assert counts.frequencies.tolist() == [1, 2]
+
+
+def test_pandas_nulls_of_every_kind() -> None:
+    domain = Domain(
+        columns={
+            "i": Integer(lower=0, upper=9, nulls="category"),
+            "b": Boolean(nulls="category"),
+            "s": Category(categories=["x"], nulls="category"),
+            "c": Category(categories=["x"], nulls="category"),
+        }
+    )
+    frame = pd.DataFrame(
+        {
+            "i": [1.0, np.nan, 1.0],
+            "b": pd.array([True, None, True], dtype="boolean"),
+            "s": ["x", None, "x"],
+            "c": pd.Categorical(["x", None, "x"]),
+        }
+    )
+    counts = reveal(confidential(frame, domain))
+    assert counted(counts) == Counter({(1, 1, 0, 0): 2, (10, 2, 1, 1): 1})
+
+
+def test_csv_durations_and_decimals(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("d,p,s\n1h30m,1.50,\n-90s,2,x\n", encoding="utf-8")
+    domain = Domain(
+        columns={
+            "d": Duration(lower="-1h", upper="2h", step="30s"),
+            "p": Decimal(lower="0", upper="9.99", digits=2),
+            "s": Category(categories=["x"], nulls="category"),
+        }
+    )
+    frame = pl.DataFrame(
+        {"d": [dt.timedelta(hours=1.5), dt.timedelta(seconds=-90)], "p": [Exact("1.5"), Exact(2)], "s": [None, "x"]}
+    )
+    assert counted(reveal(confidential(path, domain))) == expected(frame, domain)
+
+
+# -- privacy units ----------------------------------------------------------------------------------------------------
+
+VISITS = Domain(columns={"v": Integer(lower=0, upper=9, nulls="category")})
+
+
+def test_units_get_their_slots() -> None:
+    frame = pl.DataFrame({"p": ["a", "a", "b", "c", "c", "c", "c"], "v": [1, 1, 2, 3, 3, 3, 3]})
+    closed = confidential(frame, VISITS, unit="p", max_records=2, rng=np.random.default_rng(0))
+    assert counted(reveal(closed)) == Counter({(1,): 2, (2,): 1, (3,): 2, (10,): 1})
+    assert public_size(closed) == 6
+    assert closed.relation_group == 2
+    assert closed.provenance is not None
+    assert closed.provenance.unit == "p"
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pyarrow", "csv", "parquet"])
+@pytest.mark.parametrize("unit_type", [pl.Int64, pl.String])
+def test_units_in_every_kind_of_table(kind: str, unit_type: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame({"p": pl.Series(rng.integers(0, 40, 300)).cast(unit_type), "v": rng.integers(0, 10, 300)})
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame.write_csv(path)
+    elif kind == "parquet":
+        frame.write_parquet(path)
+    tables: dict[str, Any] = {
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "pandas": frame.to_pandas(),
+        "pyarrow": frame.to_arrow(),
+    }
+    units = frame["p"].n_unique()
+    for slots in (1, 5, 300):
+        closed = confidential(tables.get(kind, path), VISITS, unit="p", max_records=slots)
+        counts = reveal(closed)
+        assert public_size(closed) == units * slots
+        held = frame.group_by("p").len()["len"].clip(upper_bound=slots).sum()
+        null = counts.frequencies[counts.records.columns[0] == 10].sum()
+        assert null == units * slots - held
+        if slots == 300:
+            values = frame.group_by("v").len().sort("v")
+            assert counts.frequencies[:-1].tolist() == values["len"].to_list()
+
+
+def test_no_unit_keeps_more_than_its_slots_and_only_its_own_rows() -> None:
+    # Every unit holds its own values, so the released counts show what was kept of whom.
+    frame = pl.DataFrame({"p": np.repeat(np.arange(30), 7), "v": np.repeat(np.arange(30), 7)})
+    domain = Domain(columns={"v": Integer(lower=0, upper=29, nulls="category")})
+    counts = reveal(confidential(frame, domain, unit="p", max_records=3, rng=np.random.default_rng(1)))
+    assert counts.frequencies.tolist() == [3] * 30
+
+
+def test_every_subset_of_rows_is_kept_equally_often() -> None:
+    """The cut is a uniform permutation: over all 24 orders of four rows, each pair is kept exactly four times."""
+
+    class Orders:
+        def __init__(self, order: tuple[int, ...]) -> None:
+            self.order = order
+
+        def permutation(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+            assert count == 4
+            return np.array(self.order)
+
+    import itertools
+
+    frame = pl.DataFrame({"p": [1, 1, 1, 1], "v": [0, 1, 2, 3]})
+    kept: Counter[tuple[int, ...]] = Counter()
+    for order in itertools.permutations(range(4)):
+        rng: Any = Orders(order)
+        counts = reveal(confidential(frame, VISITS, unit="p", max_records=2, rng=rng))
+        kept[tuple(counts.records.columns[0].tolist())] += 1
+    assert kept == dict.fromkeys(itertools.combinations(range(4), 2), 4)
+
+
+def test_the_unit_may_be_a_column_of_the_domain() -> None:
+    domain = Domain(columns={"p": Integer(lower=0, upper=3, nulls="category")})
+    counts = reveal(confidential(pl.DataFrame({"p": [1, 1, 2]}), domain, unit="p", max_records=2))
+    assert counted(counts) == Counter({(1,): 2, (2,): 1, (4,): 1})
+
+
+def test_open_and_continuous_columns_have_null_records_too() -> None:
+    domain = Domain(columns={"t": OpenLabels(nulls="category"), "x": Numeric(lower=0, upper=1, nulls="category")})
+    frame = pl.DataFrame({"p": [1, 2], "t": ["a", "b"], "x": [0.5, 0.25]})
+    counts = reveal(confidential(frame, domain, unit="p", max_records=2))
+    assert counted(counts) == Counter({("a", 0.5): 1, ("b", 0.25): 1, (None, "NaN"): 2})
+
+
+# -- names, types, and the way back -----------------------------------------------------------------------------------
+
+
+def test_schema_from_names_and_types_alone(tmp_path: Path) -> None:
+    frame = mixed(10)
+    kinds = {
+        "income": "numeric",
+        "age": "integer",
+        "member": "boolean",
+        "born": "date",
+        "seen": "datetime",
+        "moment": "datetime",
+        "price": "decimal",
+        "sex": "string",
+        "code": "integer",
+        "town": "string",
+        "score": "numeric",
+    }
+    frame.write_parquet(tmp_path / "t.parquet")
+    assert table_schema(frame) == table_schema(frame.lazy()) == table_schema(tmp_path / "t.parquet") == kinds
+    assert table_schema(frame.to_arrow()) == kinds
+    (tmp_path / "t.csv").write_text('a,"b ""x""",é\n1,2\n', encoding="utf-8")  # the broken row is not read
+    assert table_schema(tmp_path / "t.csv") == {"a": "unknown", 'b "x"': "unknown", "é": "unknown"}
+
+
+def test_a_template_of_any_table_is_refused_until_filled_in(tmp_path: Path) -> None:
+    text = Domain.template(table_schema(mixed(10)))
+    assert text.count("<fill in>") > len(MIXED.names)
+
+
+def test_a_release_comes_back_as_what_came_in() -> None:
+    frame = mixed(20)
+    assert to_frame_kind(frame, "polars") is frame
+    assert to_frame_kind(frame, "csv") is frame
+    back = to_frame_kind(frame, "pandas")
+    assert isinstance(back, pd.DataFrame)
+    assert list(back.columns) == list(MIXED.names)
+    for kind in ("pyarrow", "duckdb", "dask", "pyspark", "ibis"):
+        table = to_frame_kind(frame, kind)
+        assert isinstance(table, pa.Table)
+        assert pl.DataFrame(table).equals(frame)
+    assert counted(reveal(confidential(back, MIXED))) == expected(frame, MIXED)
