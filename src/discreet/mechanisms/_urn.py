@@ -17,6 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from discreet.mechanisms._lookup import locate
+
 __all__ = ["draw_blocks"]
 
 Integers = npt.NDArray[np.int64]
@@ -63,18 +65,22 @@ def draw_blocks(
         edges = np.cumsum(masses)
         held = int(edges[-1]) if len(edges) else 0
         # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
+        # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
         steps = np.arange(length, dtype=np.int64) * unit
-        position = rng.integers(missing, held + opening + steps)
-        opens = position >= held + steps
-        repeats = (position >= held) & ~opens
-        old = np.flatnonzero(position < held)
-        value = np.full(length, -1, dtype=np.int64)
-        found = np.searchsorted(edges, position[old], side="right")
-        value[old] = found
+        below = held + opening + int(steps[-1])
+        position = rng.integers(missing, below, size=length)
+        beyond = np.flatnonzero(position >= held + opening + steps)
+        position[beyond] = rng.integers(missing, held + opening + steps[beyond])
+        value = locate(edges, position, below=below)
+        late = np.flatnonzero(position >= held)
+        opening_late = position[late] >= held + steps[late]
+        opens = np.zeros(length, dtype=bool)
+        opens[late[opening_late]] = True
         if discount:
-            value[old[position[old] - (edges[found] - masses[found]) < discount]] = -1
-            opens[old] = value[old] < 0
-        child = np.flatnonzero(repeats)
+            old = np.flatnonzero(position < held)
+            found = value[old]
+            opens[old] = position[old] - (edges[found] - masses[found]) < discount
+        child = late[~opening_late]
         if len(child):
             parent = (position[child] - held) // unit
             if discount:

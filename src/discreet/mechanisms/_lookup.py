@@ -1,0 +1,46 @@
+"""Which interval a ticket falls in: the exact search in cumulative weights that every sampler here ends with.
+
+A binary search per ticket misses the processor's cache at every step. A table of the answers at multiples of a power
+of two settles most tickets with one look; the rest are searched. Integers throughout, so the answer is the search's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["locate"]
+
+Integers = npt.NDArray[np.int64]
+
+_FEW = 1 << 12
+_MOST_BITS = 15
+
+
+def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
+    """Return ``numpy.searchsorted(edges, tickets, side="right")``, sooner.
+
+    Parameters
+    ----------
+    edges : ndarray of int64, shape (j,)
+        Cumulative weights, not decreasing, at least 0.
+    tickets : ndarray of int64, shape (count,)
+        Integers in ``[0, below)``.
+    below : int
+        Bound of the tickets.
+
+    Returns
+    -------
+    ndarray of int64, shape (count,)
+        Number of the first interval whose edge exceeds the ticket; ``j`` where none does.
+    """
+    if len(tickets) < _FEW or 4 * len(edges) > len(tickets):
+        return np.searchsorted(edges, tickets, side="right").astype(np.int64, copy=False)
+    shift = max(0, below.bit_length() - min(_MOST_BITS, len(tickets).bit_length() - 2))
+    starts = np.arange((below >> shift) + 2, dtype=np.int64) << shift
+    first: Integers = np.searchsorted(edges, starts, side="right").astype(np.int64, copy=False)
+    bucket = tickets >> shift
+    found: Integers = first[bucket]
+    unsettled = np.flatnonzero(first[bucket + 1] != found)
+    found[unsettled] = np.searchsorted(edges, tickets[unsettled], side="right")
+    return found
