@@ -62,13 +62,11 @@ class ChainProfile(Profile):
     def _delta(self, epsilon: float) -> float:
         # The bound as a function of the step has one valley; golden-section search, keeping the best value seen.
         golden = (math.sqrt(5.0) - 1.0) / 2.0
-        low, high = 0.0, 2.0 * epsilon / (self.group * (self.group - 1)) * 1.5 if epsilon > 0 else 0.0
+        low, high = 0.0, 2.0 * (epsilon + 1.0) / (self.group - 1)
         best = self._at(epsilon, 0.0)
-        if high == 0.0:
-            return up(best, 8)
         left, right = high - golden * (high - low), low + golden * (high - low)
         at_left, at_right = self._at(epsilon, left), self._at(epsilon, right)
-        for _ in range(12):
+        for _ in range(18):
             best = min(best, at_left, at_right)
             if at_left <= at_right:
                 high, right, at_right = right, left, at_left

@@ -56,7 +56,7 @@ class Profile(ABC):
         epsilon = float(epsilon)
         if math.isnan(epsilon) or epsilon < 0:
             raise BudgetError(f"epsilon is a number of at least 0, not {epsilon}")
-        if epsilon >= self.pure:
+        if self.pure < math.inf and epsilon >= self.pure:
             return 0.0
         value = self._delta(min(epsilon, _LARGEST_EPSILON))
         return min(1.0, max(value, 1e-300))

@@ -65,7 +65,7 @@ class Certificate:
             "library": {"name": "discreet", "version": __version__},
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
-            "domain": mechanism.domain.to_dict(),
+            "domain": _as_json(mechanism.domain),
             "records": guarantee.n,
             "size": size,
             "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
@@ -215,6 +215,11 @@ def _headline_epsilon(guarantee: Guarantee, budget: Budget | None) -> float:
         return budget.epsilon
     floor = guarantee.delta(math.inf)
     return guarantee.epsilon(min(1.0, max(1e-9, floor * (1 + 1e-6))))
+
+
+def _as_json(domain: Domain) -> Any:
+    """Return a domain's declaration as JSON values: dates and times in ISO form, which ``from_dict`` reads back."""
+    return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))
 
 
 def _promise(mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, seeded: bool) -> dict[str, Any]:

@@ -1,0 +1,135 @@
+"""The plan: calibrated options from public facts alone, and predictions that real releases bear out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import BudgetError, Infeasible, ParameterError
+from discreet.mechanisms import REGISTRY, DirichletMultinomial, PerturbedHistogram, SmoothedHistogram
+from discreet.planner import plan, predicted_w1, solved, stated
+from discreet.utility import wasserstein_1d
+
+AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
+
+
+def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
+    made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=5000)
+    assert [o.w1 for o in made.feasible] == sorted(o.w1 or 0.0 for o in made.feasible)
+    for option in made.feasible:
+        assert option.mechanism is not None
+        guarantee = option.mechanism.guarantee(n=20_000)
+        assert guarantee.delta(1.0) == option.delta <= 1e-6
+    assert made.best is made.feasible[0].mechanism
+    assert made.feasible[0].name in made.why
+    assert "<table>" in made._repr_html_()
+    assert "predicted W1" in str(made)
+
+
+def test_the_largest_size_is_the_largest() -> None:
+    made = plan(AGES, records=2000, epsilon=1.0, delta=1e-6, size=100, mechanisms=["smoothed-histogram"])
+    (option,) = made.options
+    largest = option.largest_size or 0
+    assert 100 < largest < 200_000
+    for size, share_is_fine in ((largest, True), (largest + 1, False)):
+        budget = {"epsilon": 1.0, "delta": 1e-6}
+        again = plan(AGES, records=2000, size=size, mechanisms=["smoothed-histogram"], largest_sizes=False, **budget)
+        assert ((again.options[0].share_not_from_data or 0.0) <= 0.2) is share_is_fine
+
+
+def test_infeasible_options_say_why() -> None:
+    open_domain = Domain(columns={"job": OpenLabels()})
+    made = plan(open_domain, records=1000, epsilon=1.0, size=100)
+    assert not made.feasible
+    assert all(o.refused for o in made.options)
+    with pytest.raises(Infeasible):
+        _ = made.best
+
+
+def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
+    wide = Domain(columns={f"c{i}": Category(categories=[str(j) for j in range(50)]) for i in range(10)})
+    made = plan(wide, records=10_000, epsilon=1.0, delta=1e-6, size=100)
+    assert wide.size == 50**10
+    assert all((o.share_not_from_data or 0.0) > 0.2 for o in made.feasible)
+
+
+def test_bad_requests() -> None:
+    with pytest.raises(BudgetError):
+        plan(AGES, records=10, epsilon=-1.0)
+    with pytest.raises(ParameterError):
+        plan(AGES, records=0, epsilon=1.0)
+    with pytest.raises(ParameterError, match="no mechanism"):
+        plan(AGES, records=10, epsilon=1.0, mechanisms=["none-such"])
+
+
+@pytest.mark.parametrize("size", [500, 20_000])
+def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int) -> None:
+    """On data distributed as the base measure the sampling and noise terms are right, so within a factor of 1.5."""
+    n = 20_000
+    domain = Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=100)})
+    frequencies = np.full(100, n // 100)
+    x = Counts(records=Records(columns=(np.arange(100),)), frequencies=frequencies)
+    centres = (np.arange(100) + 0.5) / 100
+    for mechanism in (
+        DirichletMultinomial(domain=domain, size=size, prior=0.01),
+        SmoothedHistogram(domain=domain, size=size, mixing=1e-4),
+        PerturbedHistogram(domain=domain, records=n, scale=20.0, projection="simplex"),
+    ):
+        measured = []
+        for seed in range(20):
+            rng = seeded(seed)
+            stream = mechanism.finish(mechanism.kernel(x, rng=rng), size=size, rng=rng)
+            cells = Records.concatenate(stream).columns[0].astype(np.int64)
+            drawn = np.bincount(cells, minlength=100)
+            measured.append(wasserstein_1d(centres, centres, x_weights=drawn, y_weights=frequencies))
+        ratio = predicted_w1(mechanism, n=n, size=size) / float(np.mean(measured))
+        assert 1 / 1.5 < ratio < 1.5, (mechanism.name, ratio)
+
+
+def test_stated_takes_the_papers_parameters() -> None:
+    for discount in (-0.5, 0.0, 0.5):
+        parameters = {"strength": 5.0, "discount": discount}
+        _, guarantee = stated("pitman-yor", records=100, size=10, **parameters)
+        assert guarantee.theorem == {-0.5: "T4", 0.0: "T1", 0.5: "T2"}[discount]
+    _, same = stated("dirichlet-multinomial", records=100, size=10, prior=0.5, cells=10)
+    assert stated("pitman-yor", records=100, size=10, strength=5.0, discount=-0.5)[1].delta(1.0) == same.delta(1.0)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "parameters"),
+    [
+        ("smoothed-histogram", {"mixing": 0.1}),
+        ("smoothed-histogram", {"cells": 10}),
+        ("smoothed-histogram", {"mixing": 0.1, "cells": 1}),
+        ("smoothed-histogram", {"mixing": 0.1, "cells": 10, "prior": 3}),
+        ("smoothed-histogram", {"mixing": 0.1, "cells": 10, "group": 0}),
+        ("dirichlet-process", {"strength": 1.0, "discount": 0.2}),
+        ("pitman-yor", {"strength": 5.0, "discount": -0.3}),
+        ("pitman-yor", {"discount": 0.3}),
+        ("perturbed-histogram", {"noise": "laplace"}),
+        ("perturbed-histogram", {"noise": "uniform", "scale": 1.0}),
+    ],
+)
+def test_stated_refuses_what_does_not_fit(mechanism: str, parameters: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        stated(mechanism, records=100, size=10, **parameters)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_groups_cost_more_for_every_mechanism(name: str) -> None:
+    parameters = {
+        "dirichlet-multinomial": {"prior": 5.0, "cells": 10},
+        "smoothed-histogram": {"mixing": 0.3, "cells": 10},
+        "perturbed-histogram": {"scale": 3.0},
+    }.get(name, {"strength": 1.0})
+    deltas = [stated(name, records=500, size=20, group=g, **parameters)[1].delta(0.3) for g in (1, 2, 3)]
+    assert deltas == sorted(deltas)
+    assert deltas[0] < deltas[2]
+
+
+def test_solved_reports_what_it_solved() -> None:
+    answer = solved("smoothed-histogram", records=39_374, epsilon=4.2, delta=0.0, size=5000, cells=10)
+    assert list(answer.numbers["solved"]) == ["mixing"]
+    assert abs(answer.numbers["solved"]["mixing"] - 0.2321) < 5e-5  # PY26: q = 0.2321

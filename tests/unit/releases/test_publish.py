@@ -1,0 +1,203 @@
+"""The crossing: what comes out, in which form, under which guarantee, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal as D
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet
+from discreet import Domain, Integer, Numeric
+from discreet._random import seeded
+from discreet.confidential import confidential
+from discreet.errors import (
+    ConfidentialAccessError,
+    FileProblem,
+    GuaranteeKindError,
+    Infeasible,
+    ParameterError,
+    PoorUtility,
+)
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
+from discreet.privacy import Budget, Relation
+from discreet.releases import Certificate, publish, verify
+
+AGES = Domain(columns={"age": Integer(lower=0, upper=9)})
+FRAME = pl.DataFrame({"age": np.arange(2000) % 10})
+
+
+def closed(frame: object = FRAME, domain: Domain = AGES, **options: object) -> object:
+    return confidential(frame, domain, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("kind", "make"), [
+    (pl.DataFrame, lambda f: f),
+    (pl.DataFrame, lambda f: f.lazy()),
+    (pd.DataFrame, lambda f: f.to_pandas()),
+    (pa.Table, lambda f: f.to_arrow()),
+])  # fmt: skip
+def test_records_come_back_as_the_kind_of_table_that_came_in(kind: type, make: object) -> None:
+    released = discreet.release(make(FRAME), AGES, epsilon=1, delta=1e-6, size=300)  # type: ignore[operator]
+    assert isinstance(released.records, kind)
+    assert len(released.records) == 300
+    assert "released records" in str(released)
+    assert "<li>" in released._repr_html_()
+
+
+def test_every_kind_of_column_comes_back_as_declared() -> None:
+    zone = dt.UTC
+    domain = Domain(
+        columns={
+            "flag": discreet.Boolean(),
+            "count": Integer(lower=-3, upper=3),
+            "amount": Numeric(lower=0.0, upper=10.0, cells=5),
+            "price": discreet.Decimal(lower="0.00", upper="2.00", digits=2),
+            "day": discreet.Date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 20)),
+            "when": discreet.Datetime(
+                lower=dt.datetime(2020, 1, 1, tzinfo=zone), upper=dt.datetime(2020, 1, 2, tzinfo=zone), step="1h",
+                time_zone="UTC",
+            ),
+            "long": discreet.Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=5), step="1h"),
+            "name": discreet.Category(categories=["a", "b"], nulls="category"),
+            "rank": discreet.Category(categories=["low", "high"], ordered=True, dtype="category"),
+        }
+    )  # fmt: skip
+    row = {
+        "flag": True, "count": 2, "amount": 3.5, "price": D("1.25"), "day": dt.date(2020, 1, 5),
+        "when": dt.datetime(2020, 1, 1, 7, tzinfo=zone), "long": dt.timedelta(hours=2), "name": None, "rank": "high",
+    }  # fmt: skip
+    schema = {
+        "flag": pl.Boolean, "count": pl.Int64, "amount": pl.Float64, "price": pl.Decimal(38, 2), "day": pl.Date,
+        "when": pl.Datetime("us", "UTC"), "long": pl.Duration("us"), "name": pl.String, "rank": pl.String,
+    }  # fmt: skip
+    frame = pl.DataFrame([row] * 500, schema=schema)
+    mechanism = PitmanYor(domain=domain, size=40, strength=1e-6)  # nearly every record is verbatim
+    released = publish(confidential(frame, domain), mechanism, accept_poor_utility=True)
+    assert released.records.columns == list(domain.names)
+    for name in ("flag", "count", "day", "when", "long", "name"):
+        assert released.records.schema[name] == schema[name], name
+        assert released.records[name].to_list() == [row[name]] * 40
+    assert released.records["price"].to_list() == [row["price"]] * 40
+    assert released.records["amount"].is_between(2.0, 4.0).all()
+    assert released.records["rank"].cast(pl.String).to_list() == ["high"] * 40
+    again = Certificate(facts=json.loads(released.certificate.to_json()))
+    assert all(check.agrees for check in verify(again))
+
+
+def test_the_certificate_states_the_exact_guarantee() -> None:
+    mechanism = DirichletMultinomial(domain=AGES, size=200, prior=20.0)
+    released = publish(closed(), mechanism, budget=Budget(epsilon=1.0, delta=1e-3))  # type: ignore[arg-type]
+    guarantee = mechanism.guarantee(n=2000)
+    assert released.certificate.epsilon == 1.0
+    assert released.certificate.delta == guarantee.delta(1.0)
+    assert released.certificate.facts["records"] == 2000
+    assert not released.certificate.seeded
+    assert released.certificate.facts["released"]["sha256"] is None
+
+
+def test_a_seed_marks_the_release() -> None:
+    mechanism = DirichletMultinomial(domain=AGES, size=200, prior=20.0)
+    for rng in (seeded(1), np.random.default_rng(1)):
+        assert publish(closed(), mechanism, rng=rng).certificate.seeded  # type: ignore[arg-type]
+
+
+def test_a_privacy_unit_is_a_group() -> None:
+    domain = Domain(columns={"age": Integer(lower=0, upper=9, nulls="category")})
+    frame = pl.DataFrame({"age": np.arange(2000) % 10, "person": np.arange(2000) // 4})
+    released = discreet.release(frame, domain, epsilon=1, delta=1e-6, size=100, unit="person", max_records=3)
+    facts = released.certificate.facts
+    assert facts["records"] == 1500
+    assert facts["relation"] == {"name": "replacement", "group": 3}
+    assert facts["unit"] == {"column": "person", "max_records": 3}
+    assert "unit of up to 3 records" in facts["guarantee"]["statement"]
+    scale = facts["mechanism"]["parameters"]["scale"]
+    single = PerturbedHistogram(domain=domain, records=1500, scale=scale)
+    assert single.guarantee(Relation(group=3), n=1500).delta(1.0) <= 1e-6 < single.guarantee(
+        Relation(group=4), n=1500
+    ).delta(1.0)
+
+
+def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None:
+    released = discreet.release(FRAME.to_pandas(), AGES, epsilon=1, delta=1e-6, size=100)
+    written = released.write(tmp_path / "r.parquet")
+    assert pl.read_parquet(tmp_path / "r.parquet")["age"].to_list() == released.records["age"].tolist()
+    assert written.certificate_path == tmp_path / "r.certificate.json"
+    assert all(c.agrees for c in verify(Certificate.read(written.certificate_path), data=tmp_path / "r.parquet"))
+
+
+def test_streaming_to_a_file_returns_no_records(tmp_path: Path) -> None:
+    seen: list[int] = []
+    made = discreet.release(
+        FRAME, AGES, epsilon=1, delta=1e-6, size=300_000, out=tmp_path / "r.csv", progress=seen.append
+    )
+    assert made.records is None
+    assert seen[-1] == 300_000
+    assert seen == sorted(seen)
+    assert pl.read_csv(tmp_path / "r.csv").height == 300_000
+    with pytest.raises(FileProblem, match="copy that file"):
+        made.write(tmp_path / "again.csv")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "error"),
+    [
+        (PitmanYor(domain=AGES, size=5, sampler="mixing"), {}, GuaranteeKindError),
+        (DirichletMultinomial(domain=AGES, size=5, prior=0.5), {"budget": Budget(epsilon=0.1)}, Infeasible),
+        (DirichletMultinomial(domain=AGES, size=5, prior=500.0), {}, PoorUtility),
+        (DirichletMultinomial(domain=AGES, size=5, prior=0.5), {"size": 6}, ParameterError),
+        (PerturbedHistogram(domain=AGES, records=2000, scale=2.0), {}, ParameterError),
+        (PerturbedHistogram(domain=AGES, records=1999, scale=2.0), {"size": 5}, ParameterError),
+        (
+            DirichletMultinomial(domain=Domain(columns={"age": Integer(lower=0, upper=8)}), size=5, prior=1.0),
+            {},
+            ParameterError,
+        ),
+    ],
+)
+def test_what_is_refused_draws_nothing(mechanism: object, options: dict[str, object], error: type) -> None:
+    class Untouchable(np.random.Generator):
+        def integers(self, *_: object, **__: object) -> object:
+            raise AssertionError("something was drawn")
+
+    rng = Untouchable(np.random.PCG64(1))
+    with pytest.raises(error):
+        publish(closed(), mechanism, rng=rng, **options)  # type: ignore[arg-type]
+
+
+def test_a_kind_that_is_not_unconditional_needs_the_callers_word() -> None:
+    mechanism = PitmanYor(domain=AGES, size=5, sampler="mixing")
+    released = publish(closed(), mechanism, accept={"empirical"})  # type: ignore[arg-type]
+    assert released.certificate.facts["guarantee"]["kind"] == "empirical"
+    assert "tested, not proved" in " ".join(released.certificate.facts["guarantee"]["assumptions"])
+
+
+def test_only_the_crossing_opens_confidential_values() -> None:
+    from discreet.confidential._open import open_confidential
+
+    with pytest.raises(ConfidentialAccessError):
+        open_confidential(closed(), caller="discreet.releases._publish")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", ["", "not json", "[]", "{}", '{"discreet_certificate": 99}'])
+def test_what_is_not_a_certificate_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(content)
+    with pytest.raises(FileProblem):
+        Certificate.read(path)
+    with pytest.raises(FileProblem):
+        Certificate.read(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("facts", [{"domain": 3}, {"records": "many"}, {"mechanism": None}, {"size": -1},
+                                   {"guarantee": {}}, {"relation": {"name": "add-remove", "group": 1}}])  # fmt: skip
+def test_a_certificate_that_cannot_be_recomputed_disagrees(facts: dict[str, object]) -> None:
+    released = publish(closed(), DirichletMultinomial(domain=AGES, size=200, prior=20.0))  # type: ignore[arg-type]
+    checks = verify(Certificate(facts={**released.certificate.facts, **facts}))
+    assert not all(check.agrees for check in checks)
