@@ -10,8 +10,8 @@ from discreet._random import seeded
 from discreet.confidential import confidential, public_size
 from discreet.domain import Domain
 from discreet.errors import ParameterError, PoorUtility
-from discreet.mechanisms import named
-from discreet.planner import plan
+from discreet.mechanisms import PitmanYor, named
+from discreet.planner import chosen_cells, plan, with_cells
 from discreet.privacy import Budget
 from discreet.releases import POOR_UTILITY, Release, publish
 from discreet.releases._writing import certificate_path, check_output, never_input
@@ -122,10 +122,13 @@ def release(
         )
         solved, why = chosen.best, chosen.why
     else:
-        solved = named(mechanism).calibrated(
-            budget, domain=declared, n=n, size=size, group=closed.relation_group, **parameters
-        )
+        kind = named(mechanism)
+        used = declared if kind is PitmanYor else with_cells(declared, n=n, epsilon=epsilon)
+        solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **parameters)
         why = f"{mechanism}: asked for"
+    if solved.domain != declared:  # cells were chosen: count again on them
+        closed = confidential(data, solved.domain, unit=unit, max_records=max_records, subset=subset, rng=rng)
+        why = "; ".join([*chosen_cells(declared, solved.domain), why])
     share = solved.share_not_from_data(n)
     if announce is not None:
         announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone")

@@ -130,9 +130,6 @@ def plan(domain_file: str, records: int, epsilon: float, delta: float, size: int
         _show(made.to_dict())
         return
     click.echo(str(made))
-    for option in made.feasible:
-        for caveat in option.caveats:
-            click.echo(f"{option.name}: {caveat}")
     click.echo(f"Chosen: {made.why}." if made.feasible else "No mechanism meets this budget.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,8 @@ __all__ = ["confidential", "public_size"]
 
 _DENSE = 2**20
 _SAMPLE = 2**16
-_PENDING = 2**21
+_PENDING = 2**25
+_MOST_NUMBERED = 2**62
 
 
 def confidential(
@@ -156,14 +158,23 @@ def _check_names(source: Source, domain: Domain, *, unit: str | None, subset: bo
 
 
 class _Tally:
-    """Frequencies of encoded records, batch by batch: a dense array of cells, or a table of distinct records."""
+    """Frequencies of encoded records, batch by batch.
+
+    A small finite domain is tallied in one array of its cells. Else records are kept as one sortable number each (the
+    cell, or the value of a lone continuous column), or as the rows of a frame where no such number exists; either is
+    condensed whenever much has come in.
+    """
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.dense = domain.finite and (domain.size or 0) <= _DENSE
-        self.cells = np.zeros(domain.size or 0 if self.dense else 0, dtype=np.int64)
-        self.table: pl.DataFrame | None = None
-        self.pending: list[pl.DataFrame] = []
+        columns = tuple(domain.columns.values())
+        self.numbered = domain.size is not None and domain.size <= _MOST_NUMBERED
+        self.lone = not domain.finite and len(columns) == 1 and columns[0]._code_type is np.float64
+        small = domain.size is not None and domain.size <= _DENSE
+        self.dense = np.zeros(domain.size or 0, dtype=np.int64) if small else None
+        self.parts: list[pl.DataFrame | _Keys] = []
+        self.held = 0
+        self.condensed = 0
         self.grouping = True
 
     def add(self, batch: pl.DataFrame, *, texts: bool) -> None:
@@ -181,36 +192,78 @@ class _Tally:
 
     def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
         """Count encoded records, each once where there are no frequencies."""
-        if self.dense:
-            cells = self.domain.flat(records)
+        if self.dense is not None:
             # Float weights are exact: a batch's frequencies are far below 2**53.
-            found = np.bincount(cells, weights=frequencies, minlength=len(self.cells))
-            self.cells += found.astype(np.int64, copy=False)
+            found = np.bincount(self.domain.flat(records), weights=frequencies, minlength=len(self.dense))
+            self.dense += found.astype(np.int64, copy=False)
             return
-        self.pending.append(_group(_as_frame(records), frequencies))
-        if self.table is None or sum(part.height for part in self.pending) > max(_PENDING, self.table.height):
-            self._merge()
+        if self.numbered or self.lone:
+            keys = self.domain.flat(records) if self.numbered else records.columns[0]
+            self.parts.append(_Keys(keys=keys, frequencies=frequencies))
+        else:
+            self.parts.append(_group(_as_frame(records), frequencies))
+        self.held += len(records)
+        if self.held > max(_PENDING, 2 * self.condensed):
+            self._condense()
 
-    def _merge(self) -> None:
+    def _condense(self) -> None:
         import polars as pl
 
-        parts = [*([] if self.table is None else [self.table]), *self.pending]
-        self.pending = []
-        if parts:
-            joined = pl.concat(parts)
-            self.table = joined.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
+        if self.numbered or self.lone:
+            keys = _Keys.joined([part for part in self.parts if isinstance(part, _Keys)])
+            self.parts, self.held = [keys], len(keys.keys)
+        else:
+            table = _group(pl.concat([part for part in self.parts if isinstance(part, pl.DataFrame)]))
+            self.parts, self.held = [table], table.height
+        self.condensed = self.held
 
     def counts(self) -> Counts:
         """Return the distinct records, sorted, and their frequencies."""
-        if self.dense:
-            cells = np.flatnonzero(self.cells)
-            return Counts(records=self.domain.unflat(cells), frequencies=self.cells[cells])
-        self._merge()
-        if self.table is None:
+        if self.dense is not None:
+            cells = np.flatnonzero(self.dense)
+            return Counts(records=self.domain.unflat(cells), frequencies=self.dense[cells])
+        if not self.parts:
             return Counts(records=Records(columns=()), frequencies=np.zeros(0, dtype=np.int64))
-        table = self.table.sort([name for name in self.table.columns if name != FREQUENCY])
-        self.table = None
+        self._condense()
+        (part,) = self.parts
+        self.parts = []
+        if isinstance(part, _Keys):
+            assert part.frequencies is not None
+            records = self.domain.unflat(part.keys) if self.numbered else Records(columns=(part.keys,))
+            return Counts(records=records, frequencies=part.frequencies)
+        table = part.sort([name for name in part.columns if name != FREQUENCY])
         return Counts(records=_as_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """Records as sortable numbers, and how often each occurs (once, where None)."""
+
+    keys: npt.NDArray[Any]
+    frequencies: npt.NDArray[np.int64] | None
+
+    @classmethod
+    def joined(cls, parts: list[_Keys]) -> _Keys:
+        """Return the distinct keys of all parts, sorted, and their frequencies."""
+        keys = np.concatenate([part.keys for part in parts])
+        if all(part.frequencies is None for part in parts):
+            keys.sort()
+            starts = _starts(keys)
+            return cls(keys=keys[starts], frequencies=np.diff(starts, append=len(keys)))
+        ones = [np.ones(len(part.keys), np.int64) if part.frequencies is None else part.frequencies for part in parts]
+        order = np.argsort(keys)
+        keys = keys[order]
+        starts = _starts(keys)
+        return cls(keys=keys[starts], frequencies=np.add.reduceat(np.concatenate(ones)[order].astype(np.int64), starts))
+
+
+def _starts(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
+    fresh = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+    if keys.dtype.kind == "f":
+        fresh[1:] &= ~np.isnan(keys[:-1])
+    return np.flatnonzero(fresh)
 
 
 def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:

@@ -116,7 +116,7 @@ class Column(ABC):
             missing, present = np.ones(len(series), dtype=bool), None
         else:
             if not self._accepts(series.dtype):
-                found = series.dtype.base_type().__name__
+                found = _type_name(series.dtype)
                 raise DataError(name, f"holds {found} values, not the declared {self.kind}", "cast it or redeclare it")
             nulls = series.is_null()
             if series.dtype.is_float() and series.is_nan().any():
@@ -355,6 +355,14 @@ class Column(ABC):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             self._refuse(f"{name} is a whole number of at least {least}, not {value!r}")
         return int(value)
+
+
+def _type_name(dtype: pl.DataType) -> str:
+    """Name a type without its parameters, which may be values (the categories of an Enum)."""
+    name = dtype.base_type().__name__
+    if name != "Datetime":
+        return name
+    return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
 
 
 def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:

@@ -24,6 +24,7 @@ __all__ = ["Integer", "LatticeColumn"]
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**62
 _MOST_CELLS = 2**26
+_MOST_LISTED = 2**22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,8 @@ class LatticeColumn(Column):
             index = np.minimum((index + self._stride // 2) // self._stride, self._points - 1)
         if self._groups is None:
             return index
+        if self._points <= min(_MOST_LISTED, 4 * len(index)):  # many values, few points: list the cell of each point
+            return np.repeat(np.arange(self.values), np.diff(self._groups))[index]
         return np.searchsorted(self._groups[1:-1], index, side="right").astype(np.int64, copy=False)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:

@@ -310,21 +310,28 @@ class Numeric(Column):
         """Draw a value in each cell."""
         assert self._edges is not None
         assert self._inside is not None
-        low, high = self._edges[codes], self._edges[codes + 1]
+        first, last = self._inside
+        if self._lattice is not None:
+            x = self._spread(self._edges[:-1], self._edges[1:], codes, rng)
+            index = np.clip(self._index_near(x), first[codes], last[codes])
+            return np.where(first[codes] > last[codes], x, self._points(index))
+        x = self._spread(first, last, codes, rng)
+        return np.clip(x, first[codes], last[codes], out=x)
+
+    def _spread(
+        self,
+        low: npt.NDArray[np.float64],
+        high: npt.NDArray[np.float64],
+        codes: npt.NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> npt.NDArray[np.float64]:
+        """Return the middle of each code's interval, or a uniform draw from it."""
         if self.within == "midpoint":
-            x = low + (high - low) / 2
-        else:
-            x = rng.random(len(codes))
-            x *= high - low
-            x += low
-        first, last = self._inside[0][codes], self._inside[1][codes]
-        if self._lattice is None:
-            return np.clip(x, first, last)
-        index = np.clip(self._index_near(x), first, last)
-        empty = first > last
-        if not empty.any():
-            return self._points(index)
-        return np.where(empty, x, self._points(index))
+            return self._middles(codes)
+        x = rng.random(len(codes))
+        x *= (high - low)[codes]
+        x += low[codes]
+        return x
 
     def _middles(self, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         if self.grid is not None:

@@ -1,6 +1,7 @@
 """Planning: which mechanism, which parameters, what error, from public facts alone."""
 
+from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._plan import Option, Plan, plan, predicted_w1
 from discreet.planner._stated import Solution, solved, stated
 
-__all__ = ["Option", "Plan", "Solution", "plan", "predicted_w1", "solved", "stated"]
+__all__ = ["Option", "Plan", "Solution", "chosen_cells", "plan", "predicted_w1", "solved", "stated", "with_cells"]

@@ -14,8 +14,9 @@ from discreet._random import seeded
 from discreet._text import rounded_up
 from discreet.domain import Column, Domain
 from discreet.errors import DiscreetError, DomainError, Infeasible, Refused
-from discreet.mechanisms import Mechanism, REGISTRY, named
+from discreet.mechanisms import REGISTRY, Mechanism, PitmanYor, named
 from discreet.mechanisms._base import positive_size
+from discreet.planner._cells import chosen_cells, with_cells
 from discreet.privacy import Budget, Relation
 from discreet.releases import POOR_UTILITY
 
@@ -133,9 +134,19 @@ class Plan:
             "size": self.size,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
+            "notes": self.notes,
             "chosen": self.feasible[0].name if self.feasible else None,
             "options": [o.to_dict() for o in self.options],
         }
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences that belong beside the table: cells that were chosen, and what is not promised."""
+        cells: list[str] = []
+        for option in self.feasible:
+            if option.mechanism is not None:
+                cells += [c for c in chosen_cells(self.domain, option.mechanism.domain) if c not in cells]
+        return cells + [f"{o.name}: {caveat}" for o in self.feasible for caveat in o.caveats]
 
     def rows(self) -> list[tuple[str, str, str, str, str, str]]:
         """Return the table's cells as text: mechanism, parameters, delta, share, predicted W1, largest size."""
@@ -159,7 +170,7 @@ class Plan:
         widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
         refused = [f"{row[0]}: {row[1]}" for row in table if not row[2]]
-        return "\n".join([head, *lines, *refused])
+        return "\n".join([head, *lines, *refused, *self.notes])
 
     def _repr_html_(self) -> str:
         import html
@@ -171,7 +182,8 @@ class Plan:
             f"<th>{h}</th>"
             for h in ("mechanism", "parameters", "delta", "not from data", "predicted W1", "largest size")
         )
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
 
 
 def plan(
@@ -228,7 +240,11 @@ def plan(
     n = positive_size("records", records)
     m = n if size is None else positive_size("size", size)
     names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
-    options = [_option(name, domain, n, m, budget, group, fixed, largest_sizes) for name in names]
+    finite = with_cells(domain, n=n, epsilon=epsilon)
+    options = [
+        _option(name, domain if named(name) is PitmanYor else finite, n, m, budget, group, fixed, largest_sizes)
+        for name in names
+    ]
     options.sort(key=lambda o: math.inf if o.w1 is None else o.w1)
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
 

@@ -66,16 +66,20 @@ def test_bad_requests() -> None:
 
 @pytest.mark.parametrize("size", [500, 20_000])
 def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int) -> None:
-    """On data distributed as the base measure the sampling and noise terms are right, so within a factor of 1.5."""
+    """On data distributed as the base measure the sampling term is right, within a factor of 1.5.
+
+    For noisy counts the prediction adds the share from noise as if every cell were empty: an overestimate there.
+    """
     n = 20_000
     domain = Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=100)})
     frequencies = np.full(100, n // 100)
     x = Counts(records=Records(columns=(np.arange(100),)), frequencies=frequencies)
     centres = (np.arange(100) + 0.5) / 100
-    for mechanism in (
-        DirichletMultinomial(domain=domain, size=size, prior=0.01),
-        SmoothedHistogram(domain=domain, size=size, mixing=1e-4),
-        PerturbedHistogram(domain=domain, records=n, scale=20.0, projection="simplex"),
+    for mechanism, most in (
+        (DirichletMultinomial(domain=domain, size=size, prior=0.01), 1.5),
+        (SmoothedHistogram(domain=domain, size=size, mixing=1e-4), 1.5),
+        (PerturbedHistogram(domain=domain, records=n, scale=1.0, projection="simplex"), 1.5),
+        (PerturbedHistogram(domain=domain, records=n, scale=20.0, projection="simplex"), 4.0),
     ):
         measured = []
         for seed in range(20):
@@ -85,7 +89,19 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
             drawn = np.bincount(cells, minlength=100)
             measured.append(wasserstein_1d(centres, centres, x_weights=drawn, y_weights=frequencies))
         ratio = predicted_w1(mechanism, n=n, size=size) / float(np.mean(measured))
-        assert 1 / 1.5 < ratio < 1.5, (mechanism.name, ratio)
+        assert 1 / 1.5 < ratio < most, (mechanism.name, ratio)
+
+
+def test_cells_are_chosen_from_public_facts_where_none_are_declared() -> None:
+    declared = Domain(columns={"x": Numeric(lower=1.0, upper=3e6), "y": Category(categories=["a", "b"])})
+    made = plan(declared, records=1_000_000, epsilon=1.0, delta=1e-6, size=1000)
+    used = made.best.domain.columns["x"]
+    assert isinstance(used, Numeric)
+    assert (used.cells, used.spacing) == (100, "log")
+    assert any("column 'x': 100 log-spaced cells" in note for note in made.notes)
+    process = next(o for o in made.options if o.name == "dirichlet-process")
+    assert process.mechanism is not None
+    assert process.mechanism.domain == declared  # kept continuous
 
 
 def test_stated_takes_the_papers_parameters() -> None:

@@ -119,9 +119,22 @@ def test_a_privacy_unit_is_a_group() -> None:
     assert "unit of up to 3 records" in facts["guarantee"]["statement"]
     scale = facts["mechanism"]["parameters"]["scale"]
     single = PerturbedHistogram(domain=domain, records=1500, scale=scale)
-    assert single.guarantee(Relation(group=3), n=1500).delta(1.0) <= 1e-6 < single.guarantee(
-        Relation(group=4), n=1500
-    ).delta(1.0)
+    assert (
+        single.guarantee(Relation(group=3), n=1500).delta(1.0)
+        <= 1e-6
+        < single.guarantee(Relation(group=4), n=1500).delta(1.0)
+    )
+
+
+def test_cells_are_chosen_and_recorded_where_none_are_declared() -> None:
+    domain = Domain(columns={"age": Numeric(lower=0.0, upper=10.0)})
+    frame = FRAME.cast(pl.Float64)
+    released = discreet.release(frame, domain, epsilon=1, delta=1e-6, size=100)
+    assert released.certificate.facts["domain"]["columns"]["age"]["cells"] == 20
+    assert "20 linear-spaced cells" in released.info["why"]
+    for name in ("smoothed-histogram", "dirichlet-process"):
+        made = discreet.release(frame, domain, epsilon=2, delta=0.01, size=10, mechanism=name)
+        assert ("cells" in made.certificate.facts["domain"]["columns"]["age"]) is (name == "smoothed-histogram")
 
 
 def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""Cells for continuous columns that declare none: from bounds, number of records and budget alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from discreet.domain import Domain, Numeric
+
+__all__ = ["chosen_cells", "with_cells"]
+
+_MOST = 1000
+_FEWEST = 10
+_LOG_RATIO = 100.0
+
+
+def with_cells(domain: Domain, *, n: int, epsilon: float) -> Domain:
+    """Return the domain with cells for every continuous numeric column; other columns stay as declared.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    n : int
+        Number of records, public.
+    epsilon : float
+        The budget.
+
+    Returns
+    -------
+    Domain
+        With ``(n epsilon / 100)^(1/d)`` cells a column, between 10 and 1,000, ``d`` the number of columns: noise of the
+        order ``1/epsilon`` on each cell then moves about one record in a hundred. Log-spaced where ``lower > 0`` and
+        ``upper/lower >= 100``.
+
+    Notes
+    -----
+    Columns with a base measure of their own keep it and stay continuous.
+    """
+    chosen = [c for c in domain.columns.values() if isinstance(c, Numeric) and not c.finite and c.base is None]
+    if not chosen:
+        return domain
+    cells = round(min(_MOST, max(_FEWEST, (n * max(epsilon, 1e-6) / 100.0) ** (1.0 / len(domain.columns)))))
+    columns = {
+        name: replace(column, cells=cells, spacing=_spacing(column)) if column in chosen else column
+        for name, column in domain.columns.items()
+    }
+    return Domain(columns=columns, metric_weights=domain.metric_weights)
+
+
+def chosen_cells(declared: Domain, used: Domain) -> list[str]:
+    """Return one sentence for each column whose cells were chosen rather than declared."""
+    return [
+        f"column {name!r}: {column.cells} {column.spacing}-spaced cells, chosen from its bounds, the number of records "
+        "and epsilon"
+        for name, column in used.columns.items()
+        if isinstance(column, Numeric) and column != declared.columns[name]
+    ]
+
+
+def _spacing(column: Numeric) -> str:
+    return "log" if column.lower > 0 and column.upper / column.lower >= _LOG_RATIO else "linear"

@@ -1,0 +1,157 @@
+"""DuckDB, Dask, PySpark and Ibis count where the table is, and give the counts that Polars gives."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.confidential import _count, confidential, public_size, table_schema, to_frame_kind
+from discreet.confidential._wrapper import reveal
+from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DataError
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
+
+ENGINES = ["duckdb", "dask", "pyspark", "ibis"]
+CANARY = "canary424242171"
+DOMAIN = Domain(
+    columns={
+        "income": Numeric(lower=1, upper=1e6, cells=50, spacing="log", nulls="category"),
+        "age": Integer(lower=0, upper=120),
+        "member": Boolean(nulls="category"),
+        "born": Date(lower="1900-01-01", upper="2024-12-31", cells=20),
+        "seen": Datetime(lower="2024-01-01", upper="2024-12-31", step="1h"),
+        "price": Decimal(lower="0", upper="99.99", digits=2),
+        "sex": Category(categories=["female", "male"], nulls="category"),
+        "town": OpenLabels(),
+        "score": Numeric(lower=-1, upper=1),
+    }
+)
+
+
+def table(rows: int = 400) -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    frame = DOMAIN.decode(DOMAIN.draw_base(rows, rng), rng=rng)
+    frame = frame.with_columns(
+        pl.Series("town", rng.choice(["a", "b"], rows)), pl.Series("score", rng.integers(-4, 5, rows) / 4)
+    )
+    return pl.concat([frame, frame.head(rows // 2)]).with_columns(p=pl.Series(rng.integers(0, 50, rows + rows // 2)))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("PySpark needs Java, and there is none")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def put(request: pytest.FixtureRequest) -> Any:
+    """Put a Polars frame in an engine."""
+
+    def put(frame: pl.DataFrame, engine: str) -> Any:
+        if engine == "duckdb":
+            duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+            return duckdb.connect().from_arrow(frame.to_arrow())
+        if engine == "dask":
+            dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+            return dask.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=3)
+        if engine == "ibis":
+            ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+            return ibis.memtable(frame.to_arrow())
+        session = request.getfixturevalue("spark")
+        return session.createDataFrame(frame.to_arrow())
+
+    return put
+
+
+def rows(counts: Counts) -> dict[tuple[Any, ...], int]:
+    found = {tuple(row): int(f) for *row, f in zip(*counts.records.columns, counts.frequencies, strict=True)}
+    assert len(found) == counts.distinct
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_counts_as_polars_does(engine: str, put: Any) -> None:
+    frame, domain = table(), DOMAIN
+    if engine == "pyspark":  # Spark's timestamps are moments
+        seen = Datetime(lower="2024-01-01", upper="2024-12-31", step="1h", time_zone="UTC")
+        domain = Domain(columns={**DOMAIN.columns, "seen": seen})
+        frame = frame.with_columns(pl.col("seen").dt.replace_time_zone("UTC"))
+    closed = confidential(put(frame, engine), domain, subset=True)
+    assert rows(reveal(closed)) == rows(reveal(confidential(frame, domain, subset=True)))
+    assert public_size(closed) == frame.height
+    assert closed.provenance is not None
+    assert closed.provenance.frame_kind == engine
+    assert to_frame_kind(frame, engine).column_names == frame.columns
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_units_in_an_engine(engine: str, put: Any) -> None:
+    domain = Domain(columns={"age": Integer(lower=0, upper=120, nulls="category")})
+    frame = table().select("age", "p")
+    whole = confidential(put(frame, engine), domain, unit="p", max_records=frame.height)
+    assert rows(reveal(whole)) == rows(reveal(confidential(frame, domain, unit="p", max_records=frame.height)))
+    cut = confidential(put(frame, engine), domain, unit="p", max_records=2)
+    assert public_size(cut) == 2 * frame["p"].n_unique()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_schema_of_an_engine(engine: str, put: Any) -> None:
+    frame = table(4)
+    assert table_schema(put(frame, engine)) == table_schema(frame)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_distinct_records_come_back(engine: str, put: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    heights = []
+    add = _count._Tally.add
+
+    def watched(self: Any, batch: pl.DataFrame, **options: Any) -> None:
+        heights.append(batch.height)
+        add(self, batch, **options)
+
+    monkeypatch.setattr(_count._Tally, "add", watched)
+    domain = Domain(columns={"a": Integer(lower=0, upper=3)})
+    frame = pl.DataFrame({"a": [1, 2] * 50_000})
+    counts = reveal(confidential(put(frame, engine), domain))
+    assert counts.frequencies.tolist() == [50_000, 50_000]
+    assert heights == [2]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        (pl.DataFrame({"s": ["f", CANARY]}), "not declared"),
+        (pl.DataFrame({"s": ["f", None]}), "null"),
+        (pl.DataFrame({"s": [3, 4]}), "not the declared category"),
+        (pl.DataFrame({"t": ["f"]}), "is not in the table"),
+        (pl.DataFrame({"s": ["f"], "t": [CANARY]}), "subset=True"),
+        (pl.DataFrame({"s": ["f"]}).clear(), "has no rows"),
+    ],
+)
+def test_bad_input_in_an_engine(engine: str, frame: pl.DataFrame, problem: str, put: Any) -> None:
+    domain = Domain(columns={"s": Category(categories=["f"])})
+    with pytest.raises(DataError, match=problem) as found:
+        confidential(put(frame, engine), domain)
+    assert CANARY not in str(found.value)
+    assert found.value.__context__ is None
