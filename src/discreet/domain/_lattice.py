@@ -48,6 +48,7 @@ class LatticeColumn(Column):
     _stop: int = field(init=False, repr=False, compare=False, default=0)
     _stride: int = field(init=False, repr=False, compare=False, default=1)
     _groups: npt.NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
+    _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
 
     def _settle_lattice(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
@@ -71,7 +72,10 @@ class LatticeColumn(Column):
                 inner = np.ceil(start * np.exp(exponents * np.log(stop / start)) - 1e-9)
                 edges = np.clip((inner - start).astype(np.int64), 0, points)
                 edges[0], edges[-1] = 0, points
-            self._settle(cells=cells, _groups=np.unique(edges))
+            groups = np.unique(edges)
+            self._settle(cells=cells, _groups=groups)
+            if points <= _MOST_LISTED:
+                self._settle(_listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
         self._settle_common()
 
     # -- facts --------------------------------------------------------------------------------------------------
@@ -132,8 +136,8 @@ class LatticeColumn(Column):
             index = np.minimum((index + self._stride // 2) // self._stride, self._points - 1)
         if self._groups is None:
             return index
-        if self._points <= min(_MOST_LISTED, 4 * len(index)):  # many values, few points: list the cell of each point
-            return np.repeat(np.arange(self.values), np.diff(self._groups))[index]
+        if self._listed is not None:
+            return self._listed[index].astype(np.int64)
         return np.searchsorted(self._groups[1:-1], index, side="right").astype(np.int64, copy=False)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
