@@ -138,7 +138,7 @@ class RelationNotSupported(DiscreetError, ValueError):
 
     def __init__(self, mechanism: str, relation: str, reason: str) -> None:
         self.mechanism, self.relation, self.reason = mechanism, relation, reason
-        super().__init__(f"{mechanism} has no theorem for the {relation} relation: {reason}; use relation='replacement'")
+        super().__init__(f"{mechanism} has no theorem for the {relation} relation: {reason}; use 'replacement'")
 
 
 class LawNotAvailable(DiscreetError, NotImplementedError):

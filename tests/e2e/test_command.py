@@ -131,7 +131,10 @@ def test_the_release_has_the_chosen_certificate_name(files: Path) -> None:
     ("arguments", "delta"),
     [
         ("dirichlet-process --records 11918162 --size 119 --param strength=1 --epsilon 0.5", 119 / 11918281),
-        ("pitman-yor --records 11918162 --size 119 --param strength=1 --param discount=0.5 --epsilon 3", 119 / 11918281),
+        (
+            "pitman-yor --records 11918162 --size 119 --param strength=1 --param discount=0.5 --epsilon 3",
+            119 / 11918281,
+        ),
         (
             "dirichlet-multinomial --records 11918162 --size 12000000 --param prior=5 --param cells=300 --epsilon 2",
             4.45e-9,
@@ -142,9 +145,7 @@ def test_the_release_has_the_chosen_certificate_name(files: Path) -> None:
         ),
     ],
 )
-def test_privacy_gives_the_check_values(
-    arguments: str, delta: float, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_privacy_gives_the_check_values(arguments: str, delta: float, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["privacy", *arguments.split(), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert math.isclose(answer["delta"], delta, rel_tol=2e-3)
@@ -154,7 +155,18 @@ def test_privacy_gives_the_check_values(
 
 
 def test_privacy_converts_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
-    base = "privacy smoothed-histogram --records 1000 --size 500 --param mixing=0.2 --param cells=10".split()
+    base = [
+        "privacy",
+        "smoothed-histogram",
+        "--records",
+        "1000",
+        "--size",
+        "500",
+        "--param",
+        "mixing=0.2",
+        "--param",
+        "cells=10",
+    ]
     assert run([*base, "--delta", "1e-6", "--json"]) == 0
     epsilon = json.loads(capsys.readouterr().out)["epsilon"]
     assert run([*base, "--epsilon", repr(epsilon), "--json"]) == 0
@@ -164,7 +176,24 @@ def test_privacy_converts_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_release_of_a_non_atomic_domain_says_how_many_records_are_verbatim(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("privacy pitman-yor --records 1000 --size 10 --param strength=1 --epsilon 1 --json".split()) == 0
+    assert (
+        run(
+            [
+                "privacy",
+                "pitman-yor",
+                "--records",
+                "1000",
+                "--size",
+                "10",
+                "--param",
+                "strength=1",
+                "--epsilon",
+                "1",
+                "--json",
+            ]
+        )
+        == 0
+    )
     caveats = " ".join(json.loads(capsys.readouterr().out)["caveats"])
     assert "verbatim" in caveats
     assert "9.99001" in caveats  # 10 * 1000 / 1001

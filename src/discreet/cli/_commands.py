@@ -142,7 +142,13 @@ def plan(domain_file: str, records: int, epsilon: float, delta: float, size: int
 @click.option("--delta", type=float, help="Give the epsilon at this delta.")
 @_json
 def privacy(
-    mechanism: str, records: int, size: int | None, pairs: Any, epsilon: float | None, delta: float | None, as_json: bool
+    mechanism: str,
+    records: int,
+    size: int | None,
+    pairs: Any,
+    epsilon: float | None,
+    delta: float | None,
+    as_json: bool,
 ) -> None:
     """Give the exact guarantee of a MECHANISM from its public parameters."""
     from discreet.planner import stated
@@ -211,7 +217,9 @@ def verify(certificate: str, data: str | None, as_json: bool) -> int:
             {
                 "agrees": not wrong,
                 "data_checked": data is not None,
-                "checks": [{"what": c.what, "agrees": c.agrees, "claimed": c.claimed, "found": c.found} for c in checks],
+                "checks": [
+                    {"what": c.what, "agrees": c.agrees, "claimed": c.claimed, "found": c.found} for c in checks
+                ],
             }
         )
     else:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
-
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Mechanism, Output
 from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial

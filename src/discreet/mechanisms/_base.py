@@ -18,7 +18,16 @@ from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation
 
-__all__ = ["NEIGHBOURS", "CellCounts", "Mechanism", "Output", "feasible", "positive_size", "real", "require_replacement"]
+__all__ = [
+    "NEIGHBOURS",
+    "CellCounts",
+    "Mechanism",
+    "Output",
+    "feasible",
+    "positive_size",
+    "real",
+    "require_replacement",
+]
 
 CellCounts = npt.NDArray[np.int64]
 """Noisy counts, one a cell of a finite domain."""

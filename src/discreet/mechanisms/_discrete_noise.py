@@ -39,14 +39,14 @@ def discrete_noise(kind: NoiseKind, scale: float, count: int, *, rng: np.random.
         return _from_opendp(kind, scale, count)
     draws = _Draws(rng)
     exact = Fraction(scale)
-    one = (lambda: draws.laplace(exact)) if kind == "laplace" else (lambda: draws.gaussian(exact))
-    return np.array([one() for _ in range(count)], dtype=np.int64)
+    draw = draws.laplace if kind == "laplace" else draws.gaussian
+    return np.array([draw(exact) for _ in range(count)], dtype=np.int64)
 
 
 def _from_opendp(kind: NoiseKind, scale: float, count: int) -> npt.NDArray[np.int64]:
     import opendp.prelude as dp
 
-    dp.enable_features("contrib")  # type: ignore[no-untyped-call]
+    dp.enable_features("contrib")
     vector = dp.vector_domain(dp.atom_domain(T="i64"))
     if kind == "laplace":
         measurement = dp.m.make_laplace(vector, dp.l1_distance(T="i64"), scale)

@@ -94,9 +94,7 @@ class PitmanYor(Mechanism):
                 f"discount is at least 0 and below 1, not {self.discount!r}; below 0 use dirichlet-multinomial with "
                 "prior |discount|"
             )
-        if not -self.discount < self.strength <= 2**40 or (
-            self.discount == 0 and self.strength <= 0
-        ):
+        if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
             raise ParameterError(f"strength is above -discount, and above 0 at discount 0, not {self.strength!r}")
         if self.sampler not in ("ancestor", "mixing"):
             raise ParameterError(f"sampler is 'ancestor' or 'mixing', not {self.sampler!r}")
@@ -196,7 +194,7 @@ class PitmanYor(Mechanism):
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Return the kernel's records as they are."""
         if size != self.size:
-            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: its guarantee depends on it")
+            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
         return cast(Iterator[Records], y)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -208,7 +206,7 @@ class PitmanYor(Mechanism):
         kind: Kind = "unconditional" if exact else "empirical"
         assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
         if not exact:
-            assumptions.append("floating-point gamma and binomial variates follow their laws, which is tested, not proved")
+            assumptions.append("floating-point gamma and binomial variates follow their laws: tested, not proved")
         delta = _moved_mass(self.size, self.strength, n, min(relation.group, n))
         verbatim = (n - self.discount) / (self.strength + n)
         bound = "" if self.discount == 0 else "at most "

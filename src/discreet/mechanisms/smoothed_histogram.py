@@ -111,7 +111,7 @@ class SmoothedHistogram(Mechanism):
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Return the kernel's records as they are."""
         if size != self.size:
-            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: its guarantee depends on it")
+            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
         return cast(Iterator[Records], y)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

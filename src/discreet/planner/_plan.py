@@ -159,7 +159,9 @@ class Plan:
                                    for k, v in o.mechanism.parameters().items())  # fmt: skip
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
             largest += "+" if o.largest_size == _most(self.n) else ""
-            rows.append((o.name, parameters, rounded_up(o.delta or 0.0), f"{o.share_not_from_data:.2%}", f"{o.w1:.4g}", largest))
+            rows.append(
+                (o.name, parameters, rounded_up(o.delta or 0.0), f"{o.share_not_from_data:.2%}", f"{o.w1:.4g}", largest)
+            )
         return rows
 
     def __str__(self) -> str:
@@ -168,7 +170,7 @@ class Plan:
         table = [header, *self.rows()]
         shown = [row for row in table if row[2]]
         widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
         refused = [f"{row[0]}: {row[1]}" for row in table if not row[2]]
         return "\n".join([head, *lines, *refused, *self.notes])
 
@@ -279,9 +281,7 @@ def _option(
     )
 
 
-def _largest_size(
-    kind: type[Any], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]
-) -> int:
+def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]) -> int:
     """Return the most records within the budget with at most a fifth of them from prior or noise alone."""
 
     def too_many(m: int) -> bool:

@@ -1,13 +1,13 @@
 """Exact profiles of the two sampling mechanisms: the urn (T4) and the mixture with uniform (T5).
 
 Why this file exists. Both theorems reduce a release of ``m`` records to one pair of laws on ``(S, T)``, the numbers of
-draws in the cell that lost a record and in the cell that gained one. The sum over ``(s, t)`` has ``m^2 / 2`` terms. Two
-facts reduce it to one short sum (docs/theory/sampling-is-noise.md):
+draws in the cell that lost a record and in the cell that gained one. The sum over ``(s, t)`` has ``m^2 / 2`` terms.
+Two facts reduce it to one short sum (docs/theory/sampling-is-noise.md):
 
 1. ``U = S + T`` has the same law under both datasets, and given ``U = u`` the draws in the two cells are an urn (or
    coin) sequence of length ``u``. So ``delta = E[delta_U]``, with ``delta_u`` the profile after ``u`` such draws.
-2. Along that sequence ``g_u = p_u - e^eps q_u`` (likelihoods relative to a base law ``w_u``) is a martingale, increasing
-   in ``s``. Hence ``delta_u = E[(g_u)_+]`` grows only where one more draw can change the sign of ``g``, which is a
+2. Along that sequence ``g_u = p_u - e^eps q_u`` (likelihoods relative to a base law ``w_u``) is a martingale and
+   increases in ``s``. Hence ``delta_u = E[(g_u)_+]`` grows only where one more draw can change the sign of ``g``, which is a
    single value of ``s`` for each ``u``:
 
    ``delta_{u+1} - delta_u = w_u(s) min(pi g_{u+1}(s+1), (1 - pi) |g_{u+1}(s)|)``, ``pi = P(next draw in S | s)``.
@@ -119,10 +119,8 @@ class _Pair(Profile):
             value += survival * max(0.0, self._limit(epsilon) * (1 + 1e-9) - self._conditional(cut, epsilon))
         return up(min(1.0, value * slack + (0.0 if stop == self.size else 1e-305)))
 
-    def _sum(
-        self, start: int, cut: int, stop: int, epsilon: float, value: float, beyond: float
-    ) -> tuple[float, float]:
-        """Add ``P(U > u) (delta_{u+1} - delta_u)`` for ``start <= u < cut``, from the top; also return ``P(U > cut)``."""
+    def _sum(self, start: int, cut: int, stop: int, epsilon: float, value: float, beyond: float) -> tuple[float, float]:
+        """Add ``P(U > u) (delta_{u+1} - delta_u)``, ``start <= u < cut``, from the top; return it and ``P(U > cut)``."""
         survival = beyond if cut == stop else 1.0
         top = cut
         at_cut = survival
@@ -335,8 +333,10 @@ class MixturePair(_Pair):
     def _log_likelihood(self, u: Any, difference: Any) -> Any:
         half = 0.5 * self._unit
         # log cosh(half) without cancellation
-        log_cosh = half + math.log1p(math.expm1(-2.0 * half) / 2.0) if half > 1e-3 else math.log1p(
-            2.0 * math.sinh(0.5 * half) ** 2
+        log_cosh = (
+            half + math.log1p(math.expm1(-2.0 * half) / 2.0)
+            if half > 1e-3
+            else math.log1p(2.0 * math.sinh(0.5 * half) ** 2)
         )
         return half * difference - u * log_cosh
 
@@ -346,8 +346,10 @@ class MixturePair(_Pair):
         low = high - 2.0
         weight = log_binomial(u, tau) - (u + 1.0) * math.log(2.0)
         rounding = 8 * _EPS * (epsilon + np.abs(high) * unit)
-        above = self._log_likelihood(u + 1.0, high) + np.log(-np.expm1(np.minimum(0.0, epsilon - high * unit)) + rounding)
-        below = self._log_likelihood(u + 1.0, low) + np.log(np.expm1(np.maximum(0.0, epsilon - low * unit)) + rounding)
+        gain = -np.expm1(np.minimum(0.0, epsilon - high * unit)) + rounding
+        loss = np.expm1(np.maximum(0.0, epsilon - low * unit)) + rounding
+        above = self._log_likelihood(u + 1.0, high) + np.log(gain)
+        below = self._log_likelihood(u + 1.0, low) + np.log(loss)
         result: Floats = np.exp(weight + np.minimum(above, below))
         return result
 

@@ -27,8 +27,8 @@ __all__ = ["Certificate", "Check", "guarantee_of", "verify"]
 SCHEMA = 1
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SHOWS = (
-    "This certificate can be recomputed from the public facts in it, and shows whether the released file was changed by "
-    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
+    "This certificate can be recomputed from the public facts in it, and shows whether the released file was changed "
+    "by accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
 )
 _SECURE = "ChaCha20 keyed with 256 bits of operating-system entropy, used for this release only"
 _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can undo the noise"
@@ -227,7 +227,8 @@ def _promise(mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, seed
     pure = guarantee.profile.pure
     statement = (
         f"Whatever the other records, an attacker who tests whether one {_unit(guarantee)} was one thing or another, "
-        f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a + {rounded_up(delta)}."
+        f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a + "
+        f"{rounded_up(delta)}."
     )
     if seeded:
         statement = f"Seeded run, not for publication; with fresh randomness: {statement}"

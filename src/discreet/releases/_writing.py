@@ -15,7 +15,16 @@ from discreet.errors import DiscreetError, FileProblem
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["certificate_path", "check_output", "file_sha256", "never_input", "replace_all", "temporary_beside", "write_frames", "write_text"]
+__all__ = [
+    "certificate_path",
+    "check_output",
+    "file_sha256",
+    "never_input",
+    "replace_all",
+    "temporary_beside",
+    "write_frames",
+    "write_text",
+]
 
 
 def check_output(out: str | os.PathLike[str], *, inputs: tuple[Any, ...]) -> Path:
@@ -199,5 +208,3 @@ def _reason(error: BaseException, otherwise: str) -> str:
         if words in text:
             return f"{otherwise} ({words})"
     return otherwise
-
-

@@ -19,9 +19,7 @@ __all__ = ["picture"]
 _BARS = 40
 
 
-def picture(
-    released: Any, certificate: Certificate, out: str | os.PathLike[str], *, confidential: Any = None
-) -> Path:
+def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str], *, confidential: Any = None) -> Path:
     """Draw the released values of the first column beside the trade-off of the best attacker, as PNG, SVG or PDF.
 
     Parameters
@@ -96,6 +94,10 @@ def _draw_attack(axes: Any, guarantee: Guarantee) -> None:
     axes.plot(level, power, color="#4c78a8")
     axes.plot(level, level, color="#888888", linestyle="--", label="guessing")
     axes.set(
-        xlabel="false-alarm rate", ylabel="detection rate of the best attacker", xlim=(0, 1), ylim=(0, 1), aspect="equal"
+        xlabel="false-alarm rate",
+        ylabel="detection rate of the best attacker",
+        xlim=(0, 1),
+        ylim=(0, 1),
+        aspect="equal",
     )
     axes.legend(frameon=False, loc="lower right")

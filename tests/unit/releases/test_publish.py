@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from decimal import Decimal as D
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +70,7 @@ def test_every_kind_of_column_comes_back_as_declared() -> None:
         }
     )  # fmt: skip
     row = {
-        "flag": True, "count": 2, "amount": 3.5, "price": D("1.25"), "day": dt.date(2020, 1, 5),
+        "flag": True, "count": 2, "amount": 3.5, "price": Decimal("1.25"), "day": dt.date(2020, 1, 5),
         "when": dt.datetime(2020, 1, 1, 7, tzinfo=zone), "long": dt.timedelta(hours=2), "name": None, "rank": "high",
     }  # fmt: skip
     schema = {
