@@ -90,7 +90,8 @@ def slotted(
     crowded = rows.join(held.filter(pl.col(held_by) > max_records).select(key), on=key, how="semi")
     rows = rows.join(held.filter(pl.col(held_by) <= max_records).select(key), on=key, how="semi")
     if crowded.height:
-        repeated = crowded.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode([*names, key])
+        each = np.repeat(np.arange(crowded.height), crowded[FREQUENCY].to_numpy())
+        repeated = crowded.drop(FREQUENCY)[each]
         # A uniform permutation of all rows orders each unit's rows uniformly; the first ones stay.
         shuffled = repeated.with_columns(pl.Series(order, rng.permutation(repeated.height)))
         cut = shuffled.filter(pl.col(order).rank("ordinal").over(key) <= max_records).drop(order)
