@@ -1,0 +1,184 @@
+"""Speed and memory of the main job: count and release twelve million records.
+
+Claims, on one numeric column of 12,000,000 float64 incomes (1,000 log-spaced cells) read from Parquet and released at
+full size to Parquet, each in a fresh process on this machine:
+
+- the command ``discreet release`` takes at most 4 times as long as Polars' own ``group_by().len()`` on the column plus
+  NumPy's ``multinomial``, ``repeat`` and ``shuffle`` of the same size (the reference writes nothing and protects
+  nothing). The command's time is that of its whole process, start and imports and writing included; the reference's
+  is that of its computation alone;
+- its peak memory, above what the process held before reading, stays below 3 times the column at 8 bytes a value.
+
+Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanism NAME ...] [--profile]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from _report import save, show
+
+MECHANISMS = ("dirichlet-multinomial", "smoothed-histogram", "perturbed-histogram")
+DOMAIN = """[columns.income]
+type = "numeric"
+lower = 1
+upper = 3e6
+cells = 1000
+spacing = "log"
+"""
+TIME_TARGET, MEMORY_TARGET = 4.0, 3.0
+
+# Runs in a fresh process: the command itself, with the process's size before reading and at its peak.
+COMMAND = """
+import json, sys, time
+start = time.perf_counter()
+import numpy, polars, scipy.special, discreet.cli
+def held(key):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(key))
+before = held("VmRSS")
+from discreet.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    if end.code:
+        raise
+print(json.dumps({"bytes": held("VmHWM") - before, "seconds": time.perf_counter() - start}))
+"""
+
+# The reference: count with Polars, resample with NumPy.
+REFERENCE = """
+import json, sys, time
+import numpy as np, polars as pl
+from discreet._random import seeded
+path, size = sys.argv[1], int(sys.argv[2])
+rng = seeded(1)
+start = time.perf_counter()
+counted = pl.scan_parquet(path).group_by("income").len().collect()
+grouped = time.perf_counter()
+values, frequencies = counted["income"].to_numpy(), counted["len"].to_numpy()
+draws = np.repeat(values, rng.multinomial(size, frequencies / frequencies.sum()))
+repeated = time.perf_counter()
+rng.shuffle(draws)
+end = time.perf_counter()
+print(json.dumps({"seconds": end - start, "group_by": grouped - start, "shuffle": end - repeated}))
+"""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--records", type=int, default=12_000_000)
+    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--mechanism", nargs="+", default=MECHANISMS)
+    options.add_argument("--profile", action="store_true", help="print where the command's time goes, and stop")
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data, declared, out = (Path(folder) / name for name in ("incomes.parquet", "incomes.toml", "released.parquet"))
+        declared.write_text(DOMAIN)
+        make_incomes(data, asked.records)
+
+        def command(mechanism: str) -> list[str]:
+            facts = ["--domain", str(declared), "--epsilon", "2", "--delta", "1e-9", "--size", str(asked.records)]
+            return ["release", str(data), *facts, "--mechanism", mechanism, "--out", str(out), "--json"]
+
+        if asked.profile:
+            for mechanism in asked.mechanism:
+                profile(command(mechanism))
+            return
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in ("reference", *asked.mechanism)}
+        for _ in range(asked.repeat):  # interleaved, so that all meet the same machine
+            found["reference"].append(fresh([REFERENCE, str(data), str(asked.records)]))
+            for mechanism in asked.mechanism:
+                out.unlink(missing_ok=True)
+                found[mechanism].append(fresh([COMMAND, *command(mechanism)]))
+    report(found, asked.records)
+
+
+def make_incomes(path: Path, records: int) -> None:
+    """Write lognormal incomes, rounded to ten dollars as surveys record them."""
+    import numpy as np
+    import polars as pl
+
+    from discreet._random import seeded
+
+    incomes = np.exp(10.4 + 1.1 * seeded(2024).standard_normal(records))
+    pl.DataFrame({"income": np.clip(10.0 * np.rint(incomes / 10.0), 1.0, 3e6)}).write_parquet(path)
+
+
+def fresh(code_and_arguments: list[str]) -> dict[str, Any]:
+    """Run code in a fresh process; return its last line as JSON, with the time of the whole process."""
+    start = time.perf_counter()
+    ended = subprocess.run([sys.executable, "-c", *code_and_arguments], capture_output=True, text=True, check=False)
+    whole = time.perf_counter() - start
+    if ended.returncode:
+        raise SystemExit(ended.stderr)
+    return {**json.loads(ended.stdout.splitlines()[-1]), "process": whole}
+
+
+def profile(arguments: list[str]) -> None:
+    """Print where the command's own thread spends its time."""
+    import cProfile
+    import pstats
+
+    from discreet.cli import main as run
+
+    profiler = cProfile.Profile()
+    profiler.enable()
+    with contextlib.suppress(SystemExit):
+        run(arguments)
+    profiler.disable()
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
+
+
+def report(found: dict[str, list[dict[str, Any]]], records: int) -> None:
+    """Print and keep medians and ratios."""
+    reference = statistics.median(run["seconds"] for run in found["reference"])
+    column = 8 * records
+    rows: list[tuple[Any, ...]] = [("polars group_by + numpy", reference, 1.0, "-", "-")]
+    result: dict[str, Any] = {
+        "records": records,
+        "time_target": TIME_TARGET,
+        "memory_target": MEMORY_TARGET,
+        "reference_seconds": reference,
+        "commands": {},
+    }
+    for mechanism, runs in found.items():
+        if mechanism == "reference":
+            continue
+        seconds = statistics.median(run["process"] for run in runs)
+        peak = max(run["bytes"] for run in runs)
+        ok = seconds / reference <= TIME_TARGET and peak / column < MEMORY_TARGET
+        rows.append(
+            (
+                f"discreet release, {mechanism}",
+                seconds,
+                seconds / reference,
+                f"{peak / column:.2f}",
+                "yes" if ok else "NO",
+            )
+        )
+        result["commands"][mechanism] = {
+            "seconds": seconds,
+            "time_ratio": seconds / reference,
+            "peak_bytes": peak,
+            "memory_ratio": peak / column,
+            "met": ok,
+            "runs": runs,
+        }
+    result["reference_runs"] = found["reference"]
+    print(f"{records:,} records of one column; medians of {len(found['reference'])}\n")
+    show(("", "seconds", "ratio", "peak / column", "met"), rows)
+    save("release_speed", result)
+
+
+if __name__ == "__main__":
+    main()
