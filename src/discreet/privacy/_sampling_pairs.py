@@ -7,16 +7,16 @@ Two facts reduce it to one short sum (docs/theory/sampling-is-noise.md):
 1. ``U = S + T`` has the same law under both datasets, and given ``U = u`` the draws in the two cells are an urn (or
    coin) sequence of length ``u``. So ``delta = E[delta_U]``, with ``delta_u`` the profile after ``u`` such draws.
 2. Along that sequence ``g_u = p_u - e^eps q_u`` (likelihoods relative to a base law ``w_u``) is a martingale and
-   increases in ``s``. Hence ``delta_u = E[(g_u)_+]`` grows only where one more draw can change the sign of ``g``, which is a
-   single value of ``s`` for each ``u``:
-
+   increases in ``s``. Hence ``delta_u = E[(g_u)_+]`` grows only where one more draw can change the sign of ``g``,
+   which is a single value of ``s`` for each ``u``:
    ``delta_{u+1} - delta_u = w_u(s) min(pi g_{u+1}(s+1), (1 - pi) |g_{u+1}(s)|)``, ``pi = P(next draw in S | s)``.
 
 So ``delta(eps) = sum_u P(U > u) (delta_{u+1} - delta_u)``: every term is positive, none is lost to cancellation.
 
 Edge cases: no other mass (``U = m``, the two-cell domain); ``U`` over a range too long to sum, where the terms below a
 low quantile are replaced by their sum ``delta_u`` (an upper bound, since ``P(U > u) <= 1``) and those beyond the last
-summed by ``P(U > u) (delta_infinity - delta_u)``.
+summed by ``P(U > u) (delta_infinity - delta_u)``, again an upper bound: where it may exceed 1 %, the profile says that
+it is not exact.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ __all__ = ["MixturePair", "UrnPair"]
 Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = -760.0  # log of less than the least positive double
+_DROPS = (60.0, 240.0, 760.0)  # how far, in nats, U's law is followed below its top
 _LONGEST = 4_000_000  # terms summed directly
 _CHUNK = 1 << 16
 _EPS = float(np.finfo(float).eps)
@@ -53,8 +54,20 @@ class _Pair(Profile):
 
     @property
     def exact(self) -> bool:
-        """Whether some neighbours attain the profile, and the sum is short enough to be within 1 %."""
-        return self.tight and self.size <= 10**8
+        """Whether some neighbours attain the profile, and the sum is short enough to be within 1 %.
+
+        The sum is short enough when few draws are possible, or ``U`` falls off within the terms that are summed.
+        """
+        if not self.tight or self.size > 10**8:
+            return False
+        mean, deviation = self._ancillary_moments()
+        if self.size <= _LONGEST or deviation == 0.0:
+            return self.size <= _LONGEST
+        far = mean + _LONGEST
+        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[0]
+
+    def _log_at(self, u: float) -> float:
+        return float(self._log_ancillary(np.array([math.floor(u)], dtype=np.float64))[0])
 
     # --- the ancillary number of draws in the two cells -------------------------------------------------------------
 
@@ -66,11 +79,15 @@ class _Pair(Profile):
     def _ancillary_moments(self) -> tuple[float, float]:
         """Return the mean and standard deviation of ``U``; the deviation is 0 when ``U = size`` surely."""
 
+    @abstractmethod
+    def _ratio(self, u: int) -> float:
+        """Return ``P(U = u + 1) / P(U = u)`` where it falls with ``u``, 1 where it need not."""
+
     # --- the pair given U = u -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _crossing(self, u: Floats, epsilon: float) -> Floats:
-        """Return ``y``: after ``u`` draws, ``g > 0`` exactly where ``t < y``."""
+        """Return ``y``: after ``u`` draws, ``g > 0`` exactly where ``t < y``; above 0 where rounding leaves a doubt."""
 
     @abstractmethod
     def _increment(self, u: Floats, tau: Floats, y: Floats, epsilon: float) -> Floats:
@@ -103,30 +120,46 @@ class _Pair(Profile):
         if first >= self.size:
             return 0.0
         if deviation == 0.0:
-            return up(self._conditional(self.size, epsilon) * slack)
+            sure = self._conditional(self.size, epsilon) if self.size <= _LONGEST else self._most(epsilon)
+            return up(min(1.0, sure * slack))
         # Everything that can happen before u is reached adds up to delta_u: use it for the long, nearly certain start.
-        value = 0.0
+        before = 0.0
         start = max(first, math.floor(mean - 8.0 * deviation))
         if self._bells and start > first + 4096:
-            value = self._conditional(start, epsilon)
+            before = self._conditional(start, epsilon)
         else:
             start = first
-        stop = self._last(start, mean)
-        cut = min(stop, start + _LONGEST)
-        beyond = 0.0 if stop == self.size else 1e-300
-        value, survival = self._sum(start, cut, stop, epsilon, value, beyond)
-        if cut < stop:
-            value += survival * max(0.0, self._limit(epsilon) * (1 + 1e-9) - self._conditional(cut, epsilon))
-        return up(min(1.0, value * slack + (0.0 if stop == self.size else 1e-305)))
+        value = 1.0
+        for drop in _DROPS:
+            stop = min(self._last(start, mean, drop), start + _LONGEST)
+            beyond = self._beyond(stop, mean)
+            value = before + self._sum(start, stop, epsilon, beyond)
+            # What is left is at most P(U > stop) (delta_infinity - delta_stop).
+            rest = beyond * self._most(epsilon)
+            if rest > 1e-4 * value and drop == _DROPS[-1]:
+                rest = beyond * max(0.0, self._most(epsilon) - self._conditional(stop, epsilon))
+            value += rest
+            if rest <= 1e-4 * value:
+                break
+        return up(min(1.0, value * slack))
 
-    def _sum(self, start: int, cut: int, stop: int, epsilon: float, value: float, beyond: float) -> tuple[float, float]:
-        """Add ``P(U > u) (delta_{u+1} - delta_u)``, ``start <= u < cut``, from the top; return it and ``P(U > cut)``."""
-        survival = beyond if cut == stop else 1.0
-        top = cut
-        at_cut = survival
-        while top > start:
-            bottom = max(start, top - _CHUNK)
-            u = np.arange(bottom, top, dtype=np.float64)
+    def _most(self, epsilon: float) -> float:
+        return self._limit(epsilon) * (1.0 + 1e-9)
+
+    def _beyond(self, stop: int, mean: float) -> float:
+        """Return an upper bound on ``P(U > stop)``: the geometric series of the ratio at ``stop``."""
+        if stop >= self.size:
+            return 0.0
+        ratio = self._ratio(stop)
+        if stop <= mean or ratio >= 1.0:
+            return 1.0
+        return min(1.0, math.exp(min(0.0, self._log_at(stop))) * ratio / (1.0 - ratio) * (1.0 + 1e-12) + 1e-305)
+
+    def _sum(self, start: int, stop: int, epsilon: float, beyond: float) -> float:
+        """Return the sum of ``P(U > u) (delta_{u+1} - delta_u)`` over ``start <= u < stop``, given ``P(U > stop)``."""
+        value, survival = 0.0, beyond
+        for top in range(stop, start, -_CHUNK):
+            u = np.arange(max(start, top - _CHUNK), top, dtype=np.float64)
             mass = np.exp(self._log_ancillary(u + 1.0))  # P(U = u + 1)
             above = survival + np.cumsum(mass[::-1])[::-1]  # P(U > u)
             y = self._crossing(u + 1.0, epsilon)
@@ -136,8 +169,7 @@ class _Pair(Profile):
                 step = self._increment(u[live], tau[live], y[live], epsilon)
                 value += float(np.minimum(above[live], 1.0) @ step)
             survival = float(above[0])
-            top = bottom
-        return value, min(1.0, at_cut)
+        return value
 
     def _first(self, epsilon: float) -> int:
         """Return the least ``u`` at which one more draw can reveal more than ``epsilon``."""
@@ -150,18 +182,16 @@ class _Pair(Profile):
                 low = middle + 1
         return low
 
-    def _last(self, start: int, mean: float) -> int:
-        """Return a ``u`` beyond which ``U`` falls with probability below 1e-300, or ``size``."""
+    def _last(self, start: int, mean: float, drop: float) -> int:
+        """Return a ``u`` where ``log P(U = u)`` is ``drop`` below its top from ``start`` on, or ``size``."""
         low, high = max(start, math.floor(mean) + 1), self.size
         if low >= high:
             return high
+        level = max(_NEGLIGIBLE, self._log_at(low) - drop)
         while low < high:
             middle = (low + high) // 2
-            if float(self._log_ancillary(np.array([float(middle)]))[0]) < _NEGLIGIBLE:
-                high = middle
-            else:
-                low = middle + 1
-        return min(self.size, low)
+            low, high = (low, middle) if self._log_at(middle) < level else (middle + 1, high)
+        return low
 
     def _conditional(self, u: int, epsilon: float) -> float:
         """Return ``delta_u``, the profile after exactly ``u`` draws in the two cells."""
@@ -235,9 +265,19 @@ class UrnPair(_Pair):
         variance = mean * (1.0 - share) * (self.size + total) / (total + 1.0)
         return mean, (math.sqrt(variance) if self.rest > 0 else 0.0)
 
+    def _ratio(self, u: int) -> float:
+        if self.rest < 1.0:
+            return 1.0
+        m, both = self.size, self.a + self.b + 1.0
+        return (m - u) / (u + 1.0) * (both + u) / (self.rest + m - u - 1.0)
+
     def _crossing(self, u: Floats, epsilon: float) -> Floats:
-        y: Floats = self.b * (u - self.a * math.expm1(epsilon)) / (self.b + math.exp(epsilon) * self.a)
-        return y
+        y = self.b * (u - self.a * math.expm1(epsilon)) / (self.b + math.exp(epsilon) * self.a)
+        return np.where(np.abs(y) <= self._doubt(0.0), self._doubt(0.0), y)
+
+    def _doubt(self, y: Any) -> Any:
+        """Return a bound on the rounding error of ``y``: a few units of ``y + b``, which has no cancellation."""
+        return 16 * _EPS * (1.0 + self.b + np.abs(y))
 
     def _factor(self, u: Any, epsilon: float) -> Any:
         a, b = self.a, self.b
@@ -247,15 +287,15 @@ class UrnPair(_Pair):
         a, b = self.a, self.b
         s = u - tau
         weight = np.exp(log_beta_binomial(s, u, a, b))
-        # y carries a few rounding errors of its own size: widen both sides of the crossing by them.
-        rounding = 8 * _EPS * (1.0 + np.abs(y))
+        # y carries rounding errors: widen both sides of the crossing by them.
+        rounding = self._doubt(y)
         up_step = (a + s) / (a + b + u) * (y - tau + rounding)
         down_step = (b + tau) / (a + b + u) * (tau + 1.0 - y + rounding)
         result: Floats = weight * self._factor(u + 1.0, epsilon) * np.minimum(up_step, down_step)
         return result
 
     def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
-        rounding = 8 * _EPS * (1.0 + abs(y))
+        rounding = self._doubt(y)
         weight = log_beta_binomial(u - t, u, self.a, self.b)
         result: Floats = weight + np.log(self._factor(u, epsilon) * (y - t + rounding))
         return result
@@ -326,9 +366,13 @@ class MixturePair(_Pair):
         p = self._both
         return self.size * p, math.sqrt(self.size * p * max(0.0, 1.0 - p)) if p < 1.0 - 1e-12 else 0.0
 
+    def _ratio(self, u: int) -> float:
+        return (self.size - u) / (u + 1.0) * self._both / (1.0 - self._both)
+
     def _crossing(self, u: Floats, epsilon: float) -> Floats:
-        y: Floats = 0.5 * (u - epsilon / self._unit)
-        return y
+        y = 0.5 * (u - epsilon / self._unit)
+        doubt = 4 * _EPS * (u + epsilon / self._unit)
+        return np.where(np.abs(y) <= doubt, doubt, y)
 
     def _log_likelihood(self, u: Any, difference: Any) -> Any:
         half = 0.5 * self._unit
