@@ -139,9 +139,13 @@ def _sink_parquet(frames: Iterator[pl.DataFrame], schema: dict[str, Any], path: 
 
 
 def _write_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
+    import polars as pl
+
+    # CSV has no durations: they are written as text such as 1h30m, which the domain reads back.
+    durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     with path.open("wb") as out:
         for i, frame in enumerate(frames):
-            frame.write_csv(out, include_header=i == 0)
+            frame.with_columns(durations).write_csv(out, include_header=i == 0)
 
 
 def write_text(text: str, path: Path, *, named: Path) -> None:

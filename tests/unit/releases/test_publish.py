@@ -145,6 +145,16 @@ def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None
     assert all(c.agrees for c in verify(Certificate.read(written.certificate_path), data=tmp_path / "r.parquet"))
 
 
+def test_durations_in_csv_can_be_read_back(tmp_path: Path) -> None:
+    domain = Domain(
+        columns={"long": discreet.Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=50), step="30m")}
+    )
+    frame = pl.DataFrame({"long": [dt.timedelta(minutes=30 * (i % 90)) for i in range(3000)]})
+    discreet.release(frame, domain, epsilon=2, delta=1e-6, size=2000, out=tmp_path / "r.csv")
+    again = discreet.release(tmp_path / "r.csv", domain, epsilon=2, delta=1e-6, size=10)
+    assert again.records["long"].dtype == pl.Duration("us")
+
+
 def test_streaming_to_a_file_returns_no_records(tmp_path: Path) -> None:
     seen: list[int] = []
     made = discreet.release(
