@@ -1,8 +1,8 @@
 """Utility on real incomes: releases against the bootstrap.
 
 Claim: on the 2,064,734 positive incomes of the American Community Survey 2024 (48 states and DC), at epsilon 1 and
-delta 1e-9, with 1,000 log-spaced cells on [1, 3e6], the best release of 10,000 records has a mean Wasserstein-1 distance
-to the confidential table of at most 1.15 times that of bootstrap samples of 10,000 records (each mean over 500 seeds,
+delta 1e-9, with 1,000 log-spaced cells on [1, 3e6], the best release of 10,000 records has a mean Wasserstein distance
+W1 to the confidential table of at most 1.15 times that of bootstrap samples of that size (each mean over 500 seeds,
 with its standard error). Full-size releases are reported beside the bootstrap of that size.
 
 "cells only" is not private: it resamples the exact cell counts. It shows what the cells cost, the rest is privacy.
