@@ -88,12 +88,8 @@ def resized(mechanism: Any, size: int) -> Mechanism:
     return changed
 
 
-def case(
-    mechanism: Any, tilted: str, table: list[Any], size: int, n: int, twins: dict[str, Any], **rest: Any
-) -> Case:
-    return Case(
-        mechanism=mechanism, tilted=tilted, table=Counts.of_cells(table), size=size, n=n, twins=twins, **rest
-    )
+def case(mechanism: Any, tilted: str, table: list[Any], size: int, n: int, twins: dict[str, Any], **rest: Any) -> Case:
+    return Case(mechanism=mechanism, tilted=tilted, table=Counts.of_cells(table), size=size, n=n, twins=twins, **rest)
 
 
 def urn(tilted: str, held: int, **parameters: Any) -> Case:
@@ -178,9 +174,7 @@ CASES: dict[str, list[Case]] = {
     "smoothed-histogram": [smoothed(3), smoothed(4)],
     "perturbed-histogram": [perturbed("laplace", 0.75), perturbed("gaussian", 1.25)],
 }
-EACH = [
-    pytest.param(item, id=f"{name}-{i}") for name, items in CASES.items() for i, item in enumerate(items)
-]
+EACH = [pytest.param(item, id=f"{name}-{i}") for name, items in CASES.items() for i, item in enumerate(items)]
 TWINS = [
     pytest.param(item, twin, id=f"{name}-{i}-{what}")
     for name, items in CASES.items()

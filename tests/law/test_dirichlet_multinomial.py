@@ -36,13 +36,13 @@ def log_law(tables: npt.NDArray[np.int64], alpha: Floats, m: int) -> Floats:
     cells = np.arange(len(alpha))
     total = tables[0].sum() + alpha.sum()
     arrangements = gammaln(m + 1.0) - gammaln(s + 1.0).sum(axis=1)
-    return rising[:, cells, s].sum(axis=2) - np.log(total + np.arange(m)).sum() + arrangements
+    return np.asarray(rising[:, cells, s].sum(axis=2) - np.log(total + np.arange(m)).sum() + arrangements)
 
 
 def brute_force(alpha: Floats, n: int, m: int, group: int, epsilons: list[float]) -> Floats:
     tables, left, right = neighbouring_pairs(n, len(alpha), group=group)
     law = log_law(tables, alpha, m)
-    return hockey_stick(law[left], law[right], epsilons).max(axis=0)
+    return np.asarray(hockey_stick(law[left], law[right], epsilons).max(axis=0))
 
 
 def lattice(alpha: Floats, m: int) -> list[float]:
@@ -53,7 +53,12 @@ def lattice(alpha: Floats, m: int) -> list[float]:
 
 
 # k cells with these base weights, mean prior a cell, n, m. Prior |discount| for discounts -0.5 .. -0.05 among them.
-UNEQUAL = {2: [(1, 3)], 3: [(1, 2, 5), (2, 2, 3), (1, 4, 4)], 4: [(1, 2, 3, 4), (3, 1, 1, 3)], 5: [(1, 5, 2, 3, 4)]}
+UNEQUAL: dict[int, list[tuple[int, ...]]] = {
+    2: [(1, 3)],
+    3: [(1, 2, 5), (2, 2, 3), (1, 4, 4)],
+    4: [(1, 2, 3, 4), (3, 1, 1, 3)],
+    5: [(1, 5, 2, 3, 4)],
+}
 UNIVERSES = [
     (weights, prior, n, m)
     for k in (2, 3, 4, 5)

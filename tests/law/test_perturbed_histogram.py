@@ -28,8 +28,7 @@ def log_noise(noise: str, scale: float, z: npt.NDArray[np.int64]) -> Floats:
 def divergence(noise: str, scale: float, change: tuple[int, ...], epsilons: tuple[float, ...]) -> Floats:
     reach = math.ceil(scale * (30 if noise == "laplace" else 8)) + max(map(abs, change))
     axis = np.arange(-reach, reach + 1)
-    p = np.zeros(())
-    q = np.zeros(())
+    p, q = np.zeros(1), np.zeros(1)
     for moved in change:
         p = np.add.outer(p, log_noise(noise, scale, axis)).ravel()
         q = np.add.outer(q, log_noise(noise, scale, axis - moved)).ravel()
@@ -46,10 +45,12 @@ def test_all_changes(noise: str, scale: float, group: int) -> None:
     mechanism = PerturbedHistogram(domain=domain, records=3, scale=scale, noise=noise)  # type: ignore[arg-type]
     guarantee = mechanism.guarantee(Relation(group=group), n=3)
     assert guarantee.exact
-    lattice = tuple(2.0 * i / scale for i in range(1, group + 1)) if noise == "laplace" else (1 / scale**2, 2 / scale**2)
+    lattice = (
+        tuple(2.0 * i / scale for i in range(1, group + 1)) if noise == "laplace" else (1 / scale**2, 2 / scale**2)
+    )
     epsilons = EPSILONS + lattice
     claimed = np.array([guarantee.delta(e) for e in epsilons])
-    changes = [(g, -g) for g in range(1, group + 1)]
+    changes: list[tuple[int, ...]] = [(g, -g) for g in range(1, group + 1)]
     if group == 2:
         changes += [(2, -1, -1), (-2, 1, 1)]
     if group == 3 and scale <= 0.6:

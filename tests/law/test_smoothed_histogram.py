@@ -23,7 +23,7 @@ def brute_force(q: float, k: int, n: int, m: int, group: int, epsilons: list[flo
     s = count_vectors(m, k)
     log_p = np.log((1.0 - q) * tables / n + q / k)
     law = log_p @ s.T + gammaln(m + 1.0) - gammaln(s + 1.0).sum(axis=1)
-    return hockey_stick(law[left], law[right], epsilons).max(axis=0)
+    return np.asarray(hockey_stick(law[left], law[right], epsilons).max(axis=0))
 
 
 @pytest.mark.parametrize("group", [1, 2, 3])

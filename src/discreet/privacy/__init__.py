@@ -4,6 +4,13 @@ from discreet.privacy._algebra import ComposedProfile, compose, power
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
 from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
+from discreet.privacy._papers import (
+    dirichlet_multinomial_a2,
+    laplace_histogram_scale,
+    largest_size_theorem_2,
+    pitman_yor_theorem_2,
+    smoothed_histogram_a1,
+)
 from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair, UrnPair
 
@@ -22,6 +29,11 @@ __all__ = [
     "Relation",
     "UrnPair",
     "compose",
+    "dirichlet_multinomial_a2",
+    "laplace_histogram_scale",
+    "largest_size_theorem_2",
+    "pitman_yor_theorem_2",
     "power",
     "require_kind",
+    "smoothed_histogram_a1",
 ]

@@ -131,15 +131,17 @@ class _Pair(Profile):
             start = first
         value = 1.0
         for drop in _DROPS:
-            stop = min(self._last(start, mean, drop), start + _LONGEST)
+            last = self._last(start, mean, drop)
+            stop = min(last, start + _LONGEST)
             beyond = self._beyond(stop, mean)
             value = before + self._sum(start, stop, epsilon, beyond)
             # What is left is at most P(U > stop) (delta_infinity - delta_stop).
-            rest = beyond * self._most(epsilon)
-            if rest > 1e-4 * value and drop == _DROPS[-1]:
-                rest = beyond * max(0.0, self._most(epsilon) - self._conditional(stop, epsilon))
-            value += rest
-            if rest <= 1e-4 * value:
+            left = beyond * self._most(epsilon)
+            done = left <= 1e-4 * value
+            if not done and (stop < last or drop == _DROPS[-1]):
+                left, done = beyond * max(0.0, self._most(epsilon) - self._conditional(stop, epsilon)), True
+            value += left
+            if done:
                 break
         return up(min(1.0, value * slack))
 

@@ -76,9 +76,7 @@ def brute_force_profile(
     if values is None:
         values = mechanism.domain.unflat(np.arange(cast(int, mechanism.domain.size)))
     counts, left, right = neighbouring_pairs(n, len(values), group=group)
-    tables = [
-        Counts(records=values.take(np.flatnonzero(row)), frequencies=row[row > 0]) for row in counts
-    ]
+    tables = [Counts(records=values.take(np.flatnonzero(row)), frequencies=row[row > 0]) for row in counts]
     if mechanism.domain.finite:
         log_mass = enumerate_law(mechanism, *tables).log_mass
         return np.asarray(hockey_stick(log_mass[left], log_mass[right], epsilons).max(axis=0))

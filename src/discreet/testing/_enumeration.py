@@ -247,9 +247,10 @@ def _noisy_counts(mechanism: PerturbedHistogram, tables: Sequence[Counts]) -> La
     for row, x in zip(frequency, tables, strict=True):
         row[mechanism.domain.flat(x.records)] = x.frequencies
     reach = math.ceil(mechanism.scale * (34.0 if mechanism.noise == "laplace" else 8.5)) + 1
-    ranges = [range(int(low) - reach, int(high) + reach + 1) for low, high in zip(
-        frequency.min(axis=0), frequency.max(axis=0), strict=True
-    )]
+    ranges = [
+        range(int(low) - reach, int(high) + reach + 1)
+        for low, high in zip(frequency.min(axis=0), frequency.max(axis=0), strict=True)
+    ]
     _few(math.prod(map(len, ranges)))
     outcomes = tuple(product(*ranges))
     log_mass = np.array([[mechanism.log_prob(np.array(z), x) for z in outcomes] for x in tables])
