@@ -175,7 +175,8 @@ class _Tally:
         self.parts: list[pl.DataFrame | _Keys] = []
         self.held = 0
         self.condensed = 0
-        self.grouping = True
+        # Cells of numbers are found faster than equal numbers are grouped.
+        self.grouping = self.dense is None or any(column.kind != "numeric" for column in columns)
 
     def add(self, batch: pl.DataFrame, *, texts: bool) -> None:
         """Count one batch."""

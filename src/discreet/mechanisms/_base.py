@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from discreet.privacy import Budget, Guarantee, Relation
 __all__ = [
     "NEIGHBOURS",
     "CellCounts",
+    "ErrorTerms",
     "Mechanism",
     "Output",
     "feasible",
@@ -37,6 +38,24 @@ Output = Iterator[Records] | CellCounts
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
+
+
+class ErrorTerms(NamedTuple):
+    """What moves a release away from its table, as shares of the records.
+
+    Parameters
+    ----------
+    sampling : float
+        Variance of a cell's share, divided by ``p (1-p)``, from drawing records.
+    noise : float
+        Variance of a cell's share from noise on its count.
+    bias : float
+        Share of the records drawn towards the base measure.
+    """
+
+    sampling: float
+    noise: float
+    bias: float
 
 
 class Mechanism(ABC):
@@ -95,16 +114,8 @@ class Mechanism(ABC):
         """Return the expected share of released records that come from prior or noise alone, an upper estimate."""
 
     @abstractmethod
-    def error_terms(self, n: int, size: int) -> tuple[float, float]:
-        """Return what the planner predicts the utility from, besides ``share_not_from_data``.
-
-        Returns
-        -------
-        sampling : float
-            Variance of a cell's share, divided by ``p (1-p)``, that drawing records adds.
-        noise : float
-            Variance of a cell's share that noise on its count adds.
-        """
+    def error_terms(self, n: int, size: int) -> ErrorTerms:
+        """Return what the planner predicts the utility from, for ``size`` records released from ``n``."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

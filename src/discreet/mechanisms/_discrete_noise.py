@@ -44,14 +44,18 @@ def discrete_noise(kind: NoiseKind, scale: float, count: int, *, rng: np.random.
 
 
 def _from_opendp(kind: NoiseKind, scale: float, count: int) -> npt.NDArray[np.int64]:
-    import opendp.prelude as dp
+    # not through opendp.prelude, which loads every optional package that is installed
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    vector = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    vector = vector_domain(atom_domain(T="i64"))
     if kind == "laplace":
-        measurement = dp.m.make_laplace(vector, dp.l1_distance(T="i64"), scale)
+        measurement = make_laplace(vector, l1_distance(T="i64"), scale)
     else:
-        measurement = dp.m.make_gaussian(vector, dp.l2_distance(T="f64"), scale)
+        measurement = make_gaussian(vector, l2_distance(T="f64"), scale)
     return np.asarray(measurement([0] * count), dtype=np.int64)
 
 

@@ -56,13 +56,15 @@ def w1_projection(counts: npt.NDArray[np.int64], total: int, positions: Floats) 
 
     Notes
     -----
-    With signed distribution function ``F`` of the noisy counts over the public total, this minimises
-    ``sum_i (x_{i+1} - x_i) |G_i - F_i|`` over distribution functions ``G``: a weighted L1 isotonic regression, whose
-    solution clipped to ``[0, 1]`` solves the bounded problem. The last noisy total is replaced by the public one. The
-    regression keeps, in a heap, the breakpoints of the convex function ``min over G_1 <= .. <= G_i = x``.
+    The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge tied
+    down at both ends, not a walk that wanders off towards the last cells. With signed distribution function ``F`` of
+    the shifted counts, this minimises ``sum_i (x_{i+1} - x_i) |G_i - F_i|`` over distribution functions ``G``: a
+    weighted L1 isotonic regression, whose solution clipped to ``[0, 1]`` solves the bounded problem. The regression
+    keeps, in a heap, the breakpoints of the convex function ``min over G_1 <= .. <= G_i = x``.
     """
     gaps = np.diff(positions)
-    signed = np.cumsum(counts)[:-1] / total
+    shifted = counts + (total - int(counts.sum())) / len(counts)
+    signed = np.cumsum(shifted)[:-1] / total
     best = np.empty(len(gaps))
     heap: list[tuple[float, float]] = []
     for i, (value, gap) in enumerate(zip(signed.tolist(), gaps.tolist(), strict=True)):

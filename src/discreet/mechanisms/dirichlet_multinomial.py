@@ -16,7 +16,16 @@ import numpy as np
 from discreet._numeric import least_integer, least_real, log_rising
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, real, require_replacement
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    ErrorTerms,
+    Mechanism,
+    Output,
+    feasible,
+    positive_size,
+    real,
+    require_replacement,
+)
 from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import (
     Budget,
@@ -185,9 +194,9 @@ class DirichletMultinomial(Mechanism):
         strength = self._strength / _UNIT
         return strength / (strength + n)
 
-    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+    def error_terms(self, n: int, size: int) -> ErrorTerms:
         """Return the variance of the posterior weights and of ``size`` draws from them."""
-        return 1.0 / size + 1.0 / (n + self._strength / _UNIT), 0.0
+        return ErrorTerms(1.0 / size + 1.0 / (n + self._strength / _UNIT), 0.0, self.share_not_from_data(n))
 
     def parameters(self) -> dict[str, Any]:
         """Return ``prior``."""

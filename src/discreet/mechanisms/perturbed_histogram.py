@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from discreet._numeric import least_real
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
+from discreet.errors import DomainError, Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
+    ErrorTerms,
     Mechanism,
     Output,
     feasible,
@@ -61,7 +62,8 @@ class PerturbedHistogram(Mechanism):
         Which.
     projection : {"clip", "simplex", "w1"}
         How noisy counts become probabilities, in public: clip at zero and normalise (the papers' way), Euclidean
-        projection onto the simplex, or Wasserstein-1 projection on the line (one ordered column).
+        projection onto the simplex, or Wasserstein-1 projection on the line (one ordered column without nulls).
+        ``calibrated`` takes ``w1`` where it applies and ``simplex`` elsewhere.
 
     Raises
     ------
@@ -114,10 +116,8 @@ class PerturbedHistogram(Mechanism):
             )
         if self.projection not in ("clip", "simplex", "w1"):
             raise ParameterError(f"projection is 'clip', 'simplex' or 'w1', not {self.projection!r}")
-        if self.projection == "w1":
-            columns = list(self.domain.columns.values())
-            if len(columns) != 1 or columns[0].nullable or np.any(np.diff(self._positions()) <= 0):
-                raise ParameterError("projection 'w1' needs a single ordered column without a null cell")
+        if self.projection == "w1" and not _on_a_line(self.domain):
+            raise ParameterError("projection 'w1' needs a single ordered column without a null cell")
 
     @property
     def _cells(self) -> int:
@@ -190,9 +190,11 @@ class PerturbedHistogram(Mechanism):
         noise = 0.5 * self._cells * mean_absolute(self.noise, self.scale)
         return noise / (n + noise) if self._cells > 1 else 0.0
 
-    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+    def error_terms(self, n: int, size: int) -> ErrorTerms:
         """Return the variance of ``size`` independent draws and that of the noise."""
-        return 1.0 / size, (1.5 * mean_absolute(self.noise, self.scale) / n) ** 2
+        kept = {"clip": 1.0, "simplex": 0.5, "w1": 0.0}[self.projection]  # of the bias that clipping has: measured
+        spread = (1.5 * mean_absolute(self.noise, self.scale) / n) ** 2
+        return ErrorTerms(1.0 / size, spread, kept * self.share_not_from_data(n))
 
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``noise`` and ``projection``."""
@@ -204,7 +206,7 @@ class PerturbedHistogram(Mechanism):
     ) -> PerturbedHistogram:
         """Solve for the least scale; without ``noise``, take the kind with the smaller mean absolute noise."""
         relation = Relation(group=group)
-        projection = fixed.pop("projection", "clip")
+        projection = fixed.pop("projection", "w1" if _on_a_line(domain) else "simplex")
         scale = fixed.pop("scale", None)
         noise = fixed.pop("noise", None)
         if fixed:
@@ -237,3 +239,12 @@ class PerturbedHistogram(Mechanism):
         if not options:
             raise Infeasible(f"{budget} with {' or '.join(kinds)} noise", {"delta >=": 1e-12})
         return min(options, key=lambda m: mean_absolute(m.noise, m.scale))
+
+
+def _on_a_line(domain: Domain) -> bool:
+    """Return whether the cells have coordinates on the line: one ordered column without a null cell."""
+    (column, *others) = domain.columns.values()
+    try:
+        return not others and not column.nullable and column.finite and len(column.positions(np.zeros(1, np.int64))) > 0
+    except DomainError:
+        return False

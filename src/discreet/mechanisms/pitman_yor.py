@@ -17,7 +17,16 @@ import numpy.typing as npt
 from discreet._numeric import least_integer, least_real, log_rising, up
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, real, require_replacement
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    ErrorTerms,
+    Mechanism,
+    Output,
+    feasible,
+    positive_size,
+    real,
+    require_replacement,
+)
 from discreet.mechanisms._urn import BLOCK, draw_blocks
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Kind, Relation
 
@@ -229,9 +238,9 @@ class PitmanYor(Mechanism):
         """Return ``theta/(theta+n)`` at discount 0, and ``(theta + sigma n)/(theta+n)``, an upper bound, otherwise."""
         return max(0.0, self.strength + self.discount * n) / (self.strength + n)
 
-    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+    def error_terms(self, n: int, size: int) -> ErrorTerms:
         """Return the variance of the posterior weights and of ``size`` draws from them."""
-        return 1.0 / size + 1.0 / (n + self.strength), 0.0
+        return ErrorTerms(1.0 / size + 1.0 / (n + self.strength), 0.0, self.share_not_from_data(n))
 
     def parameters(self) -> dict[str, Any]:
         """Return ``strength``, ``discount`` and ``sampler``."""

@@ -17,7 +17,17 @@ import numpy as np
 from discreet._numeric import least_integer, least_real
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Mechanism, Output, feasible, positive_size, real, require_replacement
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    ErrorTerms,
+    Mechanism,
+    Output,
+    feasible,
+    positive_size,
+    real,
+    require_replacement,
+)
+from discreet.mechanisms._lookup import locate
 from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 __all__ = ["SmoothedHistogram"]
@@ -94,7 +104,7 @@ class SmoothedHistogram(Mechanism):
         n = x.n
         for start in range(0, self.size, _BLOCK):
             length = min(_BLOCK, self.size - start)
-            value = np.searchsorted(edges, rng.integers(0, n, size=length), side="right")
+            value = locate(edges, rng.integers(0, n, size=length), below=n)
             columns = [column.copy() for column in x.records.take(value).columns]
             obscured = np.flatnonzero(rng.integers(0, _UNIT, size=length) < self._mixing_units)
             for column, spec in zip(columns, self.domain.columns.values(), strict=True):
@@ -142,9 +152,9 @@ class SmoothedHistogram(Mechanism):
         """Return ``mixing``."""
         return self._mixing_units / _UNIT
 
-    def error_terms(self, n: int, size: int) -> tuple[float, float]:
+    def error_terms(self, n: int, size: int) -> ErrorTerms:
         """Return the variance of ``size`` independent draws."""
-        return 1.0 / size, 0.0
+        return ErrorTerms(1.0 / size, 0.0, self.mixing)
 
     def parameters(self) -> dict[str, Any]:
         """Return ``mixing``."""

@@ -321,15 +321,14 @@ def predicted_w1(mechanism: Mechanism, *, n: int, size: int) -> float:
     -----
     The reference is data distributed as the base measure. With ``F`` its distribution function, a column adds
     ``integral of sqrt(2/pi) sqrt(F(1-F) v)`` for sampling and noise, ``v = sampling + cells * noise``, and
-    ``share * integral of min(F, 1-F)`` for the records that are not from the data, the distance of the base measure
-    from a table concentrated at its median. Real tables are usually more concentrated than their bounds: then the
+    ``bias * integral of min(F, 1-F)`` for the records drawn towards the base measure, its distance from a table
+    concentrated at its median. Real tables are usually more concentrated than their bounds: then the
     first term is an overestimate, by the same factor for every mechanism.
     """
     domain = mechanism.domain
-    sampling, noise = mechanism.error_terms(n, size)
-    cells = domain.size if domain.size is not None else 0
-    variance = sampling + cells * noise
-    share = mechanism.share_not_from_data(n)
+    error = mechanism.error_terms(n, size)
+    variance = error.sampling + (domain.size or 0) * error.noise
+    share = error.bias
     base = domain.draw_base(_SAMPLE, seeded(0))  # of the public base measure: no data, no privacy
     single = len(domain.columns) == 1
     total = 0.0
@@ -341,8 +340,8 @@ def predicted_w1(mechanism: Mechanism, *, n: int, size: int) -> float:
             gaps = np.diff(x)
             f = np.arange(1, len(x)) / len(x)
             spread = math.sqrt(2.0 / math.pi * variance) * float(gaps @ np.sqrt(f * (1 - f)))
-            error = spread + share * float(gaps @ np.minimum(f, 1 - f))
-            total += error if single else weight * error / column.scale
+            moved = spread + share * float(gaps @ np.minimum(f, 1 - f))
+            total += moved if single else weight * moved / column.scale
         else:
             k = column.size
             spread = 0.0 if k is None else 0.5 * math.sqrt(2.0 / math.pi * variance * (k - 1))
