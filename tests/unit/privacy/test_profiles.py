@@ -1,0 +1,199 @@
+"""Noise profiles, constants, guarantees, budgets, and the papers' own bounds."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+
+from discreet.domain import Domain, Integer, Numeric
+from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
+from discreet.privacy import (
+    Budget,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    DiscreteLaplacePair,
+    LargestProfile,
+    Relation,
+    UrnPair,
+    dirichlet_multinomial_a2,
+    laplace_histogram_scale,
+    largest_size_theorem_2,
+    pitman_yor_theorem_2,
+    require_kind,
+    smoothed_histogram_a1,
+)
+
+CENSUS = 11_918_162
+UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+TEN = Domain(columns={"cell": Integer(lower=0, upper=9)})
+
+
+def noise_mpmath(kind: str, scale: float, group: int, epsilon: float) -> mp.mpf:
+    """Double sum over both noises in 40 digits."""
+    with mp.workdps(40):
+        s = mp.mpf(scale)
+        reach = int(scale * (120 if kind == "laplace" else 16)) + 3 * group + 3
+        axis = range(-reach, reach + 1)
+        weight = {
+            z: mp.exp(-abs(z) / s) if kind == "laplace" else mp.exp(-(z * z) / (2 * s * s))
+            for z in range(-reach - group, reach + group + 1)
+        }
+        total, E = sum(weight.values()), mp.exp(mp.mpf(epsilon))
+        value = mp.mpf(0)
+        for i in axis:
+            for j in axis:
+                value += max(mp.mpf(0), weight[i] * weight[j] - E * weight[i + group] * weight[j - group])
+        return value / total**2
+
+
+@pytest.mark.parametrize("group", [1, 3])
+@pytest.mark.parametrize("scale", [0.25, 0.6, 1.2])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noise_against_mpmath(kind: str, scale: float, group: int) -> None:
+    pair = (DiscreteLaplacePair if kind == "laplace" else DiscreteGaussianPair)(scale=scale, group=group)
+    for epsilon in (0.0, 1e-4, 0.3, 1.0, 3.0):
+        truth = noise_mpmath(kind, scale, group, epsilon)
+        if truth > mp.mpf("1e-35"):
+            assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9
+
+
+def test_the_gaussian_tends_to_the_continuous_one() -> None:
+    # At a large scale the discrete profile is the continuous one, mu = sqrt(2) g / scale.
+    for epsilon in (1e-4, 0.01, 0.1):
+        mu = mp.sqrt(2) / 300
+        continuous = mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+        assert float(DiscreteGaussianPair(scale=300.0).delta(epsilon) / continuous) == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("pair", [DiscreteGaussianPair, DiscreteLaplacePair])
+def test_noise_is_monotone_and_reaches_down(pair: type[DiscreteGaussianPair | DiscreteLaplacePair]) -> None:
+    deltas = [pair(scale=2.0).delta(e / 10) for e in range(60)]
+    assert deltas == sorted(deltas, reverse=True)
+    assert pair(scale=2.0).delta(0.5) < pair(scale=1.9).delta(0.5) < pair(scale=1.9, group=2).delta(0.5)
+    for delta in (0.1, 1e-9, 1e-100, 1e-290):
+        epsilon = pair(scale=2.0).epsilon(delta)
+        assert pair(scale=2.0).delta(epsilon) <= delta
+
+
+def test_values_of_t1() -> None:
+    guarantee = PitmanYor(domain=UNIT, size=119, strength=1.0).guarantee(n=CENSUS)
+    for epsilon in (0.0, 0.5, 2.0, 50.0):
+        assert guarantee.delta(epsilon) == pytest.approx(119 / 11_918_281, rel=1e-14)
+        assert guarantee.delta(epsilon) * 11_918_281 >= 119
+    assert guarantee.theorem == "T1"
+    assert guarantee.exact
+    assert any("verbatim" in caveat for caveat in guarantee.caveats)
+    half = PitmanYor(domain=UNIT, size=119, strength=1.0, discount=0.5).guarantee(n=CENSUS)
+    assert half.delta(0.5) == guarantee.delta(0.5)
+    assert half.theorem == "T2"
+    assert not half.exact
+
+
+def test_groups_of_t1() -> None:
+    for g, n, m, theta in ((2, 10, 5, 1.0), (3, 50, 200, 0.5), (10, 10, 3, 2.0), (1000, 10**6, 10**6, 1.0)):
+        claimed = PitmanYor(domain=UNIT, size=m, strength=theta).guarantee(Relation(group=g), n=n).delta(1.0)
+        with mp.workdps(40):
+            never = mp.gammaprod([theta + n - g + m, theta + n], [theta + n - g, theta + n + m])
+            assert 0 <= float(claimed / (1 - never) - 1) < 1e-10
+
+
+def test_profiles_refuse_what_is_not_a_budget() -> None:
+    profile = UrnPair(size=3, a=1.0, b=1.0, rest=1.0)
+    for epsilon in (-0.1, math.nan):
+        with pytest.raises(BudgetError):
+            profile.delta(epsilon)
+    for delta in (-0.1, 1.1, math.nan):
+        with pytest.raises(BudgetError):
+            profile.epsilon(delta)
+    assert profile.delta(math.inf) == 0.0
+    assert ConstantProfile(value=0.25).delta(math.inf) == 0.25
+    assert ConstantProfile(value=0.25).epsilon(0.2) == math.inf
+    assert ConstantProfile(value=0.25).epsilon(0.25) == 0.0
+    assert ConstantProfile(value=0.0).pure == 0.0
+
+
+def test_the_largest_of_profiles() -> None:
+    low, high = ConstantProfile(value=0.1), ConstantProfile(value=0.2, tight=False)
+    both = LargestProfile(profiles=[low, high])
+    assert both.delta(1.0) == 0.2
+    assert not both.exact
+    assert both.pure == math.inf
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(-1, 0.1), (math.nan, 0.1), (math.inf, 0.1), (101, 0.1), (1, -0.1), (1, 1.0), (1, math.nan), (0, 0)],
+)
+def test_absurd_budgets(epsilon: float, delta: float) -> None:
+    with pytest.raises(BudgetError):
+        Budget(epsilon=epsilon, delta=delta)
+
+
+def test_relations() -> None:
+    for group in (0, -1, 1.5, True):
+        with pytest.raises(ParameterError):
+            Relation(group=group)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError):
+        Relation(name="swap")  # type: ignore[arg-type]
+
+
+def test_only_unconditional_guarantees_pass_unasked() -> None:
+    exact = PitmanYor(domain=UNIT, size=1).guarantee(n=5)
+    mixing = PitmanYor(domain=UNIT, size=1, sampler="mixing").guarantee(n=5)
+    require_kind(exact, frozenset())
+    with pytest.raises(GuaranteeKindError, match="empirical"):
+        require_kind(mixing, frozenset())
+    require_kind(mixing, frozenset({"empirical"}))
+
+
+def test_meeting_a_budget() -> None:
+    guarantee = PerturbedHistogram(domain=TEN, records=5, scale=2.0).guarantee(n=5)
+    assert guarantee.meets(Budget(epsilon=math.nextafter(1.0, 2.0) + 1e-14))
+    assert not guarantee.meets(Budget(epsilon=0.999))
+    assert guarantee.meets(Budget(epsilon=0.999, delta=0.01))
+
+
+# --- the papers' own ---------------------------------------------------------------------------------------------
+
+
+def test_check_values_of_the_papers() -> None:
+    assert largest_size_theorem_2(2.0, 1e-5, n=CENSUS, strength=1.0) == 119
+    assert largest_size_theorem_2(0.5, 1e-5, n=CENSUS, strength=1.0) == 38
+    assert largest_size_theorem_2(0.5, 1e-9, n=CENSUS, strength=1.0) == 0
+    assert smoothed_histogram_a1(n=39_374, size=5000, cells=10, mixing=0.2321) == pytest.approx(4.2, rel=5e-4)
+    assert smoothed_histogram_a1(n=CENSUS, size=12_000_000, cells=300, mixing=0.01) == pytest.approx(29_867, abs=1)
+    assert laplace_histogram_scale(2.0) == 1.0
+    # T1 calibration gives 119 at both epsilons
+    for epsilon in (0.5, 2.0):
+        budget = Budget(epsilon=epsilon, delta=1e-5)
+        assert PitmanYor.calibrated(budget, domain=UNIT, n=CENSUS, strength=1.0).size == 119
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 4.0])
+def test_the_exact_profiles_never_exceed_the_papers(epsilon: float) -> None:
+    for n, size, theta in ((10, 3, 1.0), (1000, 500, 20.0), (CENSUS, 119, 1.0)):
+        ours = PitmanYor(domain=UNIT, size=size, strength=theta).guarantee(n=n).delta(epsilon)
+        assert ours <= pitman_yor_theorem_2(epsilon, n=n, size=size, strength=theta) * (1 + 1e-12)
+    for n, size, q in ((10, 3, 0.1), (1000, 500, 0.01)):
+        ours = SmoothedHistogram(domain=TEN, size=size, mixing=q).guarantee(n=n).epsilon(0.0)
+        assert ours == pytest.approx(smoothed_histogram_a1(n=n, size=size, cells=10, mixing=q), rel=1e-12)
+    prior = dirichlet_multinomial_a2(epsilon, size=50)
+    assert DirichletMultinomial(domain=TEN, size=50, prior=prior).guarantee(n=100).epsilon(0.0) == pytest.approx(
+        epsilon
+    )
+    scale = laplace_histogram_scale(epsilon)
+    assert PerturbedHistogram(domain=TEN, records=9, scale=scale).guarantee(n=9).epsilon(0.0) == pytest.approx(epsilon)
+
+
+def test_the_papers_bounds_refuse_bad_numbers() -> None:
+    with pytest.raises(ParameterError):
+        pitman_yor_theorem_2(0.0, n=5, size=5, strength=1.0)
+    with pytest.raises(ParameterError):
+        dirichlet_multinomial_a2(-1.0, size=5)
+    with pytest.raises(ParameterError):
+        laplace_histogram_scale(math.inf)
+    with pytest.raises(ParameterError):
+        smoothed_histogram_a1(n=5, size=5, cells=5, mixing=1.5)
