@@ -9,11 +9,11 @@ from typing import Any
 from discreet._random import seeded
 from discreet.confidential import confidential, public_size
 from discreet.domain import Domain
-from discreet.errors import ParameterError, PoorUtility
+from discreet.errors import ParameterError
 from discreet.mechanisms import PitmanYor, named
 from discreet.planner import chosen_cells, plan, with_cells
 from discreet.privacy import Budget
-from discreet.releases import POOR_UTILITY, Release, publish
+from discreet.releases import Release, publish
 from discreet.releases._writing import certificate_path, check_output, never_input
 
 __all__ = ["release"]
@@ -94,6 +94,8 @@ def release(
     >>> synthetic.certificate.delta <= 1e-9
     True
     """
+    if not isinstance(domain, (Domain, str, os.PathLike)):
+        raise ParameterError(f"the domain is a Domain or the path of its TOML file, not a {type(domain).__name__}")
     declared = domain if isinstance(domain, Domain) else Domain.read(domain)
     budget = Budget(epsilon=epsilon, delta=delta)
     rng = None if seed is None else seeded(seed)
@@ -103,11 +105,15 @@ def release(
             "table has is a good start, see the plan"
         )
     if parameters and mechanism is None:
-        raise ParameterError("parameters are given, but no mechanism to give them to: name one")
+        raise ParameterError(
+            f"unknown argument {sorted(parameters)[0]!r}: parameters of a mechanism need mechanism=... beside them"
+        )
     if mechanism is not None:
         named(mechanism)
     if out is not None:
         never_input(certificate_path(check_output(out, inputs=(data, domain)), certificate), (data, domain))
+        if announce is not None and os.path.exists(out):  # noqa: PTH110  # any kind of path
+            announce(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
     closed = confidential(data, declared, unit=unit, max_records=max_records, subset=subset, rng=rng)
     n = public_size(closed)
     if mechanism is None:
@@ -132,12 +138,6 @@ def release(
     share = solved.share_not_from_data(n)
     if announce is not None:
         announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone")
-    if share > POOR_UTILITY and not accept_poor_utility and (declared.size or 0) > 10 * n:
-        raise PoorUtility(
-            f"the domain has {declared.size:,} cells for {n:,} records, so that {share:.0%} of the records would come "
-            "from prior or noise alone: tables with many columns are out of reach here; marginal-based tools such as "
-            "AIM or MST can do them"
-        )
     return publish(
         closed,
         solved,

@@ -72,7 +72,7 @@ def _progress(total: int | None, quiet: bool) -> Any:
 @_domain
 @click.option("--epsilon", type=float, required=True, help="Privacy budget, at most 100.")
 @click.option("--delta", type=float, default=0.0, help="Probability of exceeding epsilon; 0 (pure) by default.")
-@click.option("--size", type=int, help="Number of records to release.")
+@click.option("--size", type=int, help="Number of records to release (required).")
 @click.option("--mechanism", help="Registry name; by default the least predicted error, from public facts alone.")
 @_param
 @click.option("--out", type=click.Path(), required=True, help="Release to write: .parquet or .csv.")
@@ -119,13 +119,16 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
 @click.option("--epsilon", type=float, required=True)
 @click.option("--delta", type=float, default=0.0)
 @click.option("--size", type=int, help="Number of records to release; as many as held by default.")
+@click.option("--max-records", type=int, default=1, help="Rows of a privacy unit; --records is then units times it.")
 @_json
-def plan(domain_file: str, records: int, epsilon: float, delta: float, size: int | None, as_json: bool) -> None:
+def plan(
+    domain_file: str, records: int, epsilon: float, delta: float, size: int | None, max_records: int, as_json: bool
+) -> None:
     """Compare the mechanisms for a budget, from public facts alone: no data is read."""
     from discreet.domain import Domain
     from discreet.planner import plan as run
 
-    made = run(Domain.read(domain_file), records=records, epsilon=epsilon, delta=delta, size=size)
+    made = run(Domain.read(domain_file), records=records, epsilon=epsilon, delta=delta, size=size, group=max_records)
     if as_json:
         _show(made.to_dict())
         return

@@ -66,4 +66,4 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     try:
         return frame.to_pandas() if kind == "pandas" else frame.to_arrow()
     except ImportError:
-        raise ParameterError(f"a frame for {kind} needs PyArrow; install discreet[arrow]") from None
+        raise ParameterError(f"a frame for {kind} needs PyArrow: pip install pyarrow") from None

@@ -6,6 +6,7 @@ narwhals is imported here and nowhere else.
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.domain._column import quietly
-from discreet.errors import DataError, DiscreetError, FileProblem
+from discreet.errors import DataError, DiscreetError, FileProblem, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,6 +109,8 @@ def _open_path(data: str | PathLike[str]) -> Source:
         header = quietly(lambda: _header(path), broken)
         if not header:
             raise broken
+        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+            raise FileProblem(text, "its fields are not separated by commas", "save it with commas")
 
         def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
             scan = pl.scan_csv(path, glob=False, infer_schema=False)  # every column is text: nothing is inferred
@@ -160,6 +163,8 @@ def _open_frame(data: Any) -> Source:
     for name in names:
         if names.count(name) > 1:
             raise DataError(name, "occurs twice in the table", "give every column its own name")
+    if type(data).__module__.partition(".")[0] == "pandas" and importlib.util.find_spec("pyarrow") is None:
+        raise ParameterError("a pandas table needs PyArrow to be read: pip install pyarrow")
     frame = quietly(lambda: nw.from_native(data), unsupported)
     if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         raise unsupported

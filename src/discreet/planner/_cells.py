@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from discreet.domain import Domain, Numeric
 
 __all__ = ["chosen_cells", "with_cells"]
@@ -28,8 +30,8 @@ def with_cells(domain: Domain, *, n: int, epsilon: float) -> Domain:
     Returns
     -------
     Domain
-        With ``(n epsilon / 100)^(1/d)`` cells a column, between 10 and 1,000, ``d`` the number of columns: noise of the
-        order ``1/epsilon`` on each cell then moves about one record in a hundred. Log-spaced where ``lower > 0`` and
+        With ``(n epsilon / 30)^(1/d)`` cells a column, between 10 and 1,000, ``d`` the number of columns: noise of the
+        order ``1/epsilon`` on each cell then moves about one record in thirty. Log-spaced where ``lower > 0`` and
         ``upper/lower >= 100``.
 
     Notes
@@ -39,7 +41,7 @@ def with_cells(domain: Domain, *, n: int, epsilon: float) -> Domain:
     chosen = [c for c in domain.columns.values() if isinstance(c, Numeric) and not c.finite and c.base is None]
     if not chosen:
         return domain
-    cells = round(min(_MOST, max(_FEWEST, (n * max(epsilon, 1e-6) / 100.0) ** (1.0 / len(domain.columns)))))
+    cells = round(min(_MOST, max(_FEWEST, (n * max(epsilon, 1e-6) / 30.0) ** (1.0 / len(domain.columns)))))
     columns = {
         name: replace(column, cells=cells, spacing=_spacing(column)) if column in chosen else column
         for name, column in domain.columns.items()
@@ -50,8 +52,9 @@ def with_cells(domain: Domain, *, n: int, epsilon: float) -> Domain:
 def chosen_cells(declared: Domain, used: Domain) -> list[str]:
     """Return one sentence for each column whose cells were chosen rather than declared."""
     return [
-        f"column {name!r}: {column.cells} {column.spacing}-spaced cells, chosen from its bounds, the number of records "
-        "and epsilon"
+        f"column {name!r}: {column.cells} {column.spacing}-spaced cells, the widest {np.diff(column.edges).max():.4g} "
+        "wide, chosen from its bounds, the number of records and epsilon; where in its cell a released value lies is "
+        "not from the data, so declare cells yourself if this is too coarse"
         for name, column in used.columns.items()
         if isinstance(column, Numeric) and column != declared.columns[name]
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from discreet.mechanisms import REGISTRY, Mechanism, PitmanYor, named
 from discreet.mechanisms._base import positive_size
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.privacy import Budget, Relation
-from discreet.releases import POOR_UTILITY
+from discreet.releases import POOR_UTILITY, poor_utility
 
 __all__ = ["Option", "Plan", "plan", "predicted_w1"]
 
@@ -146,7 +147,10 @@ class Plan:
         for option in self.feasible:
             if option.mechanism is not None:
                 cells += [c for c in chosen_cells(self.domain, option.mechanism.domain) if c not in cells]
-        return cells + [f"{o.name}: {caveat}" for o in self.feasible for caveat in o.caveats]
+        notes = cells + [f"{o.name}: {caveat}" for o in self.feasible for caveat in o.caveats]
+        if self.feasible and (share := self.feasible[0].share_not_from_data or 0.0) > POOR_UTILITY:
+            notes.append(f"a release would be refused: {poor_utility(self.domain, share)}")
+        return notes
 
     def rows(self) -> list[tuple[str, str, str, str, str, str]]:
         """Return the table's cells as text: mechanism, parameters, delta, share, predicted W1, largest size."""
@@ -189,7 +193,7 @@ class Plan:
 
 
 def plan(
-    domain: Domain,
+    domain: Domain | str | os.PathLike[str],
     *,
     records: int,
     epsilon: float,
@@ -204,8 +208,8 @@ def plan(
 
     Parameters
     ----------
-    domain : Domain
-        Public.
+    domain : Domain or path
+        Public, or the TOML file that declares it.
     records : int
         The public number of records, ``n``.
     epsilon, delta : float
@@ -213,7 +217,7 @@ def plan(
     size : int, optional
         Number of records to release; ``records`` by default.
     group : int
-        Records a privacy unit holds.
+        Records a privacy unit holds, the ``max_records`` of a release; ``records`` is then units times slots.
     mechanisms : sequence of str, optional
         Registry names to consider; all by default.
     largest_sizes : bool
@@ -238,6 +242,7 @@ def plan(
     >>> plan(ages, records=50_000, epsilon=1.0, delta=1e-9, size=50_000).best.name
     'perturbed-histogram'
     """
+    domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     budget = Budget(epsilon=epsilon, delta=delta)
     n = positive_size("records", records)
     m = n if size is None else positive_size("size", size)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet.privacy._profile import Profile
@@ -35,6 +36,10 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise BudgetError(f"{name} is a number, not {value!r}")
         if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
             raise BudgetError(f"epsilon is a finite number of at least 0, not {self.epsilon}")
         if self.epsilon > 100:

@@ -1,6 +1,6 @@
 """Releases: the crossing from confidential to public, certificates and their verification, writing records out."""
 
 from discreet.releases._certificate import Certificate, Check, guarantee_of, verify
-from discreet.releases._publish import POOR_UTILITY, Release, publish
+from discreet.releases._publish import POOR_UTILITY, Release, poor_utility, publish
 
-__all__ = ["POOR_UTILITY", "Certificate", "Check", "Release", "guarantee_of", "publish", "verify"]
+__all__ = ["POOR_UTILITY", "Certificate", "Check", "Release", "guarantee_of", "poor_utility", "publish", "verify"]

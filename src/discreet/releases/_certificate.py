@@ -10,7 +10,7 @@ import datetime
 import json
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,7 +34,7 @@ _SECURE = "ChaCha20 keyed with 256 bits of operating-system entropy, used for th
 _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can undo the noise"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Certificate:
     """What was promised for one release, as JSON values.
 
@@ -44,7 +44,7 @@ class Certificate:
         The document of schema version 1.
     """
 
-    facts: dict[str, Any] = field(repr=False)
+    facts: dict[str, Any]
 
     @classmethod
     def of(
@@ -70,7 +70,7 @@ class Certificate:
             "size": size,
             "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
             "unit": {"column": unit, "max_records": guarantee.relation.group} if unit else None,
-            "guarantee": _promise(mechanism, guarantee, epsilon, seeded=seeded),
+            "guarantee": _promise(mechanism, guarantee, epsilon, unit=unit, seeded=seeded),
             "randomness": _SEEDED if seeded else _SECURE,
             "released": {"columns": columns, "rows": size, "file": None, "sha256": None},
             "shows": _SHOWS,
@@ -121,6 +121,28 @@ class Certificate:
                 path, f"it is not a discreet certificate of version {SCHEMA}", "check the file, or update discreet"
             )
         return cls(facts=facts)
+
+    @property
+    def summary(self) -> str:
+        """One line: how many records, from how many, under which budget, by which mechanism."""
+        return (
+            f"{self.facts['size']:,} records from {self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "
+            f"delta {rounded_up(self.delta)}, {self.facts['mechanism']['name']}"
+            + (", seeded: not for publication" if self.seeded else "")
+        )
+
+    def __repr__(self) -> str:
+        return f"<Certificate: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        promise = self.facts["guarantee"]
+        caveats = "".join(f"<li>{html.escape(caveat)}</li>" for caveat in promise["caveats"])
+        return (
+            f"<p><b>{html.escape(self.summary)}</b></p><p>{html.escape(promise['statement'])}</p><ul>{caveats}</ul>"
+            f"<p>{html.escape(self.facts['shows'])}</p>"
+        )
 
     def __str__(self) -> str:
         promise = self.facts["guarantee"]
@@ -173,7 +195,8 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
         mechanism, guarantee = _rebuild(facts)
         claimed = facts["guarantee"]
         seeded = facts["randomness"] == _SEEDED
-        recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), seeded=seeded)
+        unit = None if facts["unit"] is None else str(facts["unit"]["column"])
+        recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), unit=unit, seeded=seeded)
         keys = sorted(set(claimed) | set(recomputed))
         checks += [_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)) for key in keys]
         checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
@@ -222,13 +245,29 @@ def _as_json(domain: Domain) -> Any:
     return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))
 
 
-def _promise(mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, seeded: bool) -> dict[str, Any]:
+def _caveats(guarantee: Guarantee, epsilon: float, delta: float, unit: str | None) -> list[str]:
+    """Return the guarantee's caveats and those that depend on the budget and the privacy unit."""
+    caveats = list(guarantee.caveats)
+    if unit is not None:
+        caveats.append("rows of nulls stand for the unused slots of units; they may be dropped")
+    if delta * guarantee.n > 0.1:
+        caveats.append(
+            f"delta is not far below 1/{guarantee.n:,}: exposing a few records outright would be within the guarantee"
+        )
+    if epsilon > 10:
+        caveats.append("an epsilon above 10 by itself promises next to nothing")
+    return caveats
+
+
+def _promise(
+    mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, unit: str | None, seeded: bool
+) -> dict[str, Any]:
     delta = guarantee.delta(epsilon)
     pure = guarantee.profile.pure
     statement = (
         f"Whatever the other records, an attacker who tests whether one {_unit(guarantee)} was one thing or another, "
-        f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a + "
-        f"{rounded_up(delta)}."
+        f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a"
+        + (f" + {rounded_up(delta)}." if delta else ".")
     )
     if seeded:
         statement = f"Seeded run, not for publication; with fresh randomness: {statement}"
@@ -241,7 +280,7 @@ def _promise(mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, seed
         "exact": guarantee.exact,
         "profile": [[e, guarantee.delta(e)] for e in _PROFILE_EPSILONS],
         "assumptions": list(guarantee.assumptions),
-        "caveats": list(guarantee.caveats),
+        "caveats": _caveats(guarantee, epsilon, delta, unit),
         "share_not_from_data": mechanism.share_not_from_data(guarantee.n),
         "statement": statement,
     }

@@ -13,7 +13,7 @@ import numpy as np
 from discreet._random import SecureGenerator, public, secure
 from discreet.confidential import Confidential, Provenance, to_frame_kind
 from discreet.confidential._open import open_confidential
-from discreet.domain import Counts, Records
+from discreet.domain import Counts, Domain, Records
 from discreet.errors import FileProblem, ParameterError, PoorUtility
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible, positive_size
@@ -38,7 +38,7 @@ POOR_UTILITY = 0.2
 """Above this share of records from prior or noise alone, a release must be asked for explicitly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Release:
     """A public table and what was promised about it.
 
@@ -81,13 +81,15 @@ class Release:
         rows = self.certificate.facts["released"]["rows"]
         return f"{rows:,} released records\n{self.certificate}"
 
+    def __repr__(self) -> str:
+        return f"<Release: {self.certificate.summary}>"
+
     def _repr_html_(self) -> str:
         import html
 
-        promise = self.certificate.facts["guarantee"]
         table = getattr(self.records, "_repr_html_", lambda: "")()
-        caveats = "".join(f"<li>{html.escape(c)}</li>" for c in promise["caveats"])
-        return f"<p>{html.escape(promise['statement'])}</p><ul>{caveats}</ul>{table}"
+        why = f"<p>{html.escape(self.info['why'])}</p>" if "why" in self.info else ""
+        return f"{self.certificate._repr_html_()}{why}{table}"
 
 
 def publish(
@@ -162,10 +164,7 @@ def publish(
         feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
     share = mechanism.share_not_from_data(n)
     if share > POOR_UTILITY and not accept_poor_utility:
-        raise PoorUtility(
-            f"{share:.0%} of the records would come from prior or noise alone, more than {POOR_UTILITY:.0%}: declare "
-            "fewer cells, release fewer records, allow a larger epsilon or delta, or accept poor utility explicitly"
-        )
+        raise PoorUtility(poor_utility(mechanism.domain, share))
     document = Certificate.of(
         mechanism=mechanism,
         guarantee=guarantee,
@@ -186,6 +185,18 @@ def publish(
     schema = dict(mechanism.domain.decode(_no_records(x), rng=free).schema)
     written, where = _write(frames, schema, document, path, certificate)
     return Release(records=None, certificate=written, info=info or {}, path=path, certificate_path=where)
+
+
+def poor_utility(domain: Domain, share: float) -> str:
+    """Return why a release with this share of records from prior or noise is refused, and what to do."""
+    many = len(domain.columns) >= 3
+    return (
+        f"{share:.0%} of the records would come from prior or noise alone, more than {POOR_UTILITY:.0%}: declare fewer "
+        "cells"
+        + (" or fewer columns" if many else "")
+        + ", release fewer records, allow a larger epsilon or delta, or accept poor utility explicitly"
+        + ("; tables with many columns are the business of marginal-based tools such as AIM or MST" if many else "")
+    )
 
 
 def _size(mechanism: Mechanism, size: int | None) -> int:

@@ -97,8 +97,8 @@ def test_cells_are_chosen_from_public_facts_where_none_are_declared() -> None:
     made = plan(declared, records=1_000_000, epsilon=1.0, delta=1e-6, size=1000)
     used = made.best.domain.columns["x"]
     assert isinstance(used, Numeric)
-    assert (used.cells, used.spacing) == (100, "log")
-    assert any("column 'x': 100 log-spaced cells" in note for note in made.notes)
+    assert (used.cells, used.spacing) == (183, "log")
+    assert any("column 'x': 183 log-spaced cells" in note for note in made.notes)
     process = next(o for o in made.options if o.name == "dirichlet-process")
     assert process.mechanism is not None
     assert process.mechanism.domain == declared  # kept continuous
