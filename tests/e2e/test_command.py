@@ -446,6 +446,57 @@ def test_a_failed_release_keeps_the_earlier_one(files: Path) -> None:
     assert (files / "out.parquet").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "privacy dirichlet-process --records 10 --size 5 --param strength=1 --epsilon inf",
+        "privacy dirichlet-process --records 10 --size 5 --param strength=1 --param size=6 --epsilon 1",
+        "privacy dirichlet-process --records 10 --size 5 --param strength=nan --epsilon 1",
+        "privacy pitman-yor --records 10 --size 5 --param discount=-1 --param strength=abc --epsilon 1",
+        "privacy pitman-yor --records 10 --size 5 --param discount=-1 --param cells=3 --param prior=9 --epsilon 1",
+        "privacy pitman-yor --records 10 --size 5 --param discount=-1e-320 --param strength=1 --epsilon 1",
+        "privacy dirichlet-multinomial --records 10 --size 5 --param cells=3 --param prior=1e-320 --epsilon 1",
+        "privacy smoothed-histogram --records 10 --size 5 --param cells=3 --param mixing=1e-320 --epsilon 1",
+        "privacy perturbed-histogram --records 10 --param scale=1 --param group=2.5 --epsilon 1",
+        "privacy perturbed-histogram --records 10 --param scale=1 --param group=99999 --epsilon 1",
+        f"privacy dirichlet-multinomial --records 10 --size 5 --param cells=3 --param prior=1{'0' * 400} --epsilon 1",
+        "calibrate dirichlet-multinomial --records 10 --size 5 --param cells=3 --param domain=3 --epsilon 1",
+    ],
+)  # fmt: skip
+def test_odd_parameters_are_bad_input(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments.split()) == 2
+    complaint(capsys)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--records 12000000 --size 12000000 --param cells=1000000 --epsilon 1 --delta 1e-9",
+        "--records 10000000000 --size 10000000000 --param cells=300 --epsilon 1 --delta 1e-9",
+        "--records 2064734 --size 10000 --param cells=1000 --epsilon 1e-6 --delta 1e-9",
+    ],
+)
+def test_what_is_feasible_is_found(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["calibrate", "dirichlet-multinomial", *arguments.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["delta"] <= 1e-9
+
+
+def test_hostile_certificates_disagree_or_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(release_arguments(files)) == 0
+    path = files / "out.certificate.json"
+    whole = json.loads(path.read_text())
+    for text in (
+        json.dumps(whole).replace('"delta": ', '"delta": NaN, "was": ', 1),
+        "[" * 200_000,
+        json.dumps(whole | {"relation": {"name": "replacement", "group": 10**10}}),
+        json.dumps(whole | {"guarantee": whole["guarantee"] | {"statement": "\ud800"}}),
+        json.dumps(whole | {"shows": "It proves everything."}),
+    ):
+        path.write_text(text)
+        assert run(["verify", str(path), "--json"]) in {1, 2}
+        assert "Traceback" not in capsys.readouterr().err
+
+
 def test_faults_of_the_program_show_their_kind_and_not_their_text(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,20 +1,23 @@
 """Log-probabilities of the urn and binomial laws.
 
-All are differences of log-gamma functions. Their absolute error is at most a few units in the last place of the largest
-log-gamma involved, about ``2e-16 * N log N`` for totals up to ``N``; callers widen their result by
-:func:`log_gamma_error` so that a probability is never understated.
+Differences of log-gamma functions, taken by Stirling's series where the arguments are large, so that the absolute
+error is a few units in the last place of ``s log(a + s)`` for ``s`` draws, however large the mass ``a``; callers widen
+their result by :func:`log_error` so that a probability is never understated.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["log_beta_binomial", "log_binomial", "log_gamma_error", "log_rising"]
+__all__ = ["log_beta_binomial", "log_binomial", "log_error", "log_rising"]
 
 Floats = npt.NDArray[np.float64]
+
+_LARGE = 16.0  # from here on the series below is exact to the last place
 
 
 def log_rising(a: float | Floats, s: float | Floats) -> Any:
@@ -29,14 +32,26 @@ def log_rising(a: float | Floats, s: float | Floats) -> Any:
     """
     from scipy.special import gammaln
 
-    return gammaln(a + s) - gammaln(a)
+    if np.ndim(a) == 0:
+        return _log_rising_large(a, s) if a >= _LARGE else gammaln(a + s) - gammaln(a)
+    return np.where(np.less(a, _LARGE), gammaln(a + s) - gammaln(a), _log_rising_large(np.maximum(a, _LARGE), s))
+
+
+def _log_rising_large(a: float | Floats, s: float | Floats) -> Any:
+    return (a - 0.5) * np.log1p(s / a) + s * (np.log(a + s) - 1.0) + (_tail(a + s) - _tail(a))
+
+
+def _tail(x: Any) -> Any:
+    """Return ``log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2)`` for ``x >= 16``."""
+    y = 1.0 / (x * x)
+    return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 
 
 def log_binomial(u: float | Floats, s: float | Floats) -> Any:
     """Return ``log(C(u, s))`` for ``0 <= s <= u``."""
     from scipy.special import gammaln
 
-    return gammaln(u + 1.0) - gammaln(s + 1.0) - gammaln(u - s + 1.0)
+    return log_rising(u - s + 1.0, s) - gammaln(s + 1.0)
 
 
 def log_beta_binomial(s: float | Floats, u: float | Floats, a: float, b: float) -> Any:
@@ -47,8 +62,6 @@ def log_beta_binomial(s: float | Floats, u: float | Floats, a: float, b: float) 
     return log_binomial(u, s) + log_rising(a, s) + log_rising(b, u - s) - log_rising(a + b, u)
 
 
-def log_gamma_error(total: float) -> float:
-    """Return a bound on the absolute error of the log-probabilities above when all arguments sum to ``total``."""
-    from scipy.special import gammaln
-
-    return float(64 * np.finfo(float).eps * (1.0 + abs(gammaln(total + 2.0))))
+def log_error(draws: float, total: float) -> float:
+    """Return a bound on the absolute error of the log-probabilities of ``draws`` draws among masses of ``total``."""
+    return float(64 * np.finfo(float).eps * (1.0 + draws * (1.0 + math.log(total + draws + 2.0))))

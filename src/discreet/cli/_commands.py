@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from discreet.errors import FileProblem, Infeasible, ParameterError
+from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
 __all__ = ["COMMANDS"]
 
@@ -31,9 +31,14 @@ class _KeyValue(click.ParamType[tuple[str, Any]]):
         return key.strip(), text.strip()
 
 
+_PARAMETERS = ("cells", "discount", "group", "mixing", "noise", "prior", "projection", "sampler", "scale", "strength")
+
+
 def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for key, value in pairs:
+        if key not in _PARAMETERS:
+            raise ParameterError(f"unknown parameter {key!r}; there are: {', '.join(_PARAMETERS)}")
         if key in given:
             raise ParameterError(f"the parameter {key!r} is given twice")
         given[key] = value
@@ -47,7 +52,7 @@ _domain = click.option("--domain", "domain_file", type=click.Path(), required=Tr
 
 
 def _show(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 @contextmanager
@@ -156,6 +161,8 @@ def privacy(
     """Give the exact guarantee of a MECHANISM from its public parameters."""
     from discreet.planner import stated
 
+    if epsilon is not None and not math.isfinite(epsilon):
+        raise BudgetError(f"epsilon is a finite number of at least 0, not {epsilon}")
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta: the other one is computed")
     name, guarantee = stated(mechanism, records=records, size=size, **_parameters(pairs))

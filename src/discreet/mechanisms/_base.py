@@ -185,9 +185,13 @@ def real(name: str, value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ParameterError(f"{name} is a number, not {value!r}")
-    if not math.isfinite(value):
-        raise ParameterError(f"{name} is a finite number, not {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ParameterError(f"{name} is a finite number of ordinary size")
+    return number
 
 
 def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:

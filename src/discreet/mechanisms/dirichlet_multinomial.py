@@ -43,6 +43,7 @@ __all__ = ["DirichletMultinomial"]
 _UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
 _TWO_CELL_EXACT = 256
+_TWO_CELL_DRAWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +100,8 @@ class DirichletMultinomial(Mechanism):
         if not self.domain.finite:
             raise ParameterError("dirichlet-multinomial needs a finite domain: declare cells, a grid or categories")
         object.__setattr__(self, "size", positive_size("size", self.size))
-        if not 0 < self.prior * self._cells <= 2**40:
-            raise ParameterError(f"prior is a positive mass a cell with a total of at most 2^40, not {self.prior!r}")
+        if not 1e-12 <= self.prior <= 2**40 / self._cells:
+            raise ParameterError(f"prior is at least 1e-12 a cell, with a total of at most 2^40, not {self.prior!r}")
 
     @property
     def _cells(self) -> int:
@@ -176,7 +177,7 @@ class DirichletMultinomial(Mechanism):
     def _single(self, n: int) -> Profile:
         least, second = (float(w * self._cells) * self.prior for w in self.domain.least_weights())
         total = n + self.prior * self._cells
-        if self._cells == 2 and n <= _TWO_CELL_EXACT:
+        if self._cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
             pairs = [
                 UrnPair(size=self.size, a=a + count, b=b + n - 1 - count, rest=0.0)
                 for a, b in {(least, second), (second, least)}
@@ -244,5 +245,6 @@ class DirichletMultinomial(Mechanism):
             return mechanism
         least = least_prior(size)
         if least is None:
-            raise Infeasible(f"{budget} at size {size}", {})
+            strongest = at(size, 2.0**40 / at(size, 2.0**-30)._cells).guarantee(relation, n=n)
+            raise Infeasible(f"{budget} at size {size}", {"delta >=": strongest.delta(budget.epsilon)})
         return at(size, least)

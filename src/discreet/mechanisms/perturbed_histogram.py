@@ -232,12 +232,16 @@ class PerturbedHistogram(Mechanism):
             guarantee = mechanism.guarantee(relation, n=n)
             if not guarantee.meets(budget):
                 best = solved(kinds[0])
-                nearest: dict[str, float] = {} if best is None else {"scale >=": best.scale}
-                feasible(guarantee, budget, f"{budget} with {kinds[0]} noise of scale {scale:g}", **nearest)
+                stated: dict[str, float] = {} if best is None else {"scale >=": best.scale}
+                feasible(guarantee, budget, f"{budget} with {kinds[0]} noise of scale {scale:g}", **stated)
             return mechanism
         options = [m for m in map(solved, kinds) if m is not None]
         if not options:
-            raise Infeasible(f"{budget} with {' or '.join(kinds)} noise", {"delta >=": 1e-12})
+            most = [at(kind, _LARGEST_SCALE[kind]).guarantee(relation, n=n) for kind in kinds]
+            nearest = {"delta >=": max(1e-12, min(g.delta(budget.epsilon) for g in most))}
+            if np.isfinite(epsilon := min(g.epsilon(budget.delta) for g in most)):
+                nearest["epsilon >="] = epsilon
+            raise Infeasible(f"{budget} with {' or '.join(kinds)} noise", nearest)
         return min(options, key=lambda m: mean_absolute(m.noise, m.scale))
 
 

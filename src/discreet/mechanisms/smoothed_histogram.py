@@ -47,7 +47,7 @@ class SmoothedHistogram(Mechanism):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     mixing : float
-        Probability ``q`` that a record is a uniform cell, in ``(0, 1]``. The kernel rounds it up to a multiple of
+        Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
         2^-32, which only adds privacy; the guarantee is computed with the value given.
 
     Raises
@@ -87,8 +87,8 @@ class SmoothedHistogram(Mechanism):
         if not self.domain.finite:
             raise ParameterError("smoothed-histogram needs a finite domain: declare cells, a grid or categories")
         object.__setattr__(self, "size", positive_size("size", self.size))
-        if not 0 < self.mixing <= 1:
-            raise ParameterError(f"mixing is a probability above 0 and at most 1, not {self.mixing!r}")
+        if not 1e-12 <= self.mixing <= 1:
+            raise ParameterError(f"mixing is a probability of at least 1e-12, not {self.mixing!r}")
 
     @property
     def _cells(self) -> int:

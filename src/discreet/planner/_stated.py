@@ -8,6 +8,7 @@ from typing import Any
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PerturbedHistogram, PitmanYor, named
+from discreet.mechanisms._base import real
 from discreet.privacy import Budget, Guarantee, Relation
 
 __all__ = ["Solution", "solved", "stated"]
@@ -118,10 +119,10 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Dom
     fixed = dict(parameters)
     group = fixed.pop("group", 1)
     if kind is PitmanYor:
-        discount = fixed.get("discount", 0.0)
+        discount = fixed["discount"] = real("discount", fixed.get("discount", 0.0))
         if mechanism == "dirichlet-process" and discount != 0:
             raise ParameterError("dirichlet-process is pitman-yor at discount 0; name pitman-yor for another discount")
-        if isinstance(discount, (int, float)) and discount < 0:
+        if discount < 0:
             return _finite_pitman_yor(fixed, group)
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
     cells = fixed.pop("cells", 2 if kind is PerturbedHistogram else None)
@@ -132,11 +133,14 @@ def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Any], Do
     """Below discount 0 there are ``cells = strength / |discount|`` values, each with prior ``|discount|``."""
     prior = -fixed.pop("discount")
     strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
-    if cells is None and strength is not None:
-        cells = round(strength / prior)
+    if "prior" in fixed or prior < 1e-12:
+        raise ParameterError("a discount below 0 is the prior mass a cell itself, and at least 1e-12 in size")
+    if strength is not None:
+        strength = real("strength", strength)
+        cells = round(strength / prior) if cells is None else cells
     if cells is None or (strength is not None and abs(strength - cells * prior) > 1e-9 * strength):
         raise ParameterError("with a discount below 0, strength is the number of cells times |discount|")
-    return DirichletMultinomial, _cells("pitman-yor", cells), group, {"prior": prior, **fixed}
+    return DirichletMultinomial, _cells("pitman-yor", cells), group, {**fixed, "prior": prior}
 
 
 def _cells(mechanism: str, cells: Any) -> Domain:

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet._numeric import up
 from discreet.errors import ParameterError
-from discreet.privacy._profile import Profile
+from discreet.privacy._profile import ConstantProfile, Profile
 
 __all__ = ["ComposedProfile", "compose", "power"]
 
@@ -92,6 +92,8 @@ def compose(profiles: Sequence[Profile]) -> Profile:
         else:
             distinct.append((profile, 1))
     reach = [(p, _reach(p), count) for p, count in distinct]
+    if any(p.delta(r) > 1.0 - 1e-9 for p, r, _ in reach):
+        return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
     total = sum(r * count for _, r, count in reach)
     # One grid for all: fine enough for the narrowest profile, coarse enough for the sum to stay below 4 million points.
     narrowest = min((r for _, r, _ in reach if r > 0), default=1.0)

@@ -10,6 +10,8 @@ from discreet.privacy._profile import Profile
 
 __all__ = ["ChainProfile"]
 
+_SEARCHED = 16  # larger groups are split evenly
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainProfile(Profile):
@@ -25,9 +27,9 @@ class ChainProfile(Profile):
     Notes
     -----
     ``delta_g(eps) <= sum_i e^(e_1 + .. + e_(i-1)) delta(e_i)`` for any ``e_1 + .. + e_g = eps``. The best choice gives
-    the composition of trade-off functions. Here the ``e_i`` are in arithmetic progression and its step is searched for;
-    whatever the step, the value is a bound. Negative ``e_i`` use ``delta(-e) = 1 - e^-e + e^-e delta(e)``, which holds
-    because the profile covers both orders of the neighbours.
+    the composition of trade-off functions. Here the ``e_i`` are in arithmetic progression and its step is searched for,
+    up to groups of 16; whatever the step, the value is a bound. Negative ``e_i`` use
+    ``delta(-e) = 1 - e^-e + e^-e delta(e)``, which holds because the profile covers both orders of the neighbours.
     """
 
     single: Profile
@@ -60,6 +62,10 @@ class ChainProfile(Profile):
         return -math.expm1(epsilon) + math.exp(epsilon) * self.single.delta(-epsilon)
 
     def _delta(self, epsilon: float) -> float:
+        if self.group > _SEARCHED:  # equal parts: a geometric series of one value
+            part = epsilon / self.group
+            series = self.group if part == 0 else math.expm1(epsilon) / math.expm1(part)
+            return up(min(1.0, series * self._one(part) * (1.0 + 1e-12)), 8)
         # The bound as a function of the step has one valley; golden-section search, keeping the best value seen.
         golden = (math.sqrt(5.0) - 1.0) / 2.0
         low, high = 0.0, 2.0 * (epsilon + 1.0) / (self.group - 1)

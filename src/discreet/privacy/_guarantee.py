@@ -62,7 +62,7 @@ class Relation:
     name : {"replacement", "add-remove"}
         Replacement: the same number of records, ``group`` of them changed arbitrarily.
     group : int
-        Number of records that one privacy unit holds, at least 1.
+        Number of records that one privacy unit holds, 1 to 10,000.
     """
 
     name: Literal["replacement", "add-remove"] = "replacement"
@@ -71,8 +71,8 @@ class Relation:
     def __post_init__(self) -> None:
         if self.name not in ("replacement", "add-remove"):
             raise ParameterError(f"the relation is 'replacement' or 'add-remove', not {self.name!r}")
-        if isinstance(self.group, bool) or not isinstance(self.group, int) or self.group < 1:
-            raise ParameterError(f"group is an integer of at least 1, not {self.group!r}")
+        if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= 10_000:
+            raise ParameterError(f"group is an integer from 1 to 10,000, not {self.group!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

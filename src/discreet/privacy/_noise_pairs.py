@@ -90,12 +90,13 @@ class DiscreteGaussianPair(Profile):
         s2, g = self.scale**2, self.group
         normaliser = _theta(2.0 * s2, 0.0) ** 2
         theta = np.array([_theta(s2, 0.0), _theta(s2, 0.5)]) / normaliser
-        top = math.ceil(g - epsilon * s2 / g)  # terms from here upwards are zero
+        top = math.ceil(g - epsilon * s2 / g) + 1  # terms from here upwards are zero
         chunk = min(1 << 18, max(256, int(16 * self.scale)))
         value = 0.0
         while True:
             w = np.arange(top, top - chunk, -1, dtype=np.float64)
-            excess = np.minimum(0.0, epsilon - (g * g - g * w) / s2)
+            loss = (g * g - g * w) / s2
+            excess = np.minimum(0.0, epsilon - loss - 1e-15 * (np.abs(loss) + epsilon))  # the loss is rounded
             mass = np.exp(-(w * w) / (4.0 * s2)) * theta[np.abs(w).astype(np.int64) % 2]
             part = mass * -np.expm1(excess)
             value += float(part.sum())

@@ -72,7 +72,7 @@ class Profile(ABC):
         Returns
         -------
         float
-            At least 0; infinity where no epsilon reaches ``delta``.
+            At least 0; the pure epsilon where none up to 700 reaches ``delta``, infinity where there is none.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Profile(ABC):
             return self.pure
         high = min(self.pure, _LARGEST_EPSILON)
         found = least_real(lambda epsilon: self.delta(epsilon) <= delta, 0.0, high, relative=1e-10, absolute=1e-12)
-        return math.inf if found is None else found
+        return self.pure if found is None else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import log_beta_binomial, log_binomial, up
-from discreet._numeric._log_space import log_gamma_error
+from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["MixturePair", "UrnPair"]
@@ -109,13 +109,13 @@ class _Pair(Profile):
     @property
     @abstractmethod
     def _total(self) -> float:
-        """Return the largest argument of a log-gamma, for the rounding bound."""
+        """Return the total mass, for the rounding bound."""
 
     # --- the sum --------------------------------------------------------------------------------------------------
 
     def _delta(self, epsilon: float) -> float:
         mean, deviation = self._ancillary_moments()
-        slack = math.exp(log_gamma_error(self._total)) if self._total < 1e12 else math.inf
+        slack = math.exp(log_error(self.size, self._total))
         first = self._first(epsilon)
         if first >= self.size:
             return 0.0
@@ -143,7 +143,8 @@ class _Pair(Profile):
             value += left
             if done:
                 break
-        return up(min(1.0, value * slack))
+        value *= slack
+        return up(value) if value < 1.0 else 1.0  # a sum that is not a number promises nothing
 
     def _most(self, epsilon: float) -> float:
         return self._limit(epsilon) * (1.0 + 1e-9)

@@ -99,7 +99,7 @@ class Certificate:
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""
-        return json.dumps(self.facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(self.facts, indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -111,10 +111,10 @@ class Certificate:
             When the file cannot be read, is not JSON, or is not a certificate of a known version.
         """
         try:
-            facts = json.loads(Path(path).read_text(encoding="utf-8"))
+            facts = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
         except OSError:
             raise FileProblem(path, "it cannot be read", "check the path and its permissions") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise FileProblem(path, "it is not JSON", "give the certificate written beside the release") from None
         if not isinstance(facts, dict) or facts.get("discreet_certificate") != SCHEMA:
             raise FileProblem(
@@ -202,9 +202,10 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
         checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
         checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
         checks.append(_compare("released.rows", facts["released"]["rows"], facts["size"]))
+        checks.append(_compare("shows", facts["shows"], _SHOWS))
         known = facts["randomness"] in (_SECURE, _SEEDED)
         checks.append(Check(what="randomness", claimed=facts["randomness"], found="a known statement", agrees=known))
-    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
         return checks
@@ -292,6 +293,10 @@ def _unit(guarantee: Guarantee) -> str:
 
 def _compare(what: str, claimed: Any, found: Any) -> Check:
     return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(name)  # NaN and Infinity are not JSON
 
 
 def _alike(claimed: Any, found: Any) -> bool:

@@ -237,11 +237,11 @@ def _write(
     where = certificate_path(path, certificate)
     never_input(where, (path,))
     temporary, temporary_certificate = temporary_beside(path), temporary_beside(where)
-    write_frames(frames, schema, temporary, format_of=path)
-    written = document.for_file(temporary, named=path)
     try:
+        write_frames(frames, schema, temporary, format_of=path)
+        written = document.for_file(temporary, named=path)
         write_text(written.to_json(), temporary_certificate, named=where)
-    except FileProblem:
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     replace_all([(temporary, path), (temporary_certificate, where)])

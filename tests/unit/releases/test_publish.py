@@ -25,7 +25,7 @@ from discreet.errors import (
     ParameterError,
     PoorUtility,
 )
-from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
 from discreet.privacy import Budget, Relation
 from discreet.releases import Certificate, publish, verify
 
@@ -199,6 +199,20 @@ def test_a_kind_that_is_not_unconditional_needs_the_callers_word() -> None:
     released = publish(closed(), mechanism, accept={"empirical"})  # type: ignore[arg-type]
     assert released.certificate.facts["guarantee"]["kind"] == "empirical"
     assert "tested, not proved" in " ".join(released.certificate.facts["guarantee"]["assumptions"])
+
+
+def test_without_a_budget_the_headline_is_finite_and_honest() -> None:
+    domain = Domain(columns={"age": Integer(lower=0, upper=9)})
+    for mechanism, size in (
+        (PerturbedHistogram(domain=domain, records=2000, scale=0.01, noise="gaussian"), 5),
+        (SmoothedHistogram(domain=domain, size=2000, mixing=1e-9), None),
+    ):
+        certificate = publish(closed(), mechanism, size=size).certificate  # type: ignore[arg-type]
+        assert 0 <= certificate.epsilon < 1e6
+        assert all(check.agrees for check in verify(Certificate(facts=json.loads(certificate.to_json()))))
+        promised_little = certificate.epsilon > 10 or certificate.delta * 2000 > 0.1
+        assert promised_little
+        assert any(word in " ".join(certificate.facts["guarantee"]["caveats"]) for word in ("next to", "not far below"))
 
 
 def test_only_the_crossing_opens_confidential_values() -> None:
