@@ -206,7 +206,8 @@ def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: floa
         return
     numbers: dict[str, float] = dict(nearest)
     epsilon = guarantee.epsilon(budget.delta)
-    if np.isfinite(epsilon):
+    if epsilon <= 100:  # a budget beyond is refused
         numbers["epsilon >="] = epsilon
-    numbers["delta >="] = guarantee.delta(budget.epsilon)
+    if (delta := guarantee.delta(budget.epsilon)) < 1:
+        numbers["delta >="] = delta
     raise Infeasible(request, numbers)

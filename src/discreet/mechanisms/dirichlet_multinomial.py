@@ -238,7 +238,9 @@ class DirichletMultinomial(Mechanism):
             mechanism = at(size, prior)
             guarantee = mechanism.guarantee(relation, n=n)
             if not guarantee.meets(budget):
-                nearest: dict[str, float] = {"size <=": largest_size(prior)}
+                nearest: dict[str, float] = {}
+                if largest := largest_size(prior):
+                    nearest["size <="] = largest
                 if (least := least_prior(size)) is not None:
                     nearest["prior >="] = least
                 feasible(guarantee, budget, f"{budget} at size {size} with prior {prior:g}", **nearest)

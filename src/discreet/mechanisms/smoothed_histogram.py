@@ -192,7 +192,9 @@ class SmoothedHistogram(Mechanism):
             mechanism = cls(domain=domain, size=size, mixing=mixing)
             guarantee = mechanism.guarantee(relation, n=n)
             if not guarantee.meets(budget):
-                nearest: dict[str, float] = {"size <=": largest_size(mixing), "mixing >=": least}
+                nearest: dict[str, float] = {"mixing >=": least}
+                if largest := largest_size(mixing):
+                    nearest["size <="] = largest
                 feasible(guarantee, budget, f"{budget} at size {size} with mixing {mixing:g}", **nearest)
             return mechanism
         return cls(domain=domain, size=size, mixing=least)
