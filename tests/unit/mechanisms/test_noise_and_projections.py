@@ -1,0 +1,182 @@
+"""Discrete noise, seeded and OpenDP's, against the law written down; projections against general solvers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+
+from discreet._random import secure, seeded
+from discreet.domain import Counts, Domain, Integer, Records
+from discreet.errors import ParameterError
+from discreet.mechanisms import PerturbedHistogram
+from discreet.mechanisms._discrete_noise import discrete_noise, log_noise, mean_absolute
+from discreet.mechanisms._projections import clip_and_normalise, simplex_projection, w1_projection
+from discreet.testing import assert_law, sample_size, sample_size_for_distance
+
+SCALES = [
+    ("laplace", 0.3),
+    ("laplace", 1.7),
+    ("laplace", 12.25),
+    ("gaussian", 0.4),
+    ("gaussian", 1.3),
+    ("gaussian", 9.5),
+]
+
+
+def written_out(noise: str, scale: float, reach: int) -> npt.NDArray[np.float64]:
+    z = np.arange(-reach, reach + 1)
+    weight = np.exp(-np.abs(z) / scale if noise == "laplace" else -(z**2) / (2 * scale**2))
+    return np.asarray(weight / weight.sum())
+
+
+@pytest.mark.parametrize(("noise", "scale"), [*SCALES, ("gaussian", 30.0), ("laplace", 200.0)])
+def test_the_law_is_the_one_written_down(noise: Any, scale: float) -> None:
+    reach = math.ceil(60 * scale)
+    found = np.exp(log_noise(noise, scale, np.arange(-reach, reach + 1)))
+    np.testing.assert_allclose(found, written_out(noise, scale, reach), rtol=1e-10, atol=1e-300)
+    mean = (np.abs(np.arange(-reach, reach + 1)) * found).sum()
+    assert mean_absolute(noise, scale) == pytest.approx(mean, rel=2e-2 if scale < 1 else 1e-2) or (
+        noise == "gaussian" and mean_absolute(noise, scale) >= mean
+    )
+
+
+@pytest.mark.parametrize("source", ["seeded", "opendp"])
+@pytest.mark.parametrize(("noise", "scale"), SCALES)
+def test_both_samplers_follow_it(noise: Any, scale: float, source: str) -> None:
+    """1e-6 to fail a right sampler; 1e-6 to pass one at total variation 0.1, or of a scale 10 % off on either side."""
+    reach = 15
+    law = written_out(noise, scale, math.ceil(60 * scale))
+    middle = len(law) // 2
+    reach = min(reach, middle)
+
+    def pooled(mass: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        centre = len(mass) // 2
+        inner = mass[centre - reach : centre + reach + 1].copy()
+        inner[0], inner[-1] = mass[: centre - reach + 1].sum(), mass[centre + reach :].sum()
+        return inner
+
+    right = pooled(law)
+    wrong = [pooled(written_out(noise, scale * f, math.ceil(60 * scale * f) + 2)) for f in (0.9, 1.1)]
+    count = max(sample_size_for_distance(len(right), 0.1), *(sample_size(right, w) for w in wrong))
+    rng = secure() if source == "opendp" else seeded(6)
+    drawn = discrete_noise(noise, scale, count, rng=rng)
+    assert drawn.dtype == np.int64
+    seen = np.bincount(np.clip(drawn, -reach, reach) + reach, minlength=2 * reach + 1)
+    assert_law(seen, right, distance=0.1)
+    for w in wrong:
+        live = seen > 0
+        assert (seen[live] * np.log(right[live] / w[live])).sum() > 0
+
+
+def test_seeded_noise_repeats_and_secure_noise_does_not() -> None:
+    a, b = (discrete_noise("laplace", 5.0, 20, rng=seeded(3)) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    c, d = (discrete_noise("laplace", 50.0, 20, rng=secure()) for _ in range(2))
+    assert not np.array_equal(c, d)  # equal with probability below 1e-30
+
+
+def test_a_scale_that_is_no_short_fraction() -> None:
+    """0.1 is a fraction of 2^55: integers beyond 64 bits are drawn exactly."""
+    drawn = discrete_noise("gaussian", 0.1, 50, rng=seeded(1))
+    assert np.abs(drawn).max() <= 2
+    assert len(discrete_noise("gaussian", 1 / 3, 50, rng=seeded(1))) == 50
+
+
+# --- projections -------------------------------------------------------------------------------------------------
+
+noisy = st.lists(st.integers(-20, 30), min_size=2, max_size=7).map(lambda v: np.array(v, dtype=np.int64))
+
+
+def test_clip_and_normalise() -> None:
+    np.testing.assert_allclose(clip_and_normalise(np.array([-3, 1, 3])), [0, 0.25, 0.75])
+
+
+@settings(max_examples=60, deadline=None)
+@given(counts=noisy, total=st.integers(1, 40))
+def test_the_simplex_projection_is_nearest(counts: npt.NDArray[np.int64], total: int) -> None:
+    p = simplex_projection(counts, total)
+    assert p.min() >= 0
+    assert p.sum() == pytest.approx(1.0)
+    v = counts / total
+    # Optimal exactly when v - p is constant on the support of p and no larger elsewhere.
+    tau = (v - p)[p > 0]
+    assert np.ptp(tau) < 1e-9
+    assert np.all(v[p == 0] <= tau.max() + 1e-9)
+    solved = minimize(
+        lambda q: ((q - v) ** 2).sum(),
+        np.full(len(v), 1 / len(v)),
+        bounds=[(0, 1)] * len(v),
+        constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
+        method="SLSQP",
+    )
+    assert ((p - v) ** 2).sum() <= solved.fun * (1 + 1e-6) + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts=noisy, total=st.integers(1, 40), data=st.data())
+def test_the_w1_projection_is_nearest(counts: npt.NDArray[np.int64], total: int, data: st.DataObject) -> None:
+    k = len(counts)
+    gaps = np.array(data.draw(st.lists(st.integers(1, 9), min_size=k - 1, max_size=k - 1)), dtype=float)
+    positions = np.concatenate(([0.0], np.cumsum(gaps)))
+    p = w1_projection(counts, total, positions)
+    assert p.min() >= 0
+    assert p.sum() == pytest.approx(1.0)
+    signed = np.cumsum(counts + (total - counts.sum()) / k)[:-1] / total  # tied to the public total
+    found = float(gaps @ np.abs(np.cumsum(p)[:-1] - signed))
+    # linear programme over (G, e): minimise gaps.e, e >= |G - F|, 0 <= G_1 <= .. <= 1
+    d = k - 1
+    eye, zero = np.eye(d), np.zeros((d, d))
+    rows = [np.hstack((eye, -eye)), np.hstack((-eye, -eye))]
+    bounds_right = [signed, -signed]
+    if d > 1:
+        order = eye[:-1] - eye[1:]
+        rows.append(np.hstack((order, zero[:-1])))
+        bounds_right.append(np.zeros(d - 1))
+    solved = linprog(
+        np.concatenate((np.zeros(d), gaps)),
+        A_ub=np.vstack(rows),
+        b_ub=np.concatenate(bounds_right),
+        bounds=[(0, 1)] * d + [(0, None)] * d,
+    )
+    assert solved.status == 0
+    assert found == pytest.approx(solved.fun, abs=1e-7)
+
+
+def cells(k: int) -> Domain:
+    return Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
+
+
+@pytest.mark.parametrize("projection", ["clip", "simplex", "w1"])
+def test_records_follow_the_projected_probabilities(projection: Any) -> None:
+    mechanism = PerturbedHistogram(domain=cells(6), records=50, scale=2.0, projection=projection)
+    y = np.array([12, -3, 20, 0, 15, 1])
+    p = mechanism.probabilities(y)
+    count = sample_size_for_distance(6, 0.05)
+    (drawn,) = Records.concatenate(mechanism.finish(y, size=count, rng=seeded(2))).columns
+    assert len(drawn) == count
+    assert_law(np.bincount(drawn.astype(np.int64), minlength=6), p, distance=0.05)
+
+
+def test_all_noise_negative_falls_back_on_the_base_measure() -> None:
+    domain = Domain(columns={"cell": Integer(lower=0, upper=2, base={"weights": [1, 2, 5]})})
+    mechanism = PerturbedHistogram(domain=domain, records=3, scale=1.0)
+    np.testing.assert_allclose(mechanism.probabilities(np.array([-1, 0, -4])), [0.125, 0.25, 0.625])
+    for projection in ("simplex", "w1"):
+        p = PerturbedHistogram(domain=domain, records=3, scale=1.0, projection=projection).probabilities(  # type: ignore[arg-type]
+            np.array([-1, 0, -4])
+        )
+        assert p.min() >= 0
+        assert p.sum() == pytest.approx(1.0)
+
+
+def test_the_number_of_records_must_be_the_declared_one() -> None:
+    mechanism = PerturbedHistogram(domain=cells(3), records=4, scale=1.0)
+    with pytest.raises(ParameterError, match="4 records"):
+        mechanism.kernel(Counts.of_cells([0, 1]), rng=seeded(1))
