@@ -1,0 +1,81 @@
+"""Directed rounding, searches that err on one side, and log-probabilities against mpmath."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet._numeric import least_integer, least_real, log_beta_binomial, log_binomial, log_rising, up
+from discreet._numeric._log_space import log_error
+
+
+@given(st.floats(0, 1e300))
+def test_up_is_above_and_near(value: float) -> None:
+    assert up(value) > value or value == 0.0
+    assert up(value) <= value * (1 + 1e-14) + 1e-300
+
+
+def test_up_keeps_the_ends() -> None:
+    assert up(0.0) == 0.0
+    assert up(math.inf) == math.inf
+
+
+@given(low=st.integers(-50, 50), length=st.integers(0, 300), answer=st.integers(-100, 400))
+def test_the_least_integer(low: int, length: int, answer: int) -> None:
+    calls: list[int] = []
+
+    def holds(x: int) -> bool:
+        calls.append(x)
+        return x >= answer
+
+    found = least_integer(holds, low, low + length)
+    truth = max(low, answer)
+    assert found == (truth if truth <= low + length else None)
+    assert len(calls) <= 4 + 2 * math.ceil(math.log2(length + 2))
+    assert all(low <= x <= low + length for x in calls)
+
+
+@given(answer=st.floats(1e-12, 1e12), low=st.sampled_from([0.0, 1e-15, 0.5]), high=st.sampled_from([1e-3, 1.0, 1e13]))
+def test_the_least_real_errs_upwards(answer: float, low: float, high: float) -> None:
+    if low > high:
+        return
+    found = least_real(lambda x: x >= answer, low, high, relative=1e-9)
+    if low >= answer:
+        assert found == low
+    elif answer > high:
+        assert found is None
+    else:
+        assert found is not None
+        assert answer <= found <= answer * (1 + 3e-9) + 1e-300
+
+
+@pytest.mark.parametrize("a", [1e-9, 0.3, 5.0, 15.99, 16.0, 1e3, 1e10, 1.7e12])
+@pytest.mark.parametrize("s", [0, 1, 7, 10**4, 10**8])
+def test_rising_factorials(a: float, s: int) -> None:
+    with mp.workdps(60):
+        truth = mp.loggamma(mp.mpf(a) + s) - mp.loggamma(mp.mpf(a))
+    bound = log_error(s, a)
+    assert abs(float(mp.mpf(float(log_rising(a, float(s)))) - truth)) <= bound
+    (vector,) = log_rising(np.array([a]), np.array([float(s)]))
+    assert abs(float(mp.mpf(float(vector)) - truth)) <= bound
+
+
+@pytest.mark.parametrize(("u", "s"), [(0, 0), (5, 0), (5, 5), (60, 31), (10**8, 3), (10**8, 5 * 10**7), (10**10, 17)])
+def test_binomial_coefficients(u: int, s: int) -> None:
+    with mp.workdps(60):
+        truth = (
+            mp.log(mp.binomial(u, s)) if s < 100 else (mp.loggamma(u + 1) - mp.loggamma(s + 1) - mp.loggamma(u - s + 1))
+        )
+    assert abs(float(mp.mpf(float(log_binomial(float(u), float(s)))) - truth)) <= log_error(u, 0)
+
+
+@pytest.mark.parametrize(("u", "a", "b"), [(0, 1.0, 2.0), (7, 0.3, 0.9), (300, 1e-6, 1e5), (50, 1e9, 3.0)])
+def test_beta_binomial_laws_sum_to_one(u: int, a: float, b: float) -> None:
+    s = np.arange(u + 1.0)
+    total = math.fsum(np.exp(log_beta_binomial(s, float(u), a, b)))
+    assert total == pytest.approx(1.0, abs=math.expm1(log_error(u, a + b)) + 1e-14)

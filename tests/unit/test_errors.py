@@ -1,0 +1,65 @@
+"""Errors are built from public facts, say what to do, and give the command its exit status."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from discreet import errors
+from discreet.errors import (
+    ConfidentialAccessError,
+    DataError,
+    DiscreetError,
+    FileProblem,
+    Infeasible,
+    MissingPublicFact,
+    PoorUtility,
+    Refused,
+    RelationNotSupported,
+)
+
+
+def test_all_are_listed_and_have_one_root() -> None:
+    found = {name for name, item in vars(errors).items() if inspect.isclass(item) and issubclass(item, Exception)}
+    assert found == set(errors.__all__)
+    assert all(issubclass(getattr(errors, name), DiscreetError) for name in errors.__all__)
+
+
+def test_exit_statuses() -> None:
+    assert {getattr(errors, name).exit_status for name in errors.__all__} == {2, 3}
+    assert Refused.exit_status == Infeasible.exit_status == PoorUtility.exit_status == 3
+    assert DataError.exit_status == 2
+
+
+def test_messages_name_the_facts_and_the_remedy() -> None:
+    missing = MissingPublicFact("income", "its upper bound", "upper = 100")
+    assert "income" in str(missing)
+    assert str(missing).endswith("upper = 100")
+    assert str(DataError("age", "holds a null", "fill it in")) == "column 'age': holds a null; fill it in"
+    assert str(DataError(None, "is empty", "give rows")) == "the table: is empty; give rows"
+    assert str(FileProblem("a.csv", "is not there", "check it")) == "a.csv: is not there; check it"
+    assert "publish" in str(ConfidentialAccessError("printed"))
+    assert "replacement" in str(RelationNotSupported("pitman-yor", "add-remove", "n is public"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "written"),
+    [
+        ("delta >=", 3.1234561e-9, "3.12346e-09"),
+        ("size <=", 123_456_789, "123,456,789"),
+        ("epsilon >=", 1.0000001, "1.00001"),
+        ("strength <=", 1.9999999, "1.99999"),
+    ],
+)
+def test_infeasible_rounds_outwards(name: str, value: float, written: str) -> None:
+    refused = Infeasible("epsilon 1 at size 5", {name: value})
+    assert refused.nearest == {name: value}
+    text = str(refused).rsplit(" ", 1)[1]
+    assert text == written
+    number = float(text.replace(",", ""))
+    assert number <= value if name.endswith("<=") else number >= value
+
+
+def test_infeasible_without_anything_near() -> None:
+    assert str(Infeasible("epsilon 0", {})) == "epsilon 0 cannot be met"

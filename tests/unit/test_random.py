@@ -1,0 +1,74 @@
+"""Secure generators stay in their process and are never copied; seeded ones repeat."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from discreet._random import SecureGenerator, public, secure, seeded
+from discreet.errors import RandomnessError
+from discreet.testing import assert_law, sample_size_for_distance
+
+
+def test_seeds_repeat_and_differ() -> None:
+    assert seeded(5).integers(0, 2**62, size=8).tolist() == seeded(5).integers(0, 2**62, size=8).tolist()
+    assert seeded(5).integers(0, 2**62, size=8).tolist() != seeded(6).integers(0, 2**62, size=8).tolist()
+    assert seeded(5).seed == 5
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, None, "7", np.int64(3)])
+def test_odd_seeds_are_refused(seed: object) -> None:
+    with pytest.raises(RandomnessError):
+        seeded(seed)  # type: ignore[arg-type]
+
+
+def test_secure_generators_are_fresh_chacha() -> None:
+    one, two = secure(), secure()
+    assert isinstance(one, SecureGenerator)
+    assert type(one.bit_generator).__name__ == "ChaCha"
+    assert one.bit_generator.state["state"]["rounds"] == 20
+    # equal with probability 2^-496
+    assert one.integers(0, 2**62, size=8).tolist() != two.integers(0, 2**62, size=8).tolist()
+
+
+def test_secure_draws_are_uniform() -> None:
+    """1e-6 to fail a right generator; 1e-6 to pass one at total variation 0.05."""
+    count = sample_size_for_distance(16, 0.05)
+    assert_law(np.bincount(secure().integers(0, 16, size=count), minlength=16), np.full(16, 1 / 16), distance=0.05)
+
+
+@pytest.mark.parametrize("act", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_secure_generators_are_neither_pickled_nor_copied(act: object) -> None:
+    with pytest.raises(RandomnessError, match="cannot be pickled"):
+        act(secure())  # type: ignore[operator]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_secure_generators_refuse_a_forked_child() -> None:
+    generator = secure()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # the child says what happened, and never returns into the test runner
+        outcome = b"drew"
+        try:
+            generator.integers(10)
+        except RandomnessError:
+            outcome = b"refused"
+        finally:
+            os.write(writing, outcome)
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 16) == b"refused"
+    os.close(reading)
+    os.close(writing)
+    assert 0 <= generator.integers(10) < 10  # the parent goes on
+
+
+def test_public_generators_follow_their_parent() -> None:
+    assert public(seeded(1)).random() == public(seeded(1)).random()
+    parent = seeded(1)
+    assert public(parent).random() != public(parent).random()
