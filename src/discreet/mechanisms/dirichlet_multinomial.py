@@ -31,6 +31,7 @@ from discreet.privacy import (
     Budget,
     ChainProfile,
     ConstantProfile,
+    GroupUrn,
     Guarantee,
     LargestProfile,
     Profile,
@@ -72,8 +73,9 @@ class DirichletMultinomial(Mechanism):
     -----
     Guarantee (theorem T4, exact for three cells or more): the hockey-stick divergence between
     ``DirMult(m; a+1, b, R)`` and ``DirMult(m; a, b+1, R)``, ``a, b`` the two smallest prior masses, the larger of the
-    two orders; pure ``epsilon = log(1 + m / min alpha)``. For ``group > 1`` a chain of single replacements (an upper
-    bound). The kernel draws integers only: floating point costs nothing.
+    two orders; pure ``epsilon = log(1 + m / min alpha)``. For groups of 2 or 3 and a uniform prior, the maximum over
+    how the group splits, where it can be summed; else a chain of single replacements (an upper bound). The kernel draws
+    integers only: floating point costs nothing.
 
     References
     ----------
@@ -153,15 +155,21 @@ class DirichletMultinomial(Mechanism):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T4 for a table of ``n`` records."""
+        return self._promise(relation, n, quick=False)
+
+    def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
+        """Return the guarantee; quickly, with chains for every group, an upper bound."""
         require_replacement(self, relation)
         n = positive_size("n", n)
         group = min(relation.group, n)
         profile = self._single(n) if self._cells > 1 else ConstantProfile(value=0.0)
+        if group > 1 and self._cells > 1:
+            profile = ChainProfile(single=profile, group=group)
+            if self._uniform and not quick:
+                profile = GroupUrn(size=self.size, prior=self.prior, cells=self._cells, n=n, group=group, bound=profile)
         caveats = [
             f"about {self.share_not_from_data(n):.2%} of the released records come from the prior, not from the data"
         ]
-        if group > 1 and self._cells > 1:
-            profile = ChainProfile(single=profile, group=group)
         if not profile.exact:
             caveats.append("the delta is an upper bound")
         return Guarantee(
@@ -169,7 +177,7 @@ class DirichletMultinomial(Mechanism):
             n=n,
             profile=profile,
             kind="unconditional",
-            theorem="T4" if group == 1 else "T4, chained",
+            theorem="T4" if group == 1 or profile.exact else "T4, chained",
             assumptions=("the cells and the prior were chosen without looking at the data",),
             caveats=tuple(caveats),
         )
@@ -217,7 +225,7 @@ class DirichletMultinomial(Mechanism):
             return cls(domain=domain, size=m, prior=mass)
 
         def meets(m: int, mass: float) -> bool:
-            return at(m, mass).guarantee(relation, n=n).meets(budget)
+            return at(m, mass)._promise(relation, n, quick=True).meets(budget)
 
         def least_prior(m: int) -> float | None:
             cells = at(m, 2.0**-30)._cells

@@ -2,6 +2,7 @@
 
 from discreet.privacy._algebra import ComposedProfile, compose, power
 from discreet.privacy._group import ChainProfile
+from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
 from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from discreet.privacy._papers import (
@@ -21,6 +22,7 @@ __all__ = [
     "ConstantProfile",
     "DiscreteGaussianPair",
     "DiscreteLaplacePair",
+    "GroupUrn",
     "Guarantee",
     "Kind",
     "LargestProfile",
