@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._numeric import least_integer, least_real
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation
@@ -21,6 +22,7 @@ from discreet.privacy import Budget, Guarantee, Relation
 __all__ = [
     "NEIGHBOURS",
     "CellCounts",
+    "DrawnMechanism",
     "ErrorTerms",
     "Mechanism",
     "Output",
@@ -28,6 +30,7 @@ __all__ = [
     "positive_size",
     "real",
     "require_replacement",
+    "solve_drawn",
 ]
 
 CellCounts = npt.NDArray[np.int64]
@@ -148,6 +151,101 @@ class Mechanism(ABC):
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
+
+
+class DrawnMechanism(Mechanism):
+    """A mechanism whose kernel draws the records themselves, so that their number costs privacy.
+
+    Attributes
+    ----------
+    size : int
+        Number of records to release.
+    """
+
+    size: int
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Return the kernel's records as they are."""
+        if size != self.size:
+            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
+        return cast(Iterator[Records], y)
+
+
+Drawn = TypeVar("Drawn", bound=DrawnMechanism)
+
+
+def solve_drawn(
+    make: Callable[[int, float], Drawn],
+    parameter: str,
+    *,
+    between: tuple[float, float],
+    budget: Budget,
+    promise: Callable[[Drawn], Guarantee],
+    search: Callable[[Drawn], Guarantee],
+    size: int | None,
+    value: float | None,
+    usual: float,
+) -> Drawn:
+    """Solve for the least value of a parameter at a size, or for the largest size at a value.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(size, value)``; privacy improves with the value and worsens with the size.
+    parameter : str
+        The parameter's name.
+    between : tuple of float
+        Where to look for its value.
+    budget : Budget
+        What may be spent.
+    promise, search : callable
+        The mechanism's guarantee, and one at least as pessimistic for the search.
+    size, value : int, float or None
+        What is given; at least one of the two.
+    usual : float
+        The value at which the nearest delta is stated where no value meets the budget.
+
+    Raises
+    ------
+    Infeasible
+        With the nearest numbers that meet the budget.
+    ParameterError
+        When neither is given.
+    """
+
+    def meets(m: int, v: float) -> bool:
+        return search(make(m, v)).meets(budget)
+
+    def largest(v: float) -> int:
+        beyond = least_integer(lambda m: not meets(m, v), 1, 10**10)
+        return 10**10 if beyond is None else beyond - 1
+
+    def least(m: int) -> float | None:
+        return least_real(lambda v: meets(m, v), *between, relative=1e-6)
+
+    if size is None:
+        if value is None:
+            raise ParameterError(f"give a size or a {parameter}: one of the two can be solved for")
+        most = largest(value)
+        if most == 0:
+            feasible(search(make(1, value)), budget, f"{budget} with {parameter} {value:g}")
+        return make(most, value)
+    if value is None:
+        found = least(size)
+        if found is None:
+            delta = search(make(size, usual)).delta(budget.epsilon)
+            raise Infeasible(f"{budget} at size {size}", {"delta >=": delta})
+        return make(size, found)
+    made = make(size, value)
+    guarantee = promise(made)
+    if not guarantee.meets(budget):
+        nearest: dict[str, float] = {}
+        if most := largest(value):
+            nearest["size <="] = most
+        if (found := least(size)) is not None:
+            nearest[f"{parameter} >="] = found
+        feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {value:g}", **nearest)
+    return made
 
 
 def require_replacement(mechanism: Mechanism, relation: Relation) -> None:

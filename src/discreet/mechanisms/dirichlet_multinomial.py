@@ -13,18 +13,17 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet._numeric import least_integer, least_real, log_rising
+from discreet._numeric import log_rising
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
+from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
+    DrawnMechanism,
     ErrorTerms,
-    Mechanism,
-    Output,
-    feasible,
     positive_size,
     real,
     require_replacement,
+    solve_drawn,
 )
 from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import (
@@ -48,7 +47,7 @@ _TWO_CELL_DRAWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirichletMultinomial(Mechanism):
+class DirichletMultinomial(DrawnMechanism):
     r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` a cell.
 
     Draw ``i + 1`` falls in cell ``l`` with probability ``(alpha_l + n_l + S_l) / (A + i)``, ``A = n + sum alpha``, with
@@ -147,12 +146,6 @@ class DirichletMultinomial(Mechanism):
         alpha = strength * np.exp(self.domain.log_base(self.domain.unflat(cells)))
         return float(log_rising(alpha + frequency, drawn.astype(float)).sum() - log_rising(strength + x.n, len(y)))
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Return the kernel's records as they are."""
-        if size != self.size:
-            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
-        return cast(Iterator[Records], y)
-
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T4 for a table of ``n`` records."""
         return self._promise(relation, n, quick=False)
@@ -220,41 +213,15 @@ class DirichletMultinomial(Mechanism):
         prior = fixed.pop("prior", None)
         if fixed:
             raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; dirichlet-multinomial has: prior")
-
-        def at(m: int, mass: float) -> DirichletMultinomial:
-            return cls(domain=domain, size=m, prior=mass)
-
-        def meets(m: int, mass: float) -> bool:
-            return at(m, mass)._promise(relation, n, quick=True).meets(budget)
-
-        def least_prior(m: int) -> float | None:
-            cells = at(m, 2.0**-30)._cells
-            return least_real(lambda mass: meets(m, mass), 2.0**-30, 2.0**40 / cells, relative=1e-6)
-
-        def largest_size(mass: float) -> int:
-            beyond = least_integer(lambda m: not meets(m, mass), 1, 10**10)
-            return 10**10 if beyond is None else beyond - 1
-
-        if size is None:
-            if prior is None:
-                raise ParameterError("give a size or a prior: one of the two can be solved for")
-            largest = largest_size(prior)
-            if largest == 0:
-                feasible(at(1, prior).guarantee(relation, n=n), budget, f"{budget} with prior {prior:g}")
-            return at(largest, prior)
-        if prior is not None:
-            mechanism = at(size, prior)
-            guarantee = mechanism.guarantee(relation, n=n)
-            if not guarantee.meets(budget):
-                nearest: dict[str, float] = {}
-                if largest := largest_size(prior):
-                    nearest["size <="] = largest
-                if (least := least_prior(size)) is not None:
-                    nearest["prior >="] = least
-                feasible(guarantee, budget, f"{budget} at size {size} with prior {prior:g}", **nearest)
-            return mechanism
-        least = least_prior(size)
-        if least is None:
-            strongest = at(size, 2.0**40 / at(size, 2.0**-30)._cells).guarantee(relation, n=n)
-            raise Infeasible(f"{budget} at size {size}", {"delta >=": strongest.delta(budget.epsilon)})
-        return at(size, least)
+        most = 2.0**40 / (domain.size or 1)
+        return solve_drawn(
+            lambda m, mass: cls(domain=domain, size=m, prior=mass),
+            "prior",
+            between=(2.0**-30, most),
+            budget=budget,
+            promise=lambda made: made.guarantee(relation, n=n),
+            search=lambda made: made._promise(relation, n, quick=True),
+            size=size,
+            value=prior,
+            usual=most,
+        )

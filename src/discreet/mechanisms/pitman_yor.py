@@ -9,23 +9,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import least_integer, least_real, log_rising, up
+from discreet._numeric import log_rising, up
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, LawNotAvailable, ParameterError
+from discreet.errors import LawNotAvailable, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
+    DrawnMechanism,
     ErrorTerms,
-    Mechanism,
-    Output,
-    feasible,
     positive_size,
     real,
     require_replacement,
+    solve_drawn,
 )
 from discreet.mechanisms._urn import BLOCK, draw_blocks
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Kind, Relation
@@ -36,7 +35,7 @@ _UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PitmanYor(Mechanism):
+class PitmanYor(DrawnMechanism):
     r"""Release ``size`` draws from the posterior predictive of a Pitman-Yor process prior.
 
     Draw ``i + 1`` repeats the value ``l`` with probability ``(n_l - discount) / (strength + n + i)``, where ``n_l``
@@ -200,12 +199,6 @@ class PitmanYor(Mechanism):
                 j += 1
         return float(total - log_rising(theta + x.n, len(y)))
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Return the kernel's records as they are."""
-        if size != self.size:
-            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
-        return cast(Iterator[Records], y)
-
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T1 (discount 0, non-atomic base) or T2 for a table of ``n`` records."""
         require_replacement(self, relation)
@@ -257,38 +250,20 @@ class PitmanYor(Mechanism):
         if fixed:
             raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; pitman-yor has: strength, discount, sampler")
 
-        def at(m: int, theta: float) -> PitmanYor:
-            return cls(domain=domain, size=m, strength=theta, discount=discount, sampler=sampler)
+        def promise(made: PitmanYor) -> Guarantee:
+            return made.guarantee(relation, n=n)
 
-        def largest_size(theta: float) -> int:
-            beyond = least_integer(lambda m: not at(m, theta).guarantee(relation, n=n).meets(budget), 1, 10**10)
-            return 10**10 if beyond is None else beyond - 1
-
-        def least_strength(m: int) -> float | None:
-            return least_real(lambda theta: at(m, theta).guarantee(relation, n=n).meets(budget), 1.0, 2.0**40)
-
-        if size is None:
-            theta = 1.0 if strength is None else strength
-            largest = largest_size(theta)
-            if largest == 0:
-                feasible(at(1, theta).guarantee(relation, n=n), budget, f"{budget} with strength {theta:g}")
-            return at(largest, theta)
-        if strength is None:
-            found = least_strength(size)
-            if found is None:
-                delta = at(size, 1.0).guarantee(relation, n=n).delta(budget.epsilon)
-                raise Infeasible(f"{budget} at size {size} with a Pitman-Yor release", {"delta >=": delta})
-            return at(size, found)
-        mechanism = at(size, strength)
-        guarantee = mechanism.guarantee(relation, n=n)
-        if not guarantee.meets(budget):
-            nearest: dict[str, float] = {}
-            if largest := largest_size(strength):
-                nearest["size <="] = largest
-            if (found := least_strength(size)) is not None:
-                nearest["strength >="] = found
-            feasible(guarantee, budget, f"{budget} at size {size} with strength {strength:g}", **nearest)
-        return mechanism
+        return solve_drawn(
+            lambda m, theta: cls(domain=domain, size=m, strength=theta, discount=discount, sampler=sampler),
+            "strength",
+            between=(1.0, 2.0**40),
+            budget=budget,
+            promise=promise,
+            search=promise,
+            size=size,
+            value=1.0 if size is None and strength is None else strength,
+            usual=1.0,
+        )
 
 
 def _moved_mass(size: int, strength: float, n: int, group: int) -> float:

@@ -14,18 +14,16 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet._numeric import least_integer, least_real
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
+from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
+    DrawnMechanism,
     ErrorTerms,
-    Mechanism,
-    Output,
-    feasible,
     positive_size,
     real,
     require_replacement,
+    solve_drawn,
 )
 from discreet.mechanisms._lookup import locate
 from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
@@ -37,7 +35,7 @@ _BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothedHistogram(Mechanism):
+class SmoothedHistogram(DrawnMechanism):
     r"""Release ``size`` independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells.
 
     Parameters
@@ -118,12 +116,6 @@ class SmoothedHistogram(Mechanism):
         q = self._mixing_units / _UNIT
         return float(np.log((1.0 - q) * frequency / x.n + q / self._cells).sum())
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Return the kernel's records as they are."""
-        if size != self.size:
-            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
-        return cast(Iterator[Records], y)
-
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T5 for a table of ``n`` records."""
         require_replacement(self, relation)
@@ -170,31 +162,17 @@ class SmoothedHistogram(Mechanism):
         if fixed:
             raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; smoothed-histogram has: mixing")
 
-        def meets(m: int, q: float) -> bool:
-            return cls(domain=domain, size=m, mixing=q).guarantee(relation, n=n).meets(budget)
+        def promise(made: SmoothedHistogram) -> Guarantee:
+            return made.guarantee(relation, n=n)
 
-        def largest_size(q: float) -> int:
-            beyond = least_integer(lambda m: not meets(m, q), 1, 10**10)
-            return 10**10 if beyond is None else beyond - 1
-
-        if size is None:
-            if mixing is None:
-                raise ParameterError("give a size or a mixing: one of the two can be solved for")
-            largest = largest_size(mixing)
-            if largest == 0:
-                guarantee = cls(domain=domain, size=1, mixing=mixing).guarantee(relation, n=n)
-                feasible(guarantee, budget, f"{budget} with mixing {mixing:g}")
-            return cls(domain=domain, size=largest, mixing=mixing)
-        least = least_real(lambda q: meets(size, q), 1e-12, 1.0, relative=1e-6)
-        if least is None:
-            raise Infeasible(f"{budget} at size {size}", {})
-        if mixing is not None:
-            mechanism = cls(domain=domain, size=size, mixing=mixing)
-            guarantee = mechanism.guarantee(relation, n=n)
-            if not guarantee.meets(budget):
-                nearest: dict[str, float] = {"mixing >=": least}
-                if largest := largest_size(mixing):
-                    nearest["size <="] = largest
-                feasible(guarantee, budget, f"{budget} at size {size} with mixing {mixing:g}", **nearest)
-            return mechanism
-        return cls(domain=domain, size=size, mixing=least)
+        return solve_drawn(
+            lambda m, q: cls(domain=domain, size=m, mixing=q),
+            "mixing",
+            between=(1e-12, 1.0),
+            budget=budget,
+            promise=promise,
+            search=promise,
+            size=size,
+            value=mixing,
+            usual=1.0,
+        )
