@@ -272,7 +272,7 @@ def _option(
     except DiscreetError as error:
         if fixed and not isinstance(error, Refused):
             raise
-        return Option(name=name, refused=str(error))
+        return Option(name=name, refused=str(error).removeprefix(f"{name} "))
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     return Option(
         name=name,
