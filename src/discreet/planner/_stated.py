@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.domain import Domain, Integer, Numeric
@@ -64,7 +64,7 @@ def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any)
         made: Mechanism = kind(domain=domain, **fixed)
     except TypeError:
         raise ParameterError(_unknown(mechanism, fixed, needed)) from None
-    return mechanism, made.guarantee(Relation(group=group), n=records)
+    return mechanism, _guarantee(made, records, group, parameters)
 
 
 def solved(
@@ -95,7 +95,7 @@ def solved(
     kind, domain, group, fixed = _resolve(mechanism, parameters)
     budget = Budget(epsilon=epsilon, delta=delta)
     made = kind.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
-    guarantee = made.guarantee(Relation(group=group), n=records)
+    guarantee = _guarantee(made, records, group, parameters)
     values = made.parameters()
     final = getattr(made, "size", size)
     free = next((name for name in kind.free if (size if name == "size" else fixed.get(name)) is None), None)
@@ -111,6 +111,14 @@ def solved(
         },
         guarantee=guarantee,
     )
+
+
+def _guarantee(made: Mechanism, records: int, group: int, parameters: dict[str, Any]) -> Guarantee:
+    guarantee = made.guarantee(Relation(group=group), n=records)
+    if isinstance(made, PerturbedHistogram) and "cells" not in parameters:
+        # delta is the same for any number of cells, the share from noise is not: leave that caveat out
+        return replace(guarantee, caveats=guarantee.caveats[1:])
+    return guarantee
 
 
 def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Domain, int, dict[str, Any]]:

@@ -145,6 +145,14 @@ def test_groups_cost_more_for_every_mechanism(name: str) -> None:
     assert deltas[0] < deltas[2]
 
 
+def test_the_share_from_noise_is_only_stated_for_a_known_number_of_cells() -> None:
+    _, unknown = stated("perturbed-histogram", records=100, size=None, scale=2.0)
+    _, known = stated("perturbed-histogram", records=100, size=None, scale=2.0, cells=50)
+    assert unknown.delta(0.3) == known.delta(0.3)
+    assert not any("noise alone" in caveat for caveat in unknown.caveats)
+    assert any("noise alone" in caveat for caveat in known.caveats)
+
+
 def test_solved_reports_what_it_solved() -> None:
     answer = solved("smoothed-histogram", records=39_374, epsilon=4.2, delta=0.0, size=5000, cells=10)
     assert list(answer.numbers["solved"]) == ["mixing"]
