@@ -30,7 +30,10 @@ _SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether the released file was changed "
     "by accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
 )
-_SECURE = "ChaCha20 keyed with 256 bits of operating-system entropy, used for this release only"
+_SECURE = (
+    "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
+    "OpenDP's own secure generator"
+)
 _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can undo the noise"
 
 
