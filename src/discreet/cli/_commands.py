@@ -199,16 +199,7 @@ def calibrate(
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:
-    pure = guarantee.profile.pure
-    return {
-        "pure_epsilon": pure if math.isfinite(pure) else None,
-        "theorem": guarantee.theorem,
-        "kind": guarantee.kind,
-        "exact": guarantee.exact,
-        "group": guarantee.relation.group,
-        "assumptions": list(guarantee.assumptions),
-        "caveats": list(guarantee.caveats),
-    }
+    return {**guarantee.to_dict(), "group": guarantee.relation.group}
 
 
 @click.command()

@@ -224,8 +224,8 @@ class OpenLabels(Column):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> OpenLabels().draw(2, np.random.default_rng(0)).tolist()
+    >>> from discreet._random import seeded
+    >>> OpenLabels().draw(2, seeded(0)).tolist()
     ['new_category_1', 'new_category_2']
     """
 

@@ -59,8 +59,9 @@ class Date(LatticeColumn):
 
     Examples
     --------
+    >>> from discreet._random import seeded
     >>> born = Date(lower="1900-01-01", upper="1999-12-31", cells=10)
-    >>> born.decode(born.encode([dt.date(1950, 6, 1)]), rng=np.random.default_rng(0)).dtype
+    >>> born.decode(born.encode([dt.date(1950, 6, 1)]), rng=seeded(0)).dtype
     Date
     """
 

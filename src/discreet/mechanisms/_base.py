@@ -27,8 +27,10 @@ __all__ = [
     "Mechanism",
     "Output",
     "feasible",
+    "held_frequencies",
     "positive_size",
     "real",
+    "refuse_unknown",
     "require_replacement",
     "solve_drawn",
 ]
@@ -75,6 +77,14 @@ class Mechanism(ABC):
     name: ClassVar[str]
     free: ClassVar[tuple[str, ...]]
     domain: Domain
+
+    @property
+    def _cells(self) -> int:
+        """Number of cells of the domain, which has to be finite."""
+        cells = self.domain.size
+        if cells is None:
+            raise ParameterError(f"{self.name} needs a finite domain: declare cells, a grid or categories")
+        return cells
 
     @abstractmethod
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Output:
@@ -246,6 +256,24 @@ def solve_drawn(
             nearest[f"{parameter} >="] = found
         feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {value:g}", **nearest)
     return made
+
+
+def held_frequencies(domain: Domain, x: Counts, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return how often each of the cells of a finite domain is held."""
+    held = dict(zip(domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
+    return np.array([held.get(cell, 0) for cell in cells.tolist()], dtype=np.float64)
+
+
+def refuse_unknown(name: str, left: dict[str, Any], known: str) -> None:
+    """Refuse parameters that are left after the known ones were taken.
+
+    Raises
+    ------
+    ParameterError
+        When there are any.
+    """
+    if left:
+        raise ParameterError(f"unknown parameter {sorted(left)[0]!r}; {name} has: {known}")
 
 
 def require_replacement(mechanism: Mechanism, relation: Relation) -> None:

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms._lookup import locate
 
-__all__ = ["draw_blocks"]
+__all__ = ["draw_blocks", "records_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -100,6 +101,16 @@ def draw_blocks(
         masses += np.bincount(value, minlength=len(masses)) * unit
         yield value
         done += length
+
+
+def records_of(blocks: Iterator[Integers], x: Counts, domain: Domain, *, rng: np.random.Generator) -> Iterator[Records]:
+    """Turn blocks of value numbers into records: the held ones, then new ones from the base measure as they open."""
+    known, held = x.records, x.distinct
+    for values in blocks:
+        opened = int(values.max()) + 1 - len(known)
+        if opened > 0:
+            known = Records.concatenate((known, domain.draw_base(opened, rng, first=len(known) - held + 1)))
+        yield known.take(values)
 
 
 def _inherit_opening(

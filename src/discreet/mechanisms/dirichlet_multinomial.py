@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
     ErrorTerms,
+    held_frequencies,
     positive_size,
     real,
+    refuse_unknown,
     require_replacement,
     solve_drawn,
 )
-from discreet.mechanisms._urn import draw_blocks
+from discreet.mechanisms._urn import draw_blocks, records_of
 from discreet.privacy import (
     Budget,
     ChainProfile,
@@ -98,15 +100,9 @@ class DirichletMultinomial(DrawnMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", real("prior", self.prior))
-        if not self.domain.finite:
-            raise ParameterError("dirichlet-multinomial needs a finite domain: declare cells, a grid or categories")
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-12 <= self.prior <= 2**40 / self._cells:
             raise ParameterError(f"prior is at least 1e-12 a cell, with a total of at most 2^40, not {self.prior!r}")
-
-    @property
-    def _cells(self) -> int:
-        return cast(int, self.domain.size)
 
     @property
     def _strength(self) -> int:
@@ -128,20 +124,15 @@ class DirichletMultinomial(DrawnMechanism):
             for cells in draw_blocks(masses, unit=_UNIT, strength=0, discount=0, size=self.size, rng=rng):
                 yield self.domain.unflat(cells)
             return
-        known = x.records
-        for values in draw_blocks(
+        blocks = draw_blocks(
             x.frequencies * _UNIT, unit=_UNIT, strength=self._strength, discount=0, size=self.size, rng=rng
-        ):
-            opened = int(values.max()) + 1 - len(known)
-            if opened > 0:
-                known = Records.concatenate((known, self.domain.draw_base(opened, rng)))
-            yield known.take(values)
+        )
+        yield from records_of(blocks, x, self.domain, rng=rng)
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: ``sum_l log (alpha_l + n_l)_{S_l} - log (A)_m``."""
         cells, drawn = np.unique(self.domain.flat(y), return_counts=True)
-        held = dict(zip(self.domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
-        frequency = np.array([held.get(c, 0) for c in cells.tolist()], dtype=float)
+        frequency = held_frequencies(self.domain, x, cells)
         strength = self._strength / _UNIT
         alpha = strength * np.exp(self.domain.log_base(self.domain.unflat(cells)))
         return float(log_rising(alpha + frequency, drawn.astype(float)).sum() - log_rising(strength + x.n, len(y)))
@@ -211,8 +202,7 @@ class DirichletMultinomial(DrawnMechanism):
         """Solve for the least prior at the given size, or for the largest size at the given prior."""
         relation = Relation(group=group)
         prior = fixed.pop("prior", None)
-        if fixed:
-            raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; dirichlet-multinomial has: prior")
+        refuse_unknown(cls.name, fixed, "prior")
         most = 2.0**40 / (domain.size or 1)
         return solve_drawn(
             lambda m, mass: cls(domain=domain, size=m, prior=mass),

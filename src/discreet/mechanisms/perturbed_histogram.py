@@ -24,6 +24,7 @@ from discreet.mechanisms._base import (
     feasible,
     positive_size,
     real,
+    refuse_unknown,
     require_replacement,
 )
 from discreet.mechanisms._discrete_noise import NoiseKind, discrete_noise, log_noise, mean_absolute
@@ -100,8 +101,6 @@ class PerturbedHistogram(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", real("scale", self.scale))
-        if not self.domain.finite:
-            raise ParameterError("perturbed-histogram needs a finite domain: declare cells, a grid or categories")
         if self._cells > _MOST_CELLS:
             raise ParameterError(
                 f"perturbed-histogram adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
@@ -118,10 +117,6 @@ class PerturbedHistogram(Mechanism):
             raise ParameterError(f"projection is 'clip', 'simplex' or 'w1', not {self.projection!r}")
         if self.projection == "w1" and not _on_a_line(self.domain):
             raise ParameterError("projection 'w1' needs a single ordered column without a null cell")
-
-    @property
-    def _cells(self) -> int:
-        return cast(int, self.domain.size)
 
     def _positions(self) -> npt.NDArray[np.float64]:
         (column,) = self.domain.columns.values()
@@ -209,10 +204,7 @@ class PerturbedHistogram(Mechanism):
         projection = fixed.pop("projection", "w1" if _on_a_line(domain) else "simplex")
         scale = fixed.pop("scale", None)
         noise = fixed.pop("noise", None)
-        if fixed:
-            raise ParameterError(
-                f"unknown parameter {sorted(fixed)[0]!r}; perturbed-histogram has: scale, noise, projection"
-            )
+        refuse_unknown(cls.name, fixed, "scale, noise, projection")
 
         def at(kind: Any, value: float) -> PerturbedHistogram:
             return cls(domain=domain, records=n, scale=value, noise=kind, projection=projection)

@@ -23,10 +23,11 @@ from discreet.mechanisms._base import (
     ErrorTerms,
     positive_size,
     real,
+    refuse_unknown,
     require_replacement,
     solve_drawn,
 )
-from discreet.mechanisms._urn import BLOCK, draw_blocks
+from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Kind, Relation
 
 __all__ = ["PitmanYor"]
@@ -119,13 +120,7 @@ class PitmanYor(DrawnMechanism):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records in chunks, in exchangeable order."""
         blocks = self._ancestor(x, rng) if self.sampler == "ancestor" else self._mixing(x, rng)
-        known, held = x.records, x.distinct
-        for values in blocks:
-            opened = int(values.max()) + 1 - len(known)
-            if opened > 0:
-                fresh = self.domain.draw_base(opened, rng, first=len(known) - held + 1)
-                known = Records.concatenate((known, fresh))
-            yield known.take(values)
+        return records_of(blocks, x, self.domain, rng=rng)
 
     def _ancestor(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
         return draw_blocks(
@@ -247,8 +242,7 @@ class PitmanYor(DrawnMechanism):
         relation = Relation(group=group)
         discount, sampler = fixed.pop("discount", 0.0), fixed.pop("sampler", "ancestor")
         strength = fixed.pop("strength", None)
-        if fixed:
-            raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; pitman-yor has: strength, discount, sampler")
+        refuse_unknown(cls.name, fixed, "strength, discount, sampler")
 
         def promise(made: PitmanYor) -> Guarantee:
             return made.guarantee(relation, n=n)

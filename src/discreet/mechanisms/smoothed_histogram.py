@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
     ErrorTerms,
+    held_frequencies,
     positive_size,
     real,
+    refuse_unknown,
     require_replacement,
     solve_drawn,
 )
@@ -82,15 +84,10 @@ class SmoothedHistogram(DrawnMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mixing", real("mixing", self.mixing))
-        if not self.domain.finite:
-            raise ParameterError("smoothed-histogram needs a finite domain: declare cells, a grid or categories")
         object.__setattr__(self, "size", positive_size("size", self.size))
+        _ = self._cells  # refuses a domain that is not finite
         if not 1e-12 <= self.mixing <= 1:
             raise ParameterError(f"mixing is a probability of at least 1e-12, not {self.mixing!r}")
-
-    @property
-    def _cells(self) -> int:
-        return cast(int, self.domain.size)
 
     @property
     def _mixing_units(self) -> int:
@@ -111,8 +108,7 @@ class SmoothedHistogram(DrawnMechanism):
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: ``sum log((1-q) n_l / n + q / k)``."""
-        held = dict(zip(self.domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
-        frequency = np.array([held.get(c, 0) for c in self.domain.flat(y).tolist()], dtype=float)
+        frequency = held_frequencies(self.domain, x, self.domain.flat(y))
         q = self._mixing_units / _UNIT
         return float(np.log((1.0 - q) * frequency / x.n + q / self._cells).sum())
 
@@ -159,8 +155,7 @@ class SmoothedHistogram(DrawnMechanism):
         """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
         relation = Relation(group=group)
         mixing = fixed.pop("mixing", None)
-        if fixed:
-            raise ParameterError(f"unknown parameter {sorted(fixed)[0]!r}; smoothed-histogram has: mixing")
+        refuse_unknown(cls.name, fixed, "mixing")
 
         def promise(made: SmoothedHistogram) -> Guarantee:
             return made.guarantee(relation, n=n)

@@ -117,6 +117,18 @@ class Guarantee:
         """Return the least epsilon found with ``delta(epsilon) <= delta``, never below the truth."""
         return self.profile.epsilon(delta)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what does not depend on a budget, as JSON values; an infinite pure epsilon is None."""
+        pure = self.profile.pure
+        return {
+            "pure_epsilon": pure if math.isfinite(pure) else None,
+            "kind": self.kind,
+            "theorem": self.theorem,
+            "exact": self.exact,
+            "assumptions": list(self.assumptions),
+            "caveats": list(self.caveats),
+        }
+
     def meets(self, budget: Budget) -> bool:
         """Return whether the guarantee is at least as strong as ``budget``."""
         if budget.delta == 0.0:

@@ -267,7 +267,6 @@ def _promise(
     mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, unit: str | None, seeded: bool
 ) -> dict[str, Any]:
     delta = guarantee.delta(epsilon)
-    pure = guarantee.profile.pure
     statement = (
         f"Whatever the other records, an attacker who tests whether one {_unit(guarantee)} was one thing or another, "
         f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a"
@@ -278,12 +277,8 @@ def _promise(
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "pure_epsilon": pure if math.isfinite(pure) else None,
-        "kind": guarantee.kind,
-        "theorem": guarantee.theorem,
-        "exact": guarantee.exact,
+        **guarantee.to_dict(),
         "profile": [[e, guarantee.delta(e)] for e in _PROFILE_EPSILONS],
-        "assumptions": list(guarantee.assumptions),
         "caveats": _caveats(guarantee, epsilon, delta, unit),
         "share_not_from_data": mechanism.share_not_from_data(guarantee.n),
         "statement": statement,
