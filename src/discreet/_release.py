@@ -10,7 +10,7 @@ from discreet._random import seeded
 from discreet.confidential import confidential, public_size
 from discreet.domain import Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms import PitmanYor, named
+from discreet.mechanisms import named
 from discreet.planner import chosen_cells, plan, with_cells
 from discreet.privacy import Budget
 from discreet.releases import Release, publish
@@ -129,7 +129,7 @@ def release(
         solved, why = chosen.best, chosen.why
     else:
         kind = named(mechanism)
-        used = declared if kind is PitmanYor else with_cells(declared, n=n, epsilon=epsilon)
+        used = with_cells(declared, kind, n=n, epsilon=epsilon)
         solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **parameters)
         why = f"{mechanism}: asked for"
     if solved.domain != declared:  # cells were chosen: count again on them

@@ -2,6 +2,7 @@
 
 from discreet.confidential._count import confidential, public_size
 from discreet.confidential._frames import table_schema, to_frame_kind
+from discreet.confidential._public import public_table
 from discreet.confidential._wrapper import Confidential, Provenance
 
-__all__ = ["Confidential", "Provenance", "confidential", "public_size", "table_schema", "to_frame_kind"]
+__all__ = ["Confidential", "Provenance", "confidential", "public_size", "public_table", "table_schema", "to_frame_kind"]

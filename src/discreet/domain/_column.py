@@ -253,6 +253,31 @@ class Column(ABC):
         """
         self._refuse("an unordered column has no positions")
 
+    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the coordinates of the first and the last value of each cell, NaN for a null.
+
+        Both are :meth:`positions` where a cell holds one value.
+        """
+        middle = self.positions(codes)
+        return middle, middle
+
+    def coordinates(self, values: pl.Series) -> npt.NDArray[np.float64]:
+        """Return values as numbers in the unit of :meth:`positions`, clipped where the column declares it.
+
+        Parameters
+        ----------
+        values : polars.Series
+            Values that are not null.
+        """
+        numbers = _numbers(values, self.kind)
+        if getattr(self, "out_of_bounds", "error") == "clip":
+            import polars as pl
+
+            bounds: Any = self
+            lower, upper = _numbers(pl.Series([bounds.lower, bounds.upper]), self.kind)
+            numbers = np.clip(numbers, lower, upper)
+        return numbers
+
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return the ground distance of codes, in [0, 1]: ``|x - y| / scale``, or 0/1 without an order.
 
@@ -355,6 +380,18 @@ class Column(ABC):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             self._refuse(f"{name} is a whole number of at least {least}, not {value!r}")
         return int(value)
+
+
+def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:
+    """Return days since 1970-01-01 for dates, seconds for datetimes (since then) and durations, else the numbers."""
+    import polars as pl
+
+    if kind == "date":
+        return values.cast(pl.Date).to_physical().cast(pl.Float64).to_numpy()
+    if kind in ("datetime", "duration"):
+        exact = values.cast(pl.Datetime("us")) if values.dtype == pl.Date else values.dt.cast_time_unit("us")
+        return exact.to_physical().cast(pl.Float64).to_numpy() / 1e6
+    return values.cast(pl.Float64).to_numpy()
 
 
 def _type_name(dtype: pl.DataType) -> str:

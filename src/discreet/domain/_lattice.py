@@ -110,6 +110,17 @@ class LatticeColumn(Column):
             index = (self._groups[cells] + self._groups[cells + 1] - 1) / 2
         return np.where(missing, np.nan, (self._start + index * self._stride) * self._unit)
 
+    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the coordinates of the first and the last point of each cell, NaN for a null."""
+        if self._groups is None:
+            return Column.ends(self, codes)
+        codes = np.asarray(codes)
+        missing = codes == self.values
+        cells = np.where(missing, 0, codes)
+        first, last = self._groups[cells], self._groups[cells + 1] - 1
+        low, high = ((self._start + index * self._stride) * self._unit for index in (first, last))
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
         return self._interval_distance(a, b)

@@ -225,6 +225,16 @@ class Numeric(Column):
         missing = codes == self.values
         return np.where(missing, np.nan, self._middles(np.where(missing, 0, codes)))
 
+    def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
+        if self._edges is None or self.within == "midpoint":
+            return Column.ends(self, codes)
+        codes = np.asarray(codes)
+        missing = codes == self.values
+        cells = np.where(missing, 0, codes)
+        low, high = self._edges[cells], self._edges[cells + 1]
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
         return self._interval_distance(a, b)

@@ -1,33 +1,41 @@
 """The seam: what every mechanism is.
 
 A mechanism is a probability kernel written as a frozen dataclass. Its **fields are public facts**; its **call arguments
-are secret**. Only ``kernel`` reads confidential data. Everything else works on public numbers.
+are secret**. Only ``kernel`` reads confidential data. Everything else works on public numbers: ``finish``,
+``estimates`` and ``predictive`` on what the kernel gave or on invented tables, ``outputs`` and ``log_prob`` on the tiny
+tables of a test.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import product
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import least_integer, least_real
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation
 
 __all__ = [
+    "MOST_LISTED",
     "NEIGHBOURS",
     "CellCounts",
     "DrawnMechanism",
-    "ErrorTerms",
+    "Estimates",
+    "Floats",
     "Mechanism",
     "Output",
+    "Outputs",
     "feasible",
     "held_frequencies",
+    "listed",
     "positive_size",
     "real",
     "refuse_unknown",
@@ -35,32 +43,66 @@ __all__ = [
     "solve_drawn",
 ]
 
-CellCounts = npt.NDArray[np.int64]
-"""Noisy counts, one a cell of a finite domain."""
+MOST_LISTED = 2_000_000
+"""Outcomes that may be listed."""
 
-Output = Iterator[Records] | CellCounts
-"""What a kernel gives: a stream of records in chunks, or noisy counts."""
+Floats = npt.NDArray[np.float64]
+
+CellCounts = npt.NDArray[np.int64]
+"""Noisy counts, one a cell (or a node) of a finite domain."""
+
+Output = Iterator[Records] | CellCounts | Counts
+"""What a kernel gives: a stream of records in chunks, noisy counts, or noisy counts of the records that are kept."""
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
 
 
-class ErrorTerms(NamedTuple):
-    """What moves a release away from its table, as shares of the records.
+class Outputs(NamedTuple):
+    """Everything a kernel can give for some tiny tables.
 
     Parameters
     ----------
-    sampling : float
-        Variance of a cell's share, divided by ``p (1-p)``, from drawing records.
-    noise : float
-        Variance of a cell's share from noise on its count.
-    bias : float
-        Share of the records drawn towards the base measure.
+    values : sequence
+        In the kernel's own type; records up to their order.
+    neglected : float
+        A bound on the probability left out, under any of the tables.
     """
 
-    sampling: float
-    noise: float
-    bias: float
+    values: Sequence[Any]
+    neglected: float = 0.0
+
+
+def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Return every combination of one item from each range, for :meth:`Mechanism.outputs`.
+
+    Raises
+    ------
+    ParameterError
+        When there are more than two million.
+    """
+    count = math.prod(map(len, ranges))
+    if count > MOST_LISTED:
+        raise ParameterError(f"{count:,} outcomes are too many to enumerate; take a smaller universe")
+    return product(*ranges)
+
+
+class Estimates(NamedTuple):
+    """A public table of counts.
+
+    Parameters
+    ----------
+    records : Records
+        The cells or labels.
+    counts : ndarray of float64, shape (len(records),)
+        Estimated number of confidential records of each.
+    standard_errors : ndarray of float64, shape (len(records),)
+        Standard deviation of each estimate's noise, in records.
+    """
+
+    records: Records
+    counts: Floats
+    standard_errors: Floats
 
 
 class Mechanism(ABC):
@@ -72,10 +114,19 @@ class Mechanism(ABC):
         Registry and command name.
     free : tuple of str
         Parameters that ``calibrated`` can solve for, the preferred one first.
+    needs_cells : bool
+        Whether the domain has to be finite.
+    cells_cost : bool
+        Whether the guarantee depends on the number of cells.
+    random_size : bool
+        Whether the kernel may release fewer records than asked for.
     """
 
     name: ClassVar[str]
     free: ClassVar[tuple[str, ...]]
+    needs_cells: ClassVar[bool] = True
+    cells_cost: ClassVar[bool] = True
+    random_size: ClassVar[bool] = False
     domain: Domain
 
     @property
@@ -127,12 +178,79 @@ class Mechanism(ABC):
         """Return the expected share of released records that come from prior or noise alone, an upper estimate."""
 
     @abstractmethod
-    def error_terms(self, n: int, size: int) -> ErrorTerms:
-        """Return what the planner predicts the utility from, for ``size`` records released from ``n``."""
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Draw the probabilities that records would be drawn with, for an invented table: for predictions only.
+
+        Parameters
+        ----------
+        shares : ndarray of float64, shape (len(support),)
+            Share of the invented table's records on each record of ``support``.
+        support : Records
+            Distinct records; all cells in flat order where the domain has few enough.
+        n : int
+            Number of records of the invented table.
+        rng : numpy.random.Generator
+            Source of the noise, in floating point.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(support) + 1,)
+            Sums to one; the last entry is the probability of a draw from the base measure.
+        """
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        """Return everything that the kernel can give for some tiny tables.
+
+        Raises
+        ------
+        LawNotAvailable
+            When it cannot be listed.
+        """
+        raise LawNotAvailable(f"the outputs of {self.name} cannot be listed")
+
+    def estimates(self, y: Output) -> Estimates:
+        """Return the counts that the kernel's output estimates: public post-processing, never sees ``x``.
+
+        Raises
+        ------
+        ParameterError
+            When the mechanism releases records only.
+        """
+        raise ParameterError(f"{self.name} releases records, not counts: ask for records")
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and size."""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+        """Build the mechanism from what :meth:`parameters` returns, and the numbers of records held and released.
+
+        Raises
+        ------
+        ParameterError
+            When a parameter is missing, unknown or out of range.
+        """
+        known = [item.name for item in fields(cast(Any, cls)) if item.init and item.name != "domain"]
+        given = {"records": records, "size": size}
+        values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
+        for name in cls.free:
+            if name in known and name not in values:
+                missing = "its guarantee depends on the number of records released" if name == "size" else ""
+                raise ParameterError(f"{cls.name} needs {'--size: ' + missing if missing else f'--param {name}=...'}")
+        if unknown := sorted(set(values) - set(known)):
+            named = ", ".join(name for name in known if name not in given)
+            raise ParameterError(f"unknown parameter {unknown[0]!r}; {cls.name} has: {named}")
+        return cast(Self, cast(Any, cls)(domain=domain, **values))
+
+    @classmethod
+    def cells_wanted(cls, *, n: int, epsilon: float, columns: int) -> int:
+        """Return how many cells a continuous column that declares none is cut into, from public numbers alone.
+
+        ``(n epsilon / 30)^(1/columns)``, between 10 and 1,000: noise of the order ``1/epsilon`` on each cell then moves
+        about one record in thirty.
+        """
+        return round(min(1000.0, max(10.0, float((n * max(epsilon, 1e-6) / 30.0) ** (1.0 / columns)))))
 
     @classmethod
     @abstractmethod

@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
-    ErrorTerms,
+    Floats,
     held_frequencies,
     positive_size,
     real,
@@ -187,9 +187,13 @@ class DirichletMultinomial(DrawnMechanism):
         strength = self._strength / _UNIT
         return strength / (strength + n)
 
-    def error_terms(self, n: int, size: int) -> ErrorTerms:
-        """Return the variance of the posterior weights and of ``size`` draws from them."""
-        return ErrorTerms(1.0 / size + 1.0 / (n + self._strength / _UNIT), 0.0, self.share_not_from_data(n))
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Draw the posterior weights of the cells."""
+        strength = self._strength / _UNIT
+        prior = strength * np.exp(self.domain.log_base(support))
+        gammas = rng.standard_gamma(np.append(n * shares + prior, max(0.0, strength - prior.sum())))
+        weights: Floats = gammas / gammas.sum()
+        return weights
 
     def parameters(self) -> dict[str, Any]:
         """Return ``prior``."""

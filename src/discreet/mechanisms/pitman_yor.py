@@ -20,7 +20,7 @@ from discreet.errors import LawNotAvailable, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
-    ErrorTerms,
+    Floats,
     positive_size,
     real,
     refuse_unknown,
@@ -87,6 +87,7 @@ class PitmanYor(DrawnMechanism):
 
     name: ClassVar[str] = "pitman-yor"
     free: ClassVar[tuple[str, ...]] = ("size", "strength")
+    needs_cells: ClassVar[bool] = False
 
     domain: Domain
     size: int
@@ -226,9 +227,13 @@ class PitmanYor(DrawnMechanism):
         """Return ``theta/(theta+n)`` at discount 0, and ``(theta + sigma n)/(theta+n)``, an upper bound, otherwise."""
         return max(0.0, self.strength + self.discount * n) / (self.strength + n)
 
-    def error_terms(self, n: int, size: int) -> ErrorTerms:
-        """Return the variance of the posterior weights and of ``size`` draws from them."""
-        return ErrorTerms(1.0 / size + 1.0 / (n + self.strength), 0.0, self.share_not_from_data(n))
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Draw the posterior weights of the held values; each is taken to be one value, held ``n`` times its share."""
+        held = n * shares
+        old = np.where(held > 0.0, np.maximum(held - self.discount, 1e-9), 0.0)
+        gammas = rng.standard_gamma(np.append(old, max(0.0, self.strength + n - old.sum())))
+        weights: Floats = gammas / gammas.sum()
+        return weights
 
     def parameters(self) -> dict[str, Any]:
         """Return ``strength``, ``discount`` and ``sampler``."""

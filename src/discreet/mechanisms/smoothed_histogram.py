@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
-    ErrorTerms,
+    Floats,
     held_frequencies,
     positive_size,
     real,
@@ -140,9 +140,10 @@ class SmoothedHistogram(DrawnMechanism):
         """Return ``mixing``."""
         return self._mixing_units / _UNIT
 
-    def error_terms(self, n: int, size: int) -> ErrorTerms:
-        """Return the variance of ``size`` independent draws."""
-        return ErrorTerms(1.0 / size, 0.0, self.mixing)
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the mixture itself; beyond the support, the base measure stands for the uniform cells."""
+        uniform = self.mixing / self._cells
+        return np.append((1.0 - self.mixing) * shares + uniform, max(0.0, self.mixing - len(support) * uniform))
 
     def parameters(self) -> dict[str, Any]:
         """Return ``mixing``."""

@@ -1,7 +1,19 @@
 """Planning: which mechanism, which parameters, what error, from public facts alone."""
 
 from discreet.planner._cells import chosen_cells, with_cells
-from discreet.planner._plan import Option, Plan, plan, predicted_w1
+from discreet.planner._plan import Option, Plan, plan
+from discreet.planner._predicted import Reference, predicted_w1
 from discreet.planner._stated import Solution, solved, stated
 
-__all__ = ["Option", "Plan", "Solution", "chosen_cells", "plan", "predicted_w1", "solved", "stated", "with_cells"]
+__all__ = [
+    "Option",
+    "Plan",
+    "Reference",
+    "Solution",
+    "chosen_cells",
+    "plan",
+    "predicted_w1",
+    "solved",
+    "stated",
+    "with_cells",
+]

@@ -7,21 +7,24 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.domain import Domain, Numeric
+from discreet.mechanisms import Mechanism
 
 __all__ = ["chosen_cells", "with_cells"]
 
-_MOST = 1000
-_FEWEST = 10
 _LOG_RATIO = 100.0
 
 
-def with_cells(domain: Domain, *, n: int, epsilon: float) -> Domain:
-    """Return the domain with cells for every continuous numeric column; other columns stay as declared.
+def with_cells(domain: Domain, kind: type[Mechanism], *, n: int, epsilon: float) -> Domain:
+    """Return the domain with cells for every continuous numeric column, where the mechanism needs them.
+
+    Other columns stay as declared.
 
     Parameters
     ----------
     domain : Domain
         Public.
+    kind : type of Mechanism
+        Says how many cells it wants (:meth:`~discreet.mechanisms.Mechanism.cells_wanted`).
     n : int
         Number of records, public.
     epsilon : float
@@ -30,18 +33,16 @@ def with_cells(domain: Domain, *, n: int, epsilon: float) -> Domain:
     Returns
     -------
     Domain
-        With ``(n epsilon / 30)^(1/d)`` cells a column, between 10 and 1,000, ``d`` the number of columns: noise of the
-        order ``1/epsilon`` on each cell then moves about one record in thirty. Log-spaced where ``lower > 0`` and
-        ``upper/lower >= 100``.
+        Log-spaced cells where ``lower > 0`` and ``upper/lower >= 100``, linear ones elsewhere.
 
     Notes
     -----
     Columns with a base measure of their own keep it and stay continuous.
     """
     chosen = [c for c in domain.columns.values() if isinstance(c, Numeric) and not c.finite and c.base is None]
-    if not chosen:
+    if not chosen or not kind.needs_cells:
         return domain
-    cells = round(min(_MOST, max(_FEWEST, (n * max(epsilon, 1e-6) / 30.0) ** (1.0 / len(domain.columns)))))
+    cells = kind.cells_wanted(n=n, epsilon=epsilon, columns=len(domain.columns))
     columns = {
         name: replace(column, cells=cells, spacing=_spacing(column)) if column in chosen else column
         for name, column in domain.columns.items()

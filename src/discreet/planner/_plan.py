@@ -8,22 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from discreet._numeric import least_integer
-from discreet._random import seeded
 from discreet._text import rounded_up
-from discreet.domain import Column, Domain
-from discreet.errors import DiscreetError, DomainError, Infeasible, Refused
-from discreet.mechanisms import REGISTRY, Mechanism, PitmanYor, named
+from discreet.domain import Domain
+from discreet.errors import DiscreetError, Infeasible, Refused
+from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import positive_size
 from discreet.planner._cells import chosen_cells, with_cells
+from discreet.planner._predicted import Reference, predicted_w1
 from discreet.privacy import Budget, Relation
 from discreet.releases import POOR_UTILITY, poor_utility
 
-__all__ = ["Option", "Plan", "plan", "predicted_w1"]
-
-_SAMPLE = 4096
+__all__ = ["Option", "Plan", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +198,7 @@ def plan(
     group: int = 1,
     mechanisms: Sequence[str] | None = None,
     largest_sizes: bool = True,
+    reference: Any = None,
     **fixed: Any,
 ) -> Plan:
     """Calibrate every mechanism to a budget and predict its error, from public facts alone.
@@ -222,6 +219,10 @@ def plan(
         Registry names to consider; all by default.
     largest_sizes : bool
         Whether to solve for each mechanism's largest size too, which takes most of the time.
+    reference : dataframe or path, optional
+        A **public** table that the confidential one is expected to look like: an earlier release, last year's published
+        sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
+        the base measure: right for comparing mechanisms, rough as a number.
     **fixed
         Parameters that are given, for the mechanisms named.
 
@@ -247,11 +248,8 @@ def plan(
     n = positive_size("records", records)
     m = n if size is None else positive_size("size", size)
     names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
-    finite = with_cells(domain, n=n, epsilon=epsilon)
-    options = [
-        _option(name, domain if named(name) is PitmanYor else finite, n, m, budget, group, fixed, largest_sizes)
-        for name in names
-    ]
+    like = Reference.of(reference, domain)
+    options = [_option(name, domain, n, m, budget, group, fixed, largest_sizes, like) for name in names]
     options.sort(key=lambda o: math.inf if o.w1 is None else o.w1)
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
 
@@ -265,9 +263,11 @@ def _option(
     group: int,
     fixed: dict[str, Any],
     largest_sizes: bool,
+    reference: Reference,
 ) -> Option:
     kind = named(name)
     try:
+        domain = with_cells(domain, kind, n=n, epsilon=budget.epsilon)
         mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
     except DiscreetError as error:
         if fixed and not isinstance(error, Refused):
@@ -281,7 +281,7 @@ def _option(
         delta=guarantee.delta(budget.epsilon),
         largest_size=_largest_size(kind, domain, n, budget, group, fixed) if largest_sizes else None,
         share_not_from_data=mechanism.share_not_from_data(n),
-        w1=predicted_w1(mechanism, n=n, size=size),
+        w1=predicted_w1(mechanism, n=n, size=size, reference=reference),
         caveats=guarantee.caveats,
     )
 
@@ -305,61 +305,6 @@ def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group
 
 def _most(n: int) -> int:
     return min(10**10, 100 * n)
-
-
-def predicted_w1(mechanism: Mechanism, *, n: int, size: int) -> float:
-    """Predict the Wasserstein-1 distance between a release and the confidential table, from public facts alone.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    n, size : int
-        Numbers of records held and released.
-
-    Returns
-    -------
-    float
-        In the column's unit for a single ordered column, else the sum over columns on the scaled ground metric.
-
-    Notes
-    -----
-    The reference is data distributed as the base measure. With ``F`` its distribution function, a column adds
-    ``integral of sqrt(2/pi) sqrt(F(1-F) v)`` for sampling and noise, ``v = sampling + cells * noise``, and
-    ``bias * integral of min(F, 1-F)`` for the records drawn towards the base measure, its distance from a table
-    concentrated at its median. Real tables are usually more concentrated than their bounds: then the
-    first term is an overestimate, by the same factor for every mechanism.
-    """
-    domain = mechanism.domain
-    error = mechanism.error_terms(n, size)
-    variance = error.sampling + (domain.size or 0) * error.noise
-    share = error.bias
-    base = domain.draw_base(_SAMPLE, seeded(0))  # of the public base measure: no data, no privacy
-    single = len(domain.columns) == 1
-    total = 0.0
-    for (name, column), codes in zip(domain.columns.items(), base.columns, strict=True):
-        weight = (domain.metric_weights or {}).get(name, 1.0)
-        x = _positions(column, codes)
-        if x is not None:
-            x = np.sort(x[~np.isnan(x)])
-            gaps = np.diff(x)
-            f = np.arange(1, len(x)) / len(x)
-            spread = math.sqrt(2.0 / math.pi * variance) * float(gaps @ np.sqrt(f * (1 - f)))
-            moved = spread + share * float(gaps @ np.minimum(f, 1 - f))
-            total += moved if single else weight * moved / column.scale
-        else:
-            k = column.size
-            spread = 0.0 if k is None else 0.5 * math.sqrt(2.0 / math.pi * variance * (k - 1))
-            total += weight * min(1.0, spread + share)
-    return total
-
-
-def _positions(column: Column, codes: Any) -> Any:
-    """Return the coordinates of a column's codes, or None where it has no order."""
-    try:
-        return column.positions(codes)
-    except DomainError:
-        return None
 
 
 def _cells(domain: Domain) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.mechanisms import DirichletMultinomial, Mechanism, PerturbedHistogram, PitmanYor, named
+from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, named
 from discreet.mechanisms._base import real
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -49,22 +49,8 @@ def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any)
         When a parameter is missing, unknown or out of range.
     """
     kind, domain, group, fixed = _resolve(mechanism, parameters)
-    if kind is PerturbedHistogram:
-        fixed["records"] = records
-        needed: tuple[str, ...] = ("scale",)
-    else:
-        if size is None:
-            raise ParameterError(f"{mechanism} needs --size: its guarantee depends on the number of records released")
-        fixed["size"] = size
-        needed = ("prior",) if kind is DirichletMultinomial else ("strength",) if kind is PitmanYor else ("mixing",)
-    for name in needed:
-        if name not in fixed:
-            raise ParameterError(f"{mechanism} needs --param {name}=...")
-    try:
-        made: Mechanism = kind(domain=domain, **fixed)
-    except TypeError:
-        raise ParameterError(_unknown(mechanism, fixed, needed)) from None
-    return mechanism, _guarantee(made, records, group, parameters)
+    made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
+    return mechanism, made.guarantee(Relation(group=group), n=records)
 
 
 def solved(
@@ -95,7 +81,7 @@ def solved(
     kind, domain, group, fixed = _resolve(mechanism, parameters)
     budget = Budget(epsilon=epsilon, delta=delta)
     made = kind.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
-    guarantee = _guarantee(made, records, group, parameters)
+    guarantee = made.guarantee(Relation(group=group), n=records)
     values = made.parameters()
     final = getattr(made, "size", size)
     free = next((name for name in kind.free if (size if name == "size" else fixed.get(name)) is None), None)
@@ -113,14 +99,6 @@ def solved(
     )
 
 
-def _guarantee(made: Mechanism, records: int, group: int, parameters: dict[str, Any]) -> Guarantee:
-    guarantee = made.guarantee(Relation(group=group), n=records)
-    if isinstance(made, PerturbedHistogram) and "cells" not in parameters:
-        # delta is the same for any number of cells, the share from noise is not: leave that caveat out
-        return replace(guarantee, caveats=guarantee.caveats[1:])
-    return guarantee
-
-
 def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Domain, int, dict[str, Any]]:
     """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
     kind = named(mechanism)
@@ -132,8 +110,9 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Dom
             raise ParameterError("dirichlet-process is pitman-yor at discount 0; name pitman-yor for another discount")
         if discount < 0:
             return _finite_pitman_yor(fixed, group)
+    cells = fixed.pop("cells", None if kind.cells_cost else 2)
+    if not kind.needs_cells and cells is None:
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
-    cells = fixed.pop("cells", 2 if kind is PerturbedHistogram else None)
     return kind, _cells(mechanism, cells), group, fixed
 
 
@@ -157,8 +136,3 @@ def _cells(mechanism: str, cells: Any) -> Domain:
     if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= 2**62:
         raise ParameterError(f"cells is an integer of at least 2, not {cells!r}")
     return Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
-
-
-def _unknown(mechanism: str, fixed: dict[str, Any], needed: tuple[str, ...]) -> str:
-    given = sorted(set(fixed) - {"size", "records"} - set(needed))
-    return f"{mechanism} does not take these parameters together: {', '.join(given)}"

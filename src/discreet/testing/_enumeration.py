@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -21,14 +20,13 @@ import numpy.typing as npt
 from discreet._random import seeded
 from discreet.domain import Counts, Records
 from discreet.errors import ParameterError
-from discreet.mechanisms import Mechanism, PerturbedHistogram
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._base import MOST_LISTED, DrawnMechanism
 from discreet.testing._universes import count_vectors, partitions
 
 __all__ = ["Law", "enumerate_law", "enumerate_profile", "hockey_stick", "outcome_of"]
 
 Floats = npt.NDArray[np.float64]
-
-_MOST = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +135,8 @@ def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
     >>> round(float(law.mass.sum()), 12)
     1.0
     """
-    if isinstance(mechanism, PerturbedHistogram):
-        return _noisy_counts(mechanism, tables)
+    if not isinstance(mechanism, DrawnMechanism) or mechanism.random_size:
+        return _listed(mechanism, tables)
     if mechanism.domain.finite:
         return _cells(mechanism, tables)
     return _values(mechanism, tables)
@@ -147,24 +145,32 @@ def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
 def outcome_of(mechanism: Mechanism, release: Any, *tables: Counts) -> Hashable:
     """Return a release as an outcome of the law under the same tables: its counts, or its noisy counts.
 
+    Records, and the labels of noisy counts, are compared up to order.
+
     Parameters
     ----------
     mechanism : Mechanism
         What made it.
-    release : Records, iterator of Records or ndarray
+    release : Records, iterator of Records, ndarray or Counts
         What ``kernel`` returned.
     *tables : Counts
         Those given to :func:`enumerate_law`.
     """
     if isinstance(release, np.ndarray):
-        return tuple(release.tolist())
+        return tuple(release.ravel().tolist())
+    if isinstance(release, Counts):
+        return frozenset(zip(_rows(release.records), release.frequencies.tolist(), strict=True))
     records = release if isinstance(release, Records) else Records.concatenate(cast("Iterable[Records]", release))
     if mechanism.domain.finite:
         return tuple(np.bincount(mechanism.domain.flat(records), minlength=_size(mechanism)).tolist())
     known = _union(tables)
-    seen = Counter(zip(*(column.tolist() for column in records.columns), strict=True))
+    seen = Counter(_rows(records))
     fresh = sorted((count for row, count in seen.items() if row not in known), reverse=True)
     return tuple(seen.get(row, 0) for row in known), tuple(fresh)
+
+
+def _rows(records: Records) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.tolist() for column in records.columns), strict=True))
 
 
 def _size(mechanism: Mechanism) -> int:
@@ -176,7 +182,7 @@ def _release_size(mechanism: Mechanism) -> int:
 
 
 def _few(count: int) -> None:
-    if count > _MOST:
+    if count > MOST_LISTED:
         raise ParameterError(f"{count:,} outcomes are too many to enumerate; take a smaller universe")
 
 
@@ -200,7 +206,7 @@ def _cells(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
 def _union(tables: Sequence[Counts]) -> list[tuple[Any, ...]]:
     rows: dict[tuple[Any, ...], None] = {}
     for x in tables:
-        rows.update(dict.fromkeys(zip(*(column.tolist() for column in x.records.columns), strict=True)))
+        rows.update(dict.fromkeys(_rows(x.records)))
     return list(rows)
 
 
@@ -240,18 +246,13 @@ def _values(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
     return Law(outcomes=tuple(outcomes), log_mass=np.array(log_mass).T)
 
 
-def _noisy_counts(mechanism: PerturbedHistogram, tables: Sequence[Counts]) -> Law:
-    """List integer vectors around the tables' counts, wide enough to leave out 1e-13 at most."""
-    cells = _size(mechanism)
-    frequency = np.zeros((len(tables), cells), dtype=np.int64)
-    for row, x in zip(frequency, tables, strict=True):
-        row[mechanism.domain.flat(x.records)] = x.frequencies
-    reach = math.ceil(mechanism.scale * (34.0 if mechanism.noise == "laplace" else 8.5)) + 1
-    ranges = [
-        range(int(low) - reach, int(high) + reach + 1)
-        for low, high in zip(frequency.min(axis=0), frequency.max(axis=0), strict=True)
+def _listed(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
+    """List what the mechanism says it can give; records stand for their arrangements."""
+    values, neglected = mechanism.outputs(*tables)
+    _few(len(values))
+    outcomes = tuple(outcome_of(mechanism, y, *tables) for y in values)
+    arrangements = [
+        _log_arrangements(list(Counter(_rows(y)).values())) if isinstance(y, Records) else 0.0 for y in values
     ]
-    _few(math.prod(map(len, ranges)))
-    outcomes = tuple(product(*ranges))
-    log_mass = np.array([[mechanism.log_prob(np.array(z), x) for z in outcomes] for x in tables])
-    return Law(outcomes=outcomes, log_mass=log_mass, neglected=1e-13)
+    log_mass = np.array([[mechanism.log_prob(y, x) for y in values] for x in tables])
+    return Law(outcomes=outcomes, log_mass=log_mass + arrangements, neglected=neglected)

@@ -22,7 +22,6 @@ from discreet.utility._distances import ks_distance, summary, total_variation, w
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
 
 __all__ = ["BANNER", "ColumnComparison", "Comparison", "compare", "reveal_to_custodian"]
 
@@ -222,7 +221,7 @@ class _Side:
         elif isinstance(column, (Boolean, Category)):
             points = codes[present]
         else:
-            points = _coordinates(values.filter(present), column)
+            points = column.coordinates(values.filter(present))
         return cls(points=points, frequencies=frequencies[present], nulls=int(frequencies[missing].sum()))
 
 
@@ -277,30 +276,6 @@ def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison
         data=summary(x.points, x.frequencies) if len(x.points) else None,
         release=summary(y.points, y.frequencies) if len(y.points) else None,
     )
-
-
-def _coordinates(values: pl.Series, column: Column) -> npt.NDArray[np.float64]:
-    """Return the values themselves as numbers, clipped where the column declares it."""
-    numbers = _numbers(values, column.kind)
-    if getattr(column, "out_of_bounds", "error") == "clip":
-        import polars as pl
-
-        bounds: Any = column
-        lower, upper = _numbers(pl.Series([bounds.lower, bounds.upper]), column.kind)
-        numbers = np.clip(numbers, lower, upper)
-    return numbers
-
-
-def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:
-    """Return days since 1970-01-01 for dates, seconds for datetimes (since then) and durations, else the numbers."""
-    import polars as pl
-
-    if kind == "date":
-        return values.cast(pl.Date).to_physical().cast(pl.Float64).to_numpy()
-    if kind in ("datetime", "duration"):
-        exact = values.cast(pl.Datetime("us")) if values.dtype == pl.Date else values.dt.cast_time_unit("us")
-        return exact.to_physical().cast(pl.Float64).to_numpy() / 1e6
-    return values.cast(pl.Float64).to_numpy()
 
 
 def _total_variation(x: _Side, y: _Side) -> float:

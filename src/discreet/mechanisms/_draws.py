@@ -1,0 +1,79 @@
+"""Public draws of cells from probabilities: independent, or stratified along the cells' order.
+
+A stratified sample is systematic: with ``G`` the cumulative probabilities and ``u`` one uniform number, cell ``c`` gets
+as many of ``m`` records as points ``u, u + 1, .., u + m - 1`` fall between ``m G_(c-1)`` and ``m G_c``. Each cell's
+expected number is ``m p_c``, and every run of neighbouring cells gets its share to within one record, where independent
+draws are off by ``sqrt(m p (1-p))``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+
+__all__ = ["BLOCK", "Sampling", "check_sampling", "draw_cells"]
+
+BLOCK = 1 << 17
+
+Sampling = Literal["iid", "stratified"]
+
+
+def check_sampling(sampling: str) -> None:
+    """Refuse anything but the two ways to draw.
+
+    Raises
+    ------
+    ParameterError
+        When it is neither.
+    """
+    if sampling not in ("iid", "stratified"):
+        raise ParameterError(f"sampling is 'iid' or 'stratified', not {sampling!r}")
+
+
+def draw_cells(
+    weights: npt.NDArray[np.float64], size: int, *, sampling: Sampling, rng: np.random.Generator
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield ``size`` cells in chunks, in an order that says nothing.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (k,)
+        Non-negative, of positive sum: public.
+    size : int
+        Number of records, ``m``.
+    sampling : {"iid", "stratified"}
+        Independent draws, or systematic ones along the cells' order.
+    rng : numpy.random.Generator
+        Source of the draws.
+
+    Notes
+    -----
+    Of the ``m`` equally spaced points of a stratified sample, chunk ``r`` of ``C`` takes points ``r, r + C, ..``: every
+    chunk is stratified itself, and none needs to know the others.
+    """
+    live = np.flatnonzero(weights)
+    share = weights[live] / weights[live].sum()
+    chunks = -(-size // BLOCK)
+    if sampling == "iid":
+        for start in range(0, size, BLOCK):
+            yield _shuffled(live, rng.multinomial(min(BLOCK, size - start), share), rng)
+        return
+    edges = size * np.cumsum(share)
+    edges[-1] = size  # rounding cannot lose the last record
+    edges = np.minimum(edges, size) - rng.random()
+    for first in rng.permutation(chunks).tolist():
+        below = np.maximum(0, np.ceil((edges - first) / chunks)).astype(np.int64)  # points before each edge
+        yield _shuffled(live, np.diff(below, prepend=0), rng)
+
+
+def _shuffled(
+    cells: npt.NDArray[np.intp], count: npt.NDArray[np.int64], rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    drawn = np.repeat(cells, count).astype(np.int64, copy=False)
+    rng.shuffle(drawn)
+    return drawn

@@ -1,0 +1,231 @@
+"""What every histogram with independent discrete noise on its cells shares: kernel, law, guarantee (T6), records."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, TypeVar, cast
+
+import numpy as np
+
+from discreet._numeric import least_real
+from discreet.domain import Counts, Records
+from discreet.errors import Infeasible, ParameterError
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    CellCounts,
+    Estimates,
+    Floats,
+    Mechanism,
+    Output,
+    Outputs,
+    feasible,
+    listed,
+    positive_size,
+    real,
+    require_replacement,
+)
+from discreet.mechanisms._discrete_noise import (
+    NoiseKind,
+    approximate_noise,
+    discrete_noise,
+    log_noise,
+    mean_absolute,
+    noise_reach,
+    standard_deviation,
+)
+from discreet.mechanisms._draws import Sampling, check_sampling, draw_cells
+from discreet.privacy import (
+    Budget,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    DiscreteLaplacePair,
+    Guarantee,
+    Profile,
+    Relation,
+)
+
+__all__ = ["LARGEST_SCALE", "NoisyCounts", "solve_scale"]
+
+_MOST_CELLS = 1 << 25
+LARGEST_SCALE = {"laplace": 1e9, "gaussian": 1e6}
+
+
+class NoisyCounts(Mechanism):
+    """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
+
+    Attributes
+    ----------
+    records : int
+        The public number of records ``n``.
+    scale : float
+        Of the noise, in records.
+    noise : {"laplace", "gaussian"}
+        Which.
+    sampling : {"iid", "stratified"}
+        How records are drawn from the cells' probabilities.
+    """
+
+    free: ClassVar[tuple[str, ...]] = ("scale",)
+    cells_cost: ClassVar[bool] = False
+
+    records: int
+    scale: float
+    noise: NoiseKind
+    sampling: Sampling
+
+    def _check(self) -> None:
+        """Check what all of them have in common; called by ``__post_init__``."""
+        object.__setattr__(self, "scale", real("scale", self.scale))
+        if self._cells > _MOST_CELLS:
+            raise ParameterError(
+                f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
+                "has more: use dirichlet-multinomial or stability-histogram, or declare fewer cells"
+            )
+        object.__setattr__(self, "records", positive_size("records", self.records))
+        if self.noise not in LARGEST_SCALE:
+            raise ParameterError(f"noise is 'laplace' or 'gaussian', not {self.noise!r}")
+        if not 2.0**-10 <= self.scale <= LARGEST_SCALE[self.noise]:
+            raise ParameterError(
+                f"scale is between 2^-10 and {LARGEST_SCALE[self.noise]:g} for {self.noise} noise, not {self.scale!r}"
+            )
+        check_sampling(self.sampling)
+
+    @abstractmethod
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
+        if x.n != self.records:
+            raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
+        return self._counts(x) + discrete_noise(self.noise, self.scale, self._cells, rng=rng)
+
+    def _counts(self, x: Counts) -> CellCounts:
+        counts = np.zeros(self._cells, dtype=np.int64)
+        counts[self.domain.flat(x.records)] = x.frequencies
+        return counts
+
+    def log_prob(self, y: CellCounts, x: Counts) -> float:
+        """Return the log-probability of the noisy counts ``y`` (counting measure on integer vectors)."""
+        noise = np.asarray(y, dtype=np.int64) - self._counts(x)
+        return float(log_noise(self.noise, self.scale, noise).sum())
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        """Return the integer vectors around the tables' counts, all but 1e-13 of them by probability."""
+        frequency = np.array([self._counts(x) for x in tables])
+        reach = noise_reach(self.noise, self.scale)
+        ranges = [
+            range(int(low) - reach, int(high) + reach + 1)
+            for low, high in zip(frequency.min(axis=0), frequency.max(axis=0), strict=True)
+        ]
+        return Outputs([np.array(z) for z in listed(*ranges)], 1e-13)
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw ``size`` records from the noisy counts, in chunks."""
+        weights = self.probabilities(cast(CellCounts, y))
+        return map(self.domain.unflat, draw_cells(weights, size, sampling=self.sampling, rng=rng))
+
+    def estimates(self, y: Output) -> Estimates:
+        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
+        error = standard_deviation(self.noise, self.scale)
+        return Estimates(
+            self.domain.unflat(np.arange(self._cells)),
+            np.asarray(y, dtype=np.float64),
+            np.full(self._cells, error),
+        )
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
+        counts = np.zeros(self._cells, dtype=np.int64)
+        counts[self.domain.flat(support)] = np.rint(n * shares)
+        noisy = self.probabilities(counts + approximate_noise(self.noise, self.scale, self._cells, rng=rng))
+        held = noisy[self.domain.flat(support)]
+        return np.append(held, max(0.0, 1.0 - held.sum()))
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T6 for a table of ``n`` records."""
+        require_replacement(self, relation)
+        n = positive_size("n", n)
+        group = min(relation.group, n)
+        profile: Profile = ConstantProfile(value=0.0)
+        if self._cells > 1:
+            pair = DiscreteLaplacePair if self.noise == "laplace" else DiscreteGaussianPair
+            profile = pair(scale=self.scale, group=group)
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem="T6",
+            assumptions=("the cells and the noise were chosen without looking at the data",),
+            caveats=("any number of records may be drawn from the noisy counts at no further cost",),
+        )
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return the share that positive noise would have if every cell were empty, ``k E[Z_+] / (n + k E[Z_+])``."""
+        noise = 0.5 * self._cells * mean_absolute(self.noise, self.scale)
+        return noise / (n + noise) if self._cells > 1 else 0.0
+
+
+Solved = TypeVar("Solved", bound=NoisyCounts)
+
+
+def solve_scale(
+    make: Callable[[NoiseKind, float], Solved],
+    budget: Budget,
+    *,
+    n: int,
+    group: int,
+    noises: Sequence[NoiseKind],
+    scale: float | None,
+) -> Solved:
+    """Solve for the least scale of the noise, of the kind with the smaller mean absolute noise where there is a choice.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(noise, scale)``.
+    budget : Budget
+        What may be spent.
+    n, group : int
+        Numbers of records, and of records a privacy unit holds.
+    noises : sequence of {"laplace", "gaussian"}
+        Kinds to choose from.
+    scale : float or None
+        The scale where it is given, with the first of the kinds.
+
+    Raises
+    ------
+    Infeasible
+        With the nearest numbers that meet the budget.
+    """
+    relation = Relation(group=group)
+
+    def solved(kind: NoiseKind) -> Solved | None:
+        if kind == "gaussian" and budget.delta == 0.0:
+            return None
+        found = least_real(
+            lambda value: make(kind, value).guarantee(relation, n=n).meets(budget),
+            2.0**-10,
+            LARGEST_SCALE.get(kind, 1.0),
+            relative=1e-9,
+        )
+        return None if found is None else make(kind, found)
+
+    if scale is not None:
+        mechanism = make(noises[0], scale)
+        guarantee = mechanism.guarantee(relation, n=n)
+        if not guarantee.meets(budget):
+            best = solved(noises[0])
+            stated: dict[str, float] = {} if best is None else {"scale >=": best.scale}
+            feasible(guarantee, budget, f"{budget} with {noises[0]} noise of scale {scale:g}", **stated)
+        return mechanism
+    options = [m for m in map(solved, noises) if m is not None]
+    if not options:
+        most = [make(kind, LARGEST_SCALE[kind]).guarantee(relation, n=n) for kind in noises]
+        nearest = {"delta >=": max(1e-12, min(g.delta(budget.epsilon) for g in most))}
+        if np.isfinite(epsilon := min(g.epsilon(budget.delta) for g in most)):
+            nearest["epsilon >="] = epsilon
+        raise Infeasible(f"{budget} with {' or '.join(noises)} noise", nearest)
+    return min(options, key=lambda m: mean_absolute(m.noise, m.scale))

@@ -1,0 +1,230 @@
+"""The Wasserstein-1 distance that a release will have from its table, predicted from public facts alone.
+
+The prediction runs each mechanism on an invented table: a public reference table scaled to ``n`` records where there is
+one, else the inner half of the base measure (a table distributed as the base measure itself would make a release of
+nothing but prior look perfect). What a mechanism does to the shares of the cells (``predictive``) is drawn with fresh
+noise; what drawing ``size`` records adds is integrated in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._random import seeded
+from discreet.domain import Category, Column, Domain, OpenLabels, Records
+from discreet.errors import DomainError
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._base import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Reference", "predicted_w1"]
+
+_MOST_CELLS = 1 << 22
+_BASE_DRAWS = 4096
+_WITHIN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A public table that the confidential one is expected to look like.
+
+    Parameters
+    ----------
+    table : polars.DataFrame or None
+        An earlier release, last year's published sample. None stands for the inner half of the base measure: what lies
+        between its quartiles in ordered columns, Zipf's weights in the declared order of categories.
+    """
+
+    table: pl.DataFrame | None = None
+
+    @classmethod
+    def of(cls, data: Any, domain: Domain) -> Reference:
+        """Read a public table's declared columns from a dataframe or a path.
+
+        Raises
+        ------
+        DataError
+            When it does not fit the domain.
+        """
+        if data is None or isinstance(data, Reference):
+            return data or cls()
+        from discreet.confidential import public_table
+
+        return cls(public_table(data if not isinstance(data, os.PathLike) else os.fspath(data), domain))
+
+    def shares(self, domain: Domain) -> tuple[Records, Floats]:
+        """Return the support records and the share of each: all cells where they are few enough."""
+        size = domain.size
+        cells = domain.unflat(np.arange(size)) if size is not None and size <= _MOST_CELLS else None
+        if self.table is None:
+            records = domain.draw_base(_BASE_DRAWS, seeded(0)) if cells is None else cells
+            inner = np.ones(len(records)) if cells is None else np.exp(domain.log_base(cells))
+            for column, codes in zip(domain.columns.values(), records.columns, strict=True):
+                inner *= _inner_half(column, codes)
+            return records, inner / inner.sum()
+        records = domain.encode(self.table)
+        if cells is not None:
+            shares = np.bincount(domain.flat(records), minlength=len(cells)) / len(records)
+            return cells, shares
+        rows = list(zip(*(column.tolist() for column in records.columns), strict=True))
+        first: dict[Any, int] = {}
+        place = np.array([first.setdefault(row, len(first)) for row in rows])
+        _, index = np.unique(place, return_index=True)
+        return records.take(index), np.bincount(place) / len(records)
+
+
+def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None) -> float:
+    """Predict the Wasserstein-1 distance between a release and the confidential table, from public facts alone.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Calibrated.
+    n, size : int
+        Numbers of records held and released.
+    reference : Reference, optional
+        A public table that the confidential one is expected to look like; by default the inner half of the base.
+
+    Returns
+    -------
+    float
+        In the column's unit for a single numeric or temporal column, else the sum over columns on the scaled ground
+        metric, each column's marginal distribution by itself.
+
+    Notes
+    -----
+    With ``F`` the reference's distribution function and ``G`` that of the records' law after one draw of the
+    mechanism's noise, a column adds the mean over such draws of the integral of ``E|G - F + Z|``, where ``Z`` is normal
+    with variance ``G (1 - G) / size`` (independent records) or 0 (stratified ones): the mean of a folded normal. The
+    prediction is as good as the reference is like the table.
+    """
+    reference = reference or Reference()
+    domain = mechanism.domain
+    support, shares = reference.shares(domain)
+    stratified = getattr(mechanism, "sampling", "iid") == "stratified" and len(domain.columns) == 1
+    variance = 0.0 if stratified else 1.0 / size
+    draws = max(2, min(8, (1 << 18) // max(1, len(shares))))
+    weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(draws)]
+    single = len(domain.columns) == 1
+    total = 0.0
+    for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
+        moved = _column_error(name, column, codes, shares, weights, variance, reference)
+        if not single or isinstance(column, Category):
+            moved /= column.scale or 1.0
+        total += moved if single else (domain.metric_weights or {}).get(name, 1.0) * moved
+    return total
+
+
+def _column_error(
+    name: str,
+    column: Column,
+    codes: Any,
+    shares: Floats,
+    weights: list[Floats],
+    variance: float,
+    reference: Reference,
+) -> float:
+    """Return one column's predicted distance, in its own unit (total variation where it has no order)."""
+    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
+    f = np.bincount(place, weights=shares).astype(np.float64)
+    released = [np.bincount(place, weights=w[:-1]).astype(np.float64) for w in weights]
+    beyond = [float(w[-1]) for w in weights]
+    low, high = _ends(column, values)
+    if low is None or high is None:
+        if not isinstance(column, OpenLabels):
+            released = [g + b * np.exp(column.log_base(values)) for g, b in zip(released, beyond, strict=True)]
+            beyond = [0.0] * len(beyond)
+        apart = [
+            0.5 * (b + float(_folded(g - f, variance * g * (1.0 - g)).sum()))
+            for g, b in zip(released, beyond, strict=True)
+        ]
+        return float(np.mean(apart))
+    at = np.isfinite(low)
+    base = np.sort(_middle(column, column.draw(_BASE_DRAWS, seeded(1)))) if any(beyond) else np.empty(0)
+    base = base[np.isfinite(base)]
+    points, held = _spread(low[at], high[at])
+    # the table's own values where a reference has them, else spread over the cells as a release is
+    own = None if reference.table is None else _values(column, reference.table[name])
+    x = np.unique(np.concatenate((points, base, np.empty(0) if own is None else own[0])))
+    gaps = np.diff(x)
+    distribution = _distribution(x, points, f[at][held] / _count(held)) if own is None else _distribution(x, *own)
+    total = 0.0
+    for g, b in zip(released, beyond, strict=True):
+        mass = g[at][held] / _count(held)
+        law = _distribution(
+            x, np.concatenate((points, base)), np.append(mass, np.full(len(base), b / max(1, len(base))))
+        )
+        total += float(gaps @ _folded(law - distribution, variance * law * (1.0 - law))[:-1])
+    return total / len(weights)
+
+
+def _inner_half(column: Column, codes: Any) -> Floats:
+    """Return 1 for values between the quartiles of a column's base measure, else 0; Zipf's weights without order."""
+    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
+    try:
+        at = column.positions(values)
+    except DomainError:
+        return np.asarray(1.0 / (1.0 + place))
+    mass = np.exp(column.log_base(values)) if column.finite else np.ones(len(values))
+    order = np.argsort(at)
+    below = np.empty(len(values))
+    below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
+    share = below / mass.sum()
+    inner = (share >= 0.25) & (share <= 0.75) & np.isfinite(at)
+    return np.asarray((inner if inner.any() else np.isfinite(at))[place], dtype=np.float64)
+
+
+def _folded(mean: Floats, variance: Floats) -> Floats:
+    """Return ``E|Z|`` of normal variables."""
+    from scipy.special import erf
+
+    deviation = np.sqrt(2.0 * np.maximum(variance, 1e-300))
+    z = np.abs(mean) / deviation
+    result: Floats = deviation / math.sqrt(math.pi) * np.exp(-np.minimum(z * z, 700.0)) + np.abs(mean) * erf(z)
+    return result
+
+
+def _distribution(x: Floats, points: Floats, mass: Floats) -> Floats:
+    """Return the distribution function of masses at points, on the grid ``x`` that holds them."""
+    total: Floats = np.cumsum(np.bincount(np.searchsorted(x, points), weights=mass, minlength=len(x)))
+    return np.minimum(total / total[-1], 1.0) if total[-1] > 0 else total
+
+
+def _spread(low: Floats, high: Floats) -> tuple[Floats, Any]:
+    """Return points equally spread over each cell, and the cell of each."""
+    wide = bool((high > low).any())
+    pieces = _WITHIN if wide and len(low) <= (1 << 18) else 1
+    step = (np.arange(pieces) + 0.5) / pieces
+    points = (low[:, None] + (high - low)[:, None] * step).ravel()
+    return points, np.repeat(np.arange(len(low)), pieces)
+
+
+def _count(held: Any) -> Any:
+    return np.bincount(held)[held]
+
+
+def _ends(column: Column, codes: Any) -> tuple[Floats, Floats] | tuple[None, None]:
+    """Return the coordinates of each cell's ends, or None where the column has no order."""
+    try:
+        return column.ends(codes)
+    except DomainError:
+        return None, None
+
+
+def _middle(column: Column, codes: Any) -> Floats:
+    low, high = column.ends(codes)
+    return low + (high - low) / 2.0
+
+
+def _values(column: Column, values: pl.Series) -> tuple[Floats, Floats]:
+    """Return the coordinates of the values that are not null, and the share of each."""
+    distinct, counts = np.unique(column.coordinates(values.drop_nulls()), return_counts=True)
+    known = np.isfinite(distinct)
+    return distinct[known], counts[known] / counts[known].sum()
