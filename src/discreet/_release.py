@@ -10,13 +10,15 @@ from discreet._random import seeded
 from discreet.confidential import confidential, public_size
 from discreet.domain import Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms import named
-from discreet.planner import chosen_cells, plan, with_cells
+from discreet.mechanisms import REGISTRY, named
+from discreet.planner import chosen_cells, plan, with_cells, with_sampling
 from discreet.privacy import Budget
 from discreet.releases import Release, publish
 from discreet.releases._writing import certificate_path, check_output, never_input
 
 __all__ = ["release"]
+
+_COUNTING = [name for name, kind in REGISTRY.items() if kind.gives_counts()]
 
 
 def release(
@@ -37,6 +39,9 @@ def release(
     accept_poor_utility: bool = False,
     progress: Callable[[int], None] | None = None,
     announce: Callable[[str], None] | None = None,
+    counts: bool = False,
+    sampling: str | None = None,
+    reference: Any = None,
     **parameters: Any,
 ) -> Release:
     """Release a synthetic table with an exact differential-privacy guarantee.
@@ -50,7 +55,7 @@ def release(
     epsilon, delta : float
         The budget; ``delta = 0`` asks for pure differential privacy.
     size : int
-        Number of records to release.
+        Number of records to release; not needed for counts.
     mechanism : str, optional
         Registry name; by default the mechanism with the least error predicted from public facts alone.
     out, certificate : path, optional
@@ -69,6 +74,14 @@ def release(
         Called with the number of records drawn so far.
     announce : callable, optional
         Called with one public sentence that says what was chosen and why, before anything is drawn.
+    counts : bool
+        Release a table of the cells with their estimated counts and standard errors instead of records.
+    sampling : {"iid", "stratified"}, optional
+        How records are drawn from noisy counts: independently by default, or stratified, which costs no privacy and
+        has less sampling error. The other mechanisms draw as they must.
+    reference : dataframe or path, optional
+        A **public** table that this one is expected to look like, for the choice of the mechanism: see
+        :func:`discreet.planner.plan`.
     **parameters
         Parameters of the mechanism that are given instead of solved for.
 
@@ -99,7 +112,7 @@ def release(
     declared = domain if isinstance(domain, Domain) else Domain.read(domain)
     budget = Budget(epsilon=epsilon, delta=delta)
     rng = None if seed is None else seeded(seed)
-    if size is None:
+    if size is None and not counts:
         raise ParameterError(
             "give a size: how many records to release is a public choice that costs privacy or utility; as many as the "
             "table has is a good start, see the plan"
@@ -125,12 +138,16 @@ def release(
             size=size,
             group=closed.relation_group,
             largest_sizes=False,
+            mechanisms=_COUNTING if counts else None,
+            reference=reference,
+            sampling=sampling,
         )
         solved, why = chosen.best, chosen.why
     else:
         kind = named(mechanism)
         used = with_cells(declared, kind, n=n, epsilon=epsilon)
-        solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **parameters)
+        given = with_sampling(kind, parameters, sampling)
+        solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **given)
         why = f"{mechanism}: asked for"
     if solved.domain != declared:  # cells were chosen: count again on them
         closed = confidential(data, solved.domain, unit=unit, max_records=max_records, subset=subset, rng=rng)
@@ -149,5 +166,6 @@ def release(
         accept=accept,
         accept_poor_utility=accept_poor_utility,
         progress=progress,
+        form="counts" if counts else "records",
         info={"mechanism": solved.name, "why": why, "share_not_from_data": share},
     )

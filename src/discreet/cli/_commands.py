@@ -31,14 +31,14 @@ class _KeyValue(click.ParamType[tuple[str, Any]]):
         return key.strip(), text.strip()
 
 
-_PARAMETERS = ("cells", "discount", "group", "mixing", "noise", "prior", "projection", "sampler", "scale", "strength")
-
-
 def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    from discreet.planner import parameter_names
+
+    known = parameter_names()
     given: dict[str, Any] = {}
     for key, value in pairs:
-        if key not in _PARAMETERS:
-            raise ParameterError(f"unknown parameter {key!r}; there are: {', '.join(_PARAMETERS)}")
+        if key not in known:
+            raise ParameterError(f"unknown parameter {key!r}; there are: {', '.join(known)}")
         if key in given:
             raise ParameterError(f"the parameter {key!r} is given twice")
         given[key] = value
@@ -49,6 +49,14 @@ _json = click.option("--json", "as_json", is_flag=True, help="Write machine-read
 _param = click.option("--param", "pairs", type=_KeyValue(), multiple=True, help="A parameter of the mechanism.")
 _records = click.option("--records", type=int, required=True, help="Number of records held, public.")
 _domain = click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML of the public facts.")
+_reference = click.option(
+    "--reference", type=click.Path(), help="A PUBLIC table like the confidential one, to predict utility from."
+)
+_sampling = click.option(
+    "--sampling",
+    type=click.Choice(["iid", "stratified"]),
+    help="How records are drawn from noisy counts: independently (default), or stratified, with less error.",
+)
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -77,13 +85,16 @@ def _progress(total: int | None, quiet: bool) -> Any:
 @_domain
 @click.option("--epsilon", type=float, required=True, help="Privacy budget, at most 100.")
 @click.option("--delta", type=float, default=0.0, help="Probability of exceeding epsilon; 0 (pure) by default.")
-@click.option("--size", type=int, help="Number of records to release (required).")
+@click.option("--size", type=int, help="Number of records to release (required, but for counts).")
+@click.option("--counts", is_flag=True, help="Release counts of the cells with standard errors, not records.")
 @click.option("--mechanism", help="Registry name; by default the least predicted error, from public facts alone.")
 @_param
 @click.option("--out", type=click.Path(), required=True, help="Release to write: .parquet or .csv.")
 @click.option("--certificate", type=click.Path(), help="Default: OUT with .certificate.json.")
 @click.option("--unit", help="Column that names the person behind the rows.")
 @click.option("--max-records", type=int, help="Rows a unit may have; the others are cut at random.")
+@_sampling
+@_reference
 @click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
 @click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
 @click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records from prior or noise.")
@@ -109,7 +120,8 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
             }
         )
         return
-    click.echo(f"wrote {facts['released']['rows']:,} records to {made.path} and what was promised to "
+    what = "counts" if facts["size"] is None else "records"
+    click.echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and what was promised to "
                f"{made.certificate_path}")  # fmt: skip
     click.echo(f"mechanism: {facts['mechanism']['name']} "
                + ", ".join(f"{k}={v}" for k, v in facts["mechanism"]["parameters"].items()))  # fmt: skip
@@ -125,15 +137,15 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
 @click.option("--delta", type=float, default=0.0)
 @click.option("--size", type=int, help="Number of records to release; as many as held by default.")
 @click.option("--max-records", type=int, default=1, help="Rows of a privacy unit; --records is then units times it.")
+@_sampling
+@_reference
 @_json
-def plan(
-    domain_file: str, records: int, epsilon: float, delta: float, size: int | None, max_records: int, as_json: bool
-) -> None:
+def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> None:
     """Compare the mechanisms for a budget, from public facts alone: no data is read."""
     from discreet.domain import Domain
     from discreet.planner import plan as run
 
-    made = run(Domain.read(domain_file), records=records, epsilon=epsilon, delta=delta, size=size, group=max_records)
+    made = run(Domain.read(domain_file), group=max_records, **options)
     if as_json:
         _show(made.to_dict())
         return

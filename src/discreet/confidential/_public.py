@@ -38,11 +38,12 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
         if name not in source.names:
             have = ", ".join(map(repr, source.names))
             raise DataError(name, "is not in the public table", f"its columns are: {have}")
-    frame = pl.concat(list(source.batches(list(domain.names))))
+    batches = list(source.batches(list(domain.names)))
+    if not sum(batch.height for batch in batches):
+        raise DataError(None, "has no rows", "there is nothing to predict from")
+    frame = pl.concat(batches)
     if FREQUENCY in frame.columns:  # grouped where the table is
         frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(domain.names))
     if source.texts:
         frame = frame.with_columns(column.parse(frame[name]).alias(name) for name, column in domain.columns.items())
-    if frame.height == 0:
-        raise DataError(None, "has no rows", "there is nothing to predict from")
     return frame

@@ -261,6 +261,16 @@ class Column(ABC):
         middle = self.positions(codes)
         return middle, middle
 
+    def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
+        """Return where each cell begins and ends, as values; None where a cell is one value.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (count,)
+            Codes; a null's ends are null.
+        """
+        return None
+
     def coordinates(self, values: pl.Series) -> npt.NDArray[np.float64]:
         """Return values as numbers in the unit of :meth:`positions`, clipped where the column declares it.
 

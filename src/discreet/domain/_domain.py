@@ -248,6 +248,37 @@ class Domain:
         parts = zip(self.columns.items(), records.columns, strict=True)
         return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
 
+    def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
+        """Name cells: one row a record, a column that holds the value where cells are values.
+
+        Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+        rng : numpy.random.Generator
+            As for :meth:`decode`; nothing is drawn for the columns of values.
+
+        Examples
+        --------
+        >>> from discreet._random import seeded
+        >>> from discreet.domain import Integer
+        >>> ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=4)})
+        >>> ages.describe(ages.unflat(np.arange(4)), rng=seeded(0)).rows()
+        [(0, 24), (25, 49), (50, 74), (75, 99)]
+        """
+        import polars as pl
+
+        described = []
+        for (name, column), codes in zip(self.columns.items(), records.columns, strict=True):
+            ends = column.interval(codes)
+            if ends is None:
+                described.append(column.decode(codes, rng=rng).alias(name))
+            else:
+                described += [ends[0].alias(f"{name}_from"), ends[1].alias(f"{name}_to")]
+        return pl.DataFrame(described)
+
     def distance(self, a: Records, b: Records) -> npt.NDArray[np.float64]:
         """Return the ground distance of records, row by row.
 

@@ -121,6 +121,22 @@ class LatticeColumn(Column):
         low, high = ((self._start + index * self._stride) * self._unit for index in (first, last))
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
+    def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
+        """Return the first and the last point of each cell; None where a cell is a point."""
+        if self._groups is None:
+            return None
+        import polars as pl
+
+        codes = np.asarray(codes)
+        present = pl.lit(pl.Series(codes != self.values))
+        cells = np.where(codes == self.values, 0, codes)
+
+        def points(index: npt.NDArray[np.int64]) -> pl.Series:
+            values = pl.lit(self._from_units(self._start + index * self._stride))
+            return pl.select(pl.when(present).then(values)).to_series()
+
+        return points(self._groups[cells]), points(self._groups[cells + 1] - 1)
+
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
         return self._interval_distance(a, b)

@@ -235,6 +235,15 @@ class Numeric(Column):
         low, high = self._edges[cells], self._edges[cells + 1]
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
+    def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
+        """Return the edges of each cell, None where cells are points or midpoints."""
+        if self._edges is None or self.within == "midpoint":
+            return None
+        import polars as pl
+
+        low, high = self.ends(codes)
+        return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
+
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
         return self._interval_distance(a, b)

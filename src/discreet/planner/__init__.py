@@ -1,9 +1,9 @@
 """Planning: which mechanism, which parameters, what error, from public facts alone."""
 
 from discreet.planner._cells import chosen_cells, with_cells
-from discreet.planner._plan import Option, Plan, plan
+from discreet.planner._plan import Option, Plan, plan, with_sampling
 from discreet.planner._predicted import Reference, predicted_w1
-from discreet.planner._stated import Solution, solved, stated
+from discreet.planner._stated import Solution, parameter_names, solved, stated
 
 __all__ = [
     "Option",
@@ -11,9 +11,11 @@ __all__ = [
     "Reference",
     "Solution",
     "chosen_cells",
+    "parameter_names",
     "plan",
     "predicted_w1",
     "solved",
     "stated",
     "with_cells",
+    "with_sampling",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from discreet._numeric import least_integer
@@ -199,6 +199,7 @@ def plan(
     mechanisms: Sequence[str] | None = None,
     largest_sizes: bool = True,
     reference: Any = None,
+    sampling: str | None = None,
     **fixed: Any,
 ) -> Plan:
     """Calibrate every mechanism to a budget and predict its error, from public facts alone.
@@ -223,6 +224,8 @@ def plan(
         A **public** table that the confidential one is expected to look like: an earlier release, last year's published
         sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
         the base measure: right for comparing mechanisms, rough as a number.
+    sampling : {"iid", "stratified"}, optional
+        How the mechanisms whose records are post-processing draw them; independently by default.
     **fixed
         Parameters that are given, for the mechanisms named.
 
@@ -249,9 +252,18 @@ def plan(
     m = n if size is None else positive_size("size", size)
     names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
     like = Reference.of(reference, domain)
-    options = [_option(name, domain, n, m, budget, group, fixed, largest_sizes, like) for name in names]
+    options = [
+        _option(name, domain, n, m, budget, group, with_sampling(named(name), fixed, sampling), largest_sizes, like)
+        for name in names
+    ]
     options.sort(key=lambda o: math.inf if o.w1 is None else o.w1)
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
+
+
+def with_sampling(kind: type[Any], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
+    """Return the parameters that are given, with the sampling where the mechanism has one."""
+    has_one = any(item.name == "sampling" for item in fields(kind))
+    return {**fixed, "sampling": sampling} if has_one and sampling is not None else fixed
 
 
 def _option(
@@ -292,7 +304,7 @@ def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group
     def too_many(m: int) -> bool:
         try:
             mechanism = kind.calibrated(budget, domain=domain, n=n, size=m, group=group, **fixed)
-        except Infeasible:
+        except DiscreetError:  # too many for the budget, or for the mechanism at all
             return True
         return bool(mechanism.share_not_from_data(n) > POOR_UTILITY)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, named
+from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
 from discreet.mechanisms._base import real
 from discreet.privacy import Budget, Guarantee, Relation
 
-__all__ = ["Solution", "solved", "stated"]
+__all__ = ["Solution", "parameter_names", "solved", "stated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,12 @@ class Solution:
 
     numbers: dict[str, Any]
     guarantee: Guarantee
+
+
+def parameter_names() -> list[str]:
+    """Return every parameter that some mechanism takes, and ``cells`` and ``group``, which stand for a domain."""
+    own = {item.name for kind in REGISTRY.values() for item in fields(kind) if item.init}
+    return sorted((own - {"domain", "size", "records"}) | {"cells", "group"})
 
 
 def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any) -> tuple[str, Guarantee]:
@@ -110,7 +116,7 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Dom
             raise ParameterError("dirichlet-process is pitman-yor at discount 0; name pitman-yor for another discount")
         if discount < 0:
             return _finite_pitman_yor(fixed, group)
-    cells = fixed.pop("cells", None if kind.cells_cost else 2)
+    cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
     if not kind.needs_cells and cells is None:
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
     return kind, _cells(mechanism, cells), group, fixed

@@ -56,7 +56,7 @@ class Certificate:
         mechanism: Mechanism,
         guarantee: Guarantee,
         budget: Budget | None,
-        size: int,
+        size: int | None,
         unit: str | None,
         seeded: bool,
         columns: list[str],
@@ -95,6 +95,10 @@ class Certificate:
         """Whether the release used a seed, and so is not for publication."""
         return bool(self.facts["randomness"] == _SEEDED)
 
+    def with_rows(self, rows: int) -> Certificate:
+        """Return the certificate with the number of rows that were released."""
+        return Certificate(facts={**self.facts, "released": {**self.facts["released"], "rows": rows}})
+
     def for_file(self, path: Path, *, named: Path) -> Certificate:
         """Return the certificate with the name and hash of the file the records were written to."""
         released = {**self.facts["released"], "file": named.name, "sha256": file_sha256(path)}
@@ -128,8 +132,10 @@ class Certificate:
     @property
     def summary(self) -> str:
         """One line: how many records, from how many, under which budget, by which mechanism."""
+        rows = self.facts["released"]["rows"]
+        released = f"{rows:,} records" if self.facts["size"] is not None else f"counts of {rows or 0:,} cells"
         return (
-            f"{self.facts['size']:,} records from {self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "
+            f"{released} from {self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "
             f"delta {rounded_up(self.delta)}, {self.facts['mechanism']['name']}"
             + (", seeded: not for publication" if self.seeded else "")
         )
@@ -203,7 +209,8 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
         keys = sorted(set(claimed) | set(recomputed))
         checks += [_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)) for key in keys]
         checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
-        checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
+        if facts["size"] is not None:
+            checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
         checks.append(_rows(facts, mechanism))
         checks.append(_compare("shows", facts["shows"], _SHOWS))
         known = facts["randomness"] in (_SECURE, _SEEDED)
@@ -293,9 +300,12 @@ def _compare(what: str, claimed: Any, found: Any) -> Check:
 
 
 def _rows(facts: dict[str, Any], mechanism: Mechanism) -> Check:
-    """Compare the number of rows with what was asked for: at most as many where it is random."""
+    """Compare the number of rows with what was asked for: at most as many where it is random, one a cell of counts."""
     released = facts["released"]
     rows, size = released["rows"], facts["size"]
+    if size is None:  # counts, of all cells or of the labels that were kept
+        cells = mechanism.domain.size if mechanism.needs_cells else None
+        return Check(what="released.rows", claimed=rows, found=cells, agrees=cells is None or rows == cells)
     fits = 0 <= rows <= size if mechanism.random_size else rows == size
     return Check(what="released.rows", claimed=rows, found=size, agrees=fits)
 

@@ -6,17 +6,17 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._random import SecureGenerator, public, secure
+from discreet._random import SecureGenerator, public, secure, seeded
 from discreet.confidential import Confidential, Provenance, to_frame_kind
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import FileProblem, ParameterError, PoorUtility
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import feasible, positive_size
+from discreet.mechanisms._base import Estimates, feasible, positive_size
 from discreet.privacy import Budget, Relation, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._writing import (
@@ -105,6 +105,7 @@ def publish(
     accept_poor_utility: bool = False,
     progress: Callable[[int], None] | None = None,
     info: dict[str, Any] | None = None,
+    form: Literal["records", "counts"] = "records",
 ) -> Release:
     """Run a mechanism on confidential data once, and return what may be published.
 
@@ -133,6 +134,9 @@ def publish(
         Called with the number of records drawn so far, a public number.
     info : dict, optional
         Public facts about the run to keep with the release.
+    form : {"records", "counts"}
+        Records, or a table of the cells (or labels) with their estimated ``count`` and its ``standard_error``, both in
+        records, for the mechanisms that release noisy counts. Its certificate is the same promise.
 
     Returns
     -------
@@ -155,9 +159,10 @@ def publish(
     path = None if out is None else check_output(out, inputs=(facts.path,))
     if path is not None:
         never_input(certificate_path(path, certificate), (facts.path,))
+    schema = {} if form == "records" else _counts_columns(mechanism)
     x = open_confidential(confidential, caller=__name__)
     n = x.n  # public by definition under replacement
-    size = positive_size("size", _size(mechanism, size))
+    size = positive_size("size", _size(mechanism, size)) if form == "records" else None
     guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=n)
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
@@ -172,17 +177,21 @@ def publish(
         size=size,
         unit=facts.unit,
         seeded=not isinstance(generator, SecureGenerator),
-        columns=list(mechanism.domain.names),
+        columns=list(schema or mechanism.domain.names),
     )
     output = mechanism.kernel(x, rng=generator)
     free = public(generator)
-    frames = _decoded(mechanism, mechanism.finish(output, size=size, rng=free), free, progress)
+    if size is None:
+        frames = iter([_counts_table(mechanism, mechanism.estimates(output), free)])
+    else:
+        frames = _decoded(mechanism, mechanism.finish(output, size=size, rng=free), free, progress)
+        schema = dict(mechanism.domain.decode(_no_records(mechanism.domain), rng=free).schema)
     if path is None:
         import polars as pl
 
-        records = to_frame_kind(pl.concat(list(frames)), facts.frame_kind)
-        return Release(records=records, certificate=document, info=info or {})
-    schema = dict(mechanism.domain.decode(_no_records(x), rng=free).schema)
+        table = pl.concat(list(frames))
+        records = to_frame_kind(table, facts.frame_kind)
+        return Release(records=records, certificate=document.with_rows(table.height), info=info or {})
     written, where = _write(frames, schema, document, path, certificate)
     return Release(records=None, certificate=written, info=info or {}, path=path, certificate_path=where)
 
@@ -208,9 +217,29 @@ def _size(mechanism: Mechanism, size: int | None) -> int:
     return fixed if size is None else size  # type: ignore[return-value]
 
 
-def _no_records(x: Counts) -> Records:
-    """Return zero records of the right kinds: public, it holds nothing."""
-    return x.records.take(slice(0, 0))
+def _no_records(domain: Domain) -> Records:
+    """Return zero records of the right kinds."""
+    return domain.draw_base(0, seeded(0))
+
+
+def _counts_columns(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the columns of a table of counts, or refuse it before anything is drawn."""
+    if not mechanism.gives_counts():
+        raise ParameterError(f"{mechanism.name} releases records, not counts: ask for records")
+    nothing = Estimates(_no_records(mechanism.domain), np.empty(0), np.empty(0))
+    return dict(_counts_table(mechanism, nothing, seeded(0)).schema)
+
+
+def _counts_table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
+    import polars as pl
+
+    described = mechanism.domain.describe(estimates.records, rng=rng)
+    for name in ("count", "standard_error"):
+        if name in described.columns:
+            raise ParameterError(f"column {name!r} has the name of a column of counts; rename it")
+    return described.with_columns(
+        pl.Series("count", estimates.counts), pl.Series("standard_error", estimates.standard_errors)
+    )
 
 
 def _decoded(
@@ -238,8 +267,8 @@ def _write(
     never_input(where, (path,))
     temporary, temporary_certificate = temporary_beside(path), temporary_beside(where)
     try:
-        write_frames(frames, schema, temporary, format_of=path)
-        written = document.for_file(temporary, named=path)
+        rows = write_frames(frames, schema, temporary, format_of=path)
+        written = document.with_rows(rows).for_file(temporary, named=path)
         write_text(written.to_json(), temporary_certificate, named=where)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -94,19 +94,27 @@ def temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
 
 
-def write_frames(frames: Iterator[pl.DataFrame], schema: dict[str, Any], path: Path, *, format_of: Path) -> None:
-    """Stream frames into ``path`` in the format of another name's ending.
+def write_frames(frames: Iterator[pl.DataFrame], schema: dict[str, Any], path: Path, *, format_of: Path) -> int:
+    """Stream frames into ``path`` in the format of another name's ending; return the number of rows.
 
     Raises
     ------
     FileProblem
         When the disk is full or the file cannot be written; ``path`` is then removed.
     """
+    rows = 0
+
+    def counted() -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for frame in frames:
+            rows += frame.height
+            yield frame
+
     try:
         if format_of.suffix.lower() == ".parquet":
-            _sink_parquet(frames, schema, path)
+            _sink_parquet(counted(), schema, path)
         else:
-            _write_csv(frames, path)
+            _write_csv(counted(), path)
         with path.open("rb+") as written:
             os.fsync(written.fileno())
     except BaseException as error:
@@ -116,6 +124,7 @@ def write_frames(frames: Iterator[pl.DataFrame], schema: dict[str, Any], path: P
             raise
         # The text of any other error could quote a value: only the system's own reason is repeated.
         raise _writing_problem(format_of, error) from None
+    return rows
 
 
 def _sink_parquet(frames: Iterator[pl.DataFrame], schema: dict[str, Any], path: Path) -> None:

@@ -55,7 +55,9 @@ def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
     wide = Domain(columns={f"c{i}": Category(categories=[str(j) for j in range(50)]) for i in range(10)})
     made = plan(wide, records=10_000, epsilon=1.0, delta=1e-6, size=100)
     assert wide.size == 50**10
-    assert all((o.share_not_from_data or 0.0) > 0.2 for o in made.feasible)
+    for option in made.feasible:  # without cells the share depends on the data
+        assert option.mechanism is not None
+        assert not option.mechanism.needs_cells or (option.share_not_from_data or 0.0) > 0.2
 
 
 def test_bad_requests() -> None:
@@ -138,11 +140,9 @@ def test_stated_refuses_what_does_not_fit(mechanism: str, parameters: dict[str, 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_groups_cost_more_for_every_mechanism(name: str) -> None:
-    parameters = {
-        "dirichlet-multinomial": {"prior": 5.0, "cells": 10},
-        "smoothed-histogram": {"mixing": 0.3, "cells": 10},
-        "perturbed-histogram": {"scale": 3.0},
-    }.get(name, {"strength": 1.0})
+    cells = {"cells": 10} if REGISTRY[name].needs_cells else {}
+    answer = solved(name, records=500, epsilon=0.3, delta=1e-3, size=20, **cells)
+    parameters = {**answer.numbers["parameters"], **cells}
     deltas = [stated(name, records=500, size=20, group=g, **parameters)[1].delta(0.3) for g in (1, 2, 3)]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[2]

@@ -111,7 +111,9 @@ def test_a_seed_marks_the_release() -> None:
 def test_a_privacy_unit_is_a_group() -> None:
     domain = Domain(columns={"age": Integer(lower=0, upper=9, nulls="category")})
     frame = pl.DataFrame({"age": np.arange(2000) % 10, "person": np.arange(2000) // 4})
-    released = discreet.release(frame, domain, epsilon=1, delta=1e-6, size=100, unit="person", max_records=3)
+    released = discreet.release(
+        frame, domain, epsilon=1, delta=1e-6, size=100, unit="person", max_records=3, mechanism="perturbed-histogram"
+    )
     facts = released.certificate.facts
     assert facts["records"] == 1500
     assert facts["relation"] == {"name": "replacement", "group": 3}

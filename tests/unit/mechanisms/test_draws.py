@@ -1,0 +1,61 @@
+"""Drawing cells in public: independent, or stratified to within one record of every share."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.errors import ParameterError
+from discreet.mechanisms._draws import BLOCK, check_sampling, draw_cells
+from discreet.testing import assert_law, sample_size_for_distance
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000, BLOCK, 3 * BLOCK + 5])
+@pytest.mark.parametrize("cells", [1, 2, 5, 300])
+def test_stratified_draws_give_every_run_of_cells_its_share_to_within_one_record(size: int, cells: int) -> None:
+    rng = seeded(size + cells)
+    weights = rng.random(cells) * (rng.random(cells) < 0.7)
+    weights[-1] = 0.5
+    chunks = list(draw_cells(weights, size, sampling="stratified", rng=rng))
+    drawn = np.concatenate(chunks)
+    assert len(drawn) == size
+    below = np.cumsum(np.bincount(drawn, minlength=cells))
+    expected = size * np.cumsum(weights) / weights.sum()
+    assert np.abs(below - expected).max() < 1.0 + 1e-6
+    assert not np.any(np.isin(drawn, np.flatnonzero(weights == 0.0)))
+    for chunk in chunks:  # each is stratified itself
+        part = np.cumsum(np.bincount(chunk, minlength=cells))
+        assert np.abs(part - len(chunk) * np.cumsum(weights) / weights.sum()).max() < 2.0
+
+
+def test_both_ways_give_each_cell_its_probability() -> None:
+    weights = np.array([0.1, 0.0, 0.25, 0.65])
+    for sampling in ("iid", "stratified"):
+        rng = seeded(3)
+        count = sample_size_for_distance(4, 0.05)
+        first = [int(next(draw_cells(weights, 3, sampling=sampling, rng=rng))[0]) for _ in range(count)]  # type: ignore[arg-type]
+        seen = Counter(first)
+        assert_law([seen[c] for c in range(4)], weights, distance=0.05)
+
+
+def test_independent_draws_spread_and_stratified_ones_do_not() -> None:
+    rng = seeded(5)
+    weights = np.full(10, 0.1)
+    counts = {
+        sampling: [
+            np.bincount(np.concatenate(list(draw_cells(weights, 1000, sampling=sampling, rng=rng))), minlength=10)[0]  # type: ignore[arg-type]
+            for _ in range(200)
+        ]
+        for sampling in ("iid", "stratified")
+    }
+    assert np.var(counts["stratified"]) < 1.0
+    # the variance of 200 binomials of variance 90 is below 45 with probability below 1e-9 (chi-square with 199)
+    assert np.var(counts["iid"]) > 45.0
+
+
+def test_another_way_is_refused() -> None:
+    with pytest.raises(ParameterError, match="stratified"):
+        check_sampling("sobol")

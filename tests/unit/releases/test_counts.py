@@ -1,0 +1,71 @@
+"""Releasing counts of cells with standard errors instead of records."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet.domain import Category, Date, Domain, Integer, Numeric
+from discreet.errors import ParameterError
+from discreet.mechanisms import DirichletMultinomial
+from discreet.releases import Certificate, publish, verify
+
+DOMAIN = Domain(
+    columns={"age": Integer(lower=0, upper=9, cells=5), "sex": Category(categories=["f", "m"], nulls="category")}
+)
+FRAME = pl.DataFrame({"age": np.arange(4000) % 10, "sex": np.where(np.arange(4000) % 4 == 0, "f", "m")})
+
+
+def test_counts_come_with_cells_standard_errors_and_a_certificate(tmp_path: Path) -> None:
+    out = tmp_path / "counts.parquet"
+    made = discreet.release(FRAME, DOMAIN, epsilon=1, counts=True, out=out, mechanism="perturbed-histogram")
+    table = pl.read_parquet(out)
+    assert table.columns == ["age_from", "age_to", "sex", "count", "standard_error"]
+    assert table.height == DOMAIN.size
+    error = float(table["standard_error"][0])
+    assert error == pytest.approx(np.sqrt(0.5) / np.sinh(0.25))  # discrete Laplace noise of scale 2
+    true = FRAME.with_columns(pl.col("age") // 2 * 2).group_by("age", "sex").len()
+    both = table.join(true, left_on=["age_from", "sex"], right_on=["age", "sex"], how="left").fill_null(0)
+    # each of 15 noises exceeds 50 with probability e^-25
+    assert float((both["count"] - both["len"]).abs().max()) < 50  # type: ignore[arg-type]
+    certificate = Certificate.read(made.certificate_path or "")
+    assert certificate.facts["size"] is None
+    assert "counts of 15 cells" in certificate.summary
+    assert all(check.agrees for check in verify(certificate, data=out))
+    certificate.facts["released"]["rows"] = 14
+    assert not all(check.agrees for check in verify(certificate))
+
+
+def test_counts_come_back_as_the_kind_of_table_that_came_in() -> None:
+    made = discreet.release(FRAME.to_pandas(), DOMAIN, epsilon=1, counts=True)
+    assert type(made.records).__module__.startswith("pandas")
+    assert "counts" in str(made.certificate.summary)
+
+
+def test_what_cannot_give_counts_is_refused_before_anything_is_drawn() -> None:
+    domain = Domain(columns={"count": Integer(lower=0, upper=9)})
+    frame = pl.DataFrame({"count": np.arange(2000) % 10})
+    closed = discreet.confidential.confidential(frame, domain)
+    with pytest.raises(ParameterError, match="not counts"):
+        publish(closed, DirichletMultinomial(domain=domain, size=5, prior=5.0), form="counts")
+    with pytest.raises(ParameterError, match="rename it"):
+        discreet.release(frame, domain, epsilon=1, counts=True)
+
+
+def test_cells_are_described_by_their_values_or_ends() -> None:
+    domain = Domain(
+        columns={
+            "day": Date(lower=dt.date(2024, 1, 1), upper=dt.date(2024, 1, 4), cells=2, nulls="category"),
+            "x": Numeric(lower=0.0, upper=1.0, cells=2),
+            "y": Numeric(lower=0.0, upper=1.0, cells=1, within="midpoint"),
+        }
+    )
+    table = domain.describe(domain.unflat(np.arange(6)), rng=np.random.default_rng(0))
+    assert table.columns == ["day_from", "day_to", "x_from", "x_to", "y"]
+    assert table.row(1) == (dt.date(2024, 1, 1), dt.date(2024, 1, 2), 0.5, 1.0, 0.5)
+    assert table.row(5) == (None, None, 0.5, 1.0, 0.5)
