@@ -137,6 +137,11 @@ class Mechanism(ABC):
             raise ParameterError(f"{self.name} needs a finite domain: declare cells, a grid or categories")
         return cells
 
+    @classmethod
+    def gives_counts(cls) -> bool:
+        """Return whether :meth:`estimates` gives a table of counts."""
+        return cls.estimates is not Mechanism.estimates
+
     @abstractmethod
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Output:
         """Take the private step: the only method that reads confidential data.
