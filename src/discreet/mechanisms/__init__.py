@@ -7,6 +7,7 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Mechanism, Output
 from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from discreet.mechanisms.exponential_histogram import ExponentialHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
@@ -15,6 +16,7 @@ __all__ = [
     "REGISTRY",
     "CellCounts",
     "DirichletMultinomial",
+    "ExponentialHistogram",
     "Mechanism",
     "Output",
     "PerturbedHistogram",
@@ -29,6 +31,7 @@ REGISTRY: dict[str, type[Any]] = {
     "dirichlet-multinomial": DirichletMultinomial,
     "smoothed-histogram": SmoothedHistogram,
     "perturbed-histogram": PerturbedHistogram,
+    "exponential-histogram": ExponentialHistogram,
 }
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
 

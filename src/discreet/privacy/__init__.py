@@ -1,6 +1,7 @@
 """Privacy: profiles, their algebra, guarantees, and the papers' own bounds."""
 
 from discreet.privacy._algebra import ComposedProfile, compose, power
+from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
@@ -16,6 +17,7 @@ from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair, UrnPair
 
 __all__ = [
+    "BoundedRangeProfile",
     "Budget",
     "ChainProfile",
     "ComposedProfile",

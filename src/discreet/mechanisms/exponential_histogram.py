@@ -1,0 +1,302 @@
+"""Exponential histogram: the counts of the release are drawn, the nearer to the table's the likelier.
+
+Theory, sensitivities, proofs and the cost of floating point: docs/theory/exponential-histogram.md (theorem T10).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._numeric import least_real, up
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import Infeasible, ParameterError
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    DrawnMechanism,
+    Floats,
+    feasible,
+    positive_size,
+    real,
+    refuse_unknown,
+    require_replacement,
+)
+from discreet.mechanisms._weights import draw_weighted, rounding
+from discreet.privacy import BoundedRangeProfile, Budget, ConstantProfile, Guarantee, Profile, Relation
+
+__all__ = ["ExponentialHistogram"]
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
+_MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors
+_BLOCK = 1 << 17
+_LARGEST = 1000.0
+_UNIT = 2.0**-53  # rounding of one operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialHistogram(DrawnMechanism):
+    r"""Draw the counts ``c`` of ``size`` records with probability proportional to ``exp(-pure_epsilon d / (2 Delta))``.
+
+    ``d`` is the distance of ``c / size`` from the table's shares of the cells, ``Delta`` the most that replacing one
+    record can change it. The records have these counts, in random order.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public and finite, ``k`` cells. Its base measure is not used: every count vector starts equal.
+    size : int
+        Number of records to release, ``m``. It costs no privacy, but time: see Raises.
+    pure_epsilon : float
+        Epsilon of the exponential mechanism with exact arithmetic, in ``[1e-6, 1000]``.
+    loss : {"l1", "l2", "hellinger"}
+        The distance between the two vectors of shares: ``sum |q - p|``, ``(sum (q - p)^2)^(1/2)`` or
+        ``(sum (sqrt q - sqrt p)^2 / 2)^(1/2)``. ``l1`` is the accurate one, and the one that scales.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range; when ``k (size + 1)^2`` exceeds 2^28 (``l1``); when all count vectors
+        together have more than 2^23 entries (the other two losses).
+
+    Notes
+    -----
+    Guarantee (theorem T10, an upper bound): the losses lie in an interval of length ``e = pure_epsilon Delta_g / Delta
+    + 4 eta``, so pure ``e`` and ``delta(eps) = (1 - e^(-(e - eps)/2))^2 / (1 - e^-e)``. ``Delta_g`` for groups of
+    ``g``: ``2g/n``, ``sqrt(2) g/n``, ``sqrt(g/n)``. ``eta`` bounds the rounding of the log-weights, typically 1e-8; the
+    draw from them is exact, with integers.
+
+    References
+    ----------
+    BNP24, section 3.1 and equation (12); McSherry and Talwar (2007); Wasserman and Zhou (2010); Rinott et al. (2018).
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> cells = Domain(columns={"cell": Integer(lower=0, upper=24)})
+    >>> mechanism = ExponentialHistogram(domain=cells, size=2000, pure_epsilon=1.0)
+    >>> guarantee = mechanism.guarantee(n=2000)
+    >>> round(guarantee.epsilon(0.0), 6), round(guarantee.delta(0.5), 6)
+    (1.0, 0.077405)
+    """
+
+    name: ClassVar[str] = "exponential-histogram"
+    free: ClassVar[tuple[str, ...]] = ("pure_epsilon",)
+    sampling: ClassVar[str] = "stratified"  # the counts are the kernel's own: no independent draws come after it
+
+    domain: Domain
+    size: int
+    pure_epsilon: float
+    loss: Literal["l1", "l2", "hellinger"] = "l1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pure_epsilon", real("pure_epsilon", self.pure_epsilon))
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        if not 1e-6 <= self.pure_epsilon <= _LARGEST:
+            raise ParameterError(f"pure_epsilon is between 1e-6 and {_LARGEST:g}, not {self.pure_epsilon!r}")
+        if self.loss not in ("l1", "l2", "hellinger"):
+            raise ParameterError(f"loss is 'l1', 'l2' or 'hellinger', not {self.loss!r}")
+        if self.loss == "l1":
+            if (terms := self._cells * (self.size + 1) ** 2) > _MOST_TERMS:
+                raise ParameterError(
+                    f"exponential-histogram with loss 'l1' sums cells * (size + 1)^2 terms: {terms:,} here, at most "
+                    f"{_MOST_TERMS:,}; take fewer cells or a smaller size, or perturbed-histogram"
+                )
+        elif (log_count := _log_vectors(self.size, self._cells)) + math.log(self._cells) > math.log(_MOST_COUNTS):
+            raise ParameterError(
+                f"exponential-histogram with loss {self.loss!r} lists every vector of {self._cells:,} counts that sum "
+                f"to {self.size:,}: about 10^{log_count / math.log(10.0):.1f} vectors, too many; take loss 'l1', fewer "
+                "cells or a smaller size"
+            )
+
+    def _sensitivity(self, n: int, group: int) -> float:
+        """Return the most that the distance changes when ``group`` of ``n`` records are replaced."""
+        share = min(group, n) / n
+        if self.loss == "l1":
+            return 2.0 * share
+        if self.loss == "l2":
+            return math.sqrt(2.0) * share
+        if self._cells == 2:  # no third cell to hold the other records: 1 - sqrt(1 - share), without cancellation
+            share /= 1.0 + math.sqrt(1.0 - share)
+        return math.sqrt(share)
+
+    def _rate(self, n: int) -> float:
+        """Return the factor of the distance in the exponent."""
+        return 0.5 * self.pure_epsilon / self._sensitivity(n, 1)
+
+    def _log_weights(self, held: Integers, drawn: Integers) -> Floats:
+        """Return the exponents of count vectors, of shape ``(.., k)``; one cell at a time for ``l1``, else summed."""
+        n, m = int(held.sum()), self.size
+        apart = (n * drawn - m * held).astype(np.float64) / (n * m)
+        if self.loss == "l1":
+            return -self._rate(n) * np.abs(apart)
+        if self.loss == "hellinger":
+            roots = np.sqrt(drawn / m) + np.sqrt(held / n)
+            apart = math.sqrt(0.5) * np.divide(apart, roots, out=np.zeros_like(apart), where=roots > 0.0)
+        total: Floats = np.sqrt((apart * apart).sum(axis=-1))
+        return -self._rate(n) * total
+
+    def _held(self, x: Counts) -> Integers:
+        held = np.zeros(self._cells, dtype=np.int64)
+        held[self.domain.flat(x.records)] = x.frequencies
+        return held
+
+    def _draw(self, held: Integers, rng: np.random.Generator) -> Integers:
+        """Return the drawn counts."""
+        if self.loss != "l1":
+            vectors = _vectors(self.size, self._cells)
+            chosen: Integers = vectors[draw_weighted(self._log_weights(held, vectors), rng=rng)]
+            return chosen
+        weights = self._log_weights(held, np.arange(self.size + 1)[:, None]).T
+        sums = _log_sums(weights)
+        drawn = np.zeros(self._cells, dtype=np.int64)
+        left = self.size
+        for cell in range(self._cells - 1):
+            given = weights[cell, : left + 1] + sums[cell + 1, left::-1]
+            drawn[cell] = draw_weighted(given, rng=rng)
+            left -= int(drawn[cell])
+        drawn[-1] = left
+        return drawn
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the counts with integers only, and yield their records in random order, in chunks."""
+        cells = np.repeat(np.arange(self._cells), self._draw(self._held(x), rng))
+        rng.shuffle(cells)
+        for start in range(0, self.size, _BLOCK):
+            yield self.domain.unflat(cells[start : start + _BLOCK])
+
+    def log_prob(self, y: Records, x: Counts) -> float:
+        """Return the log-probability of the sequence ``y``: that of its counts, divided by their arrangements."""
+        held = self._held(x)
+        drawn = np.bincount(self.domain.flat(y), minlength=self._cells)
+        arrangements = math.lgamma(self.size + 1) - sum(math.lgamma(c + 1) for c in drawn.tolist())
+        weight = float(self._log_weights(held, drawn).sum())
+        if self.loss == "l1":
+            total = float(_log_sums(self._log_weights(held, np.arange(self.size + 1)[:, None]).T)[0, -1])
+        else:
+            total = float(np.logaddexp.reduce(self._log_weights(held, _vectors(self.size, self._cells))))
+        return weight - total - arrangements
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T10 for a table of ``n`` records."""
+        require_replacement(self, relation)
+        n = positive_size("n", n)
+        profile: Profile = ConstantProfile(value=0.0)
+        if self._cells > 1:
+            spread = self.pure_epsilon * (self._sensitivity(n, relation.group) / self._sensitivity(n, 1))
+            profile = BoundedRangeProfile(spread=up(spread + 4.0 * self._rounding(n), 16))
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem="T10",
+            assumptions=("the cells and the loss were chosen without looking at the data",),
+            caveats=(
+                f"at most about {self.share_not_from_data(n):.2%} of the released records are in another cell than in "
+                "the nearest release of the same size",
+                "the delta is an upper bound",
+            ),
+        )
+
+    def _rounding(self, n: int) -> float:
+        """Return ``eta``: how far the log-weight that a count vector is drawn with may be from the exact one."""
+        k, m = self._cells, self.size
+        largest = self._rate(n) * {"l1": 2.0, "l2": math.sqrt(2.0), "hellinger": 1.0}[self.loss]
+        if self.loss != "l1":
+            return (k + 32) * _UNIT * largest + rounding(largest)
+        logs = largest + (k + m) * math.log(2.0)
+        return k * (2.0 * rounding(2.0 * logs) + 32.0 * _UNIT * (logs + m))
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return an upper estimate of the expected total variation from the table's shares, but for whole counts.
+
+        The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, or less; total
+        variation is at most the distance times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
+        """
+        if self._cells == 1:
+            return 0.0
+        most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
+        return min(1.0, most * (self._cells - 1) / self._rate(n))
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the shares of one release of a table that has these shares."""
+        held = np.zeros(self._cells, dtype=np.int64)
+        cells = self.domain.flat(support)
+        held[cells] = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0)
+        drawn = self._draw(held, rng)[cells] / self.size
+        return np.append(drawn, max(0.0, 1.0 - drawn.sum()))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``pure_epsilon`` and ``loss``."""
+        return {"pure_epsilon": self.pure_epsilon, "loss": self.loss}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> ExponentialHistogram:
+        """Solve for the largest ``pure_epsilon``; the size costs nothing and is ``n`` unless given."""
+        relation = Relation(group=group)
+        given = fixed.pop("pure_epsilon", None)
+        loss = fixed.pop("loss", "l1")
+        refuse_unknown(cls.name, fixed, "pure_epsilon, loss")
+
+        def at(value: float) -> ExponentialHistogram:
+            return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)
+
+        def meets(inverse: float) -> bool:
+            return at(1.0 / inverse).guarantee(relation, n=n).meets(budget)
+
+        found = least_real(meets, 1.0 / _LARGEST, 1e6, relative=1e-10)
+        if given is not None:
+            stated = {} if found is None else {"pure_epsilon <=": 1.0 / found}
+            made = at(given)
+            feasible(made.guarantee(relation, n=n), budget, f"{budget} with pure_epsilon {given:g}", **stated)
+            return made
+        if found is None:
+            least = at(1e-6).guarantee(relation, n=n)
+            raise Infeasible(str(budget), {"epsilon >=": least.epsilon(budget.delta)})
+        return at(1.0 / found)
+
+
+def _log_vectors(total: int, cells: int) -> float:
+    """Return the logarithm of the number of count vectors."""
+    return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1)
+
+
+def _vectors(total: int, cells: int) -> Integers:
+    """Return every vector of ``cells`` non-negative integers that sum to ``total``: stars and bars."""
+    places = total + cells - 1
+    flat = np.fromiter(chain.from_iterable(combinations(range(places), cells - 1)), dtype=np.int64)
+    bars = flat.reshape(math.comb(places, cells - 1), cells - 1)
+    return np.diff(bars, axis=1, prepend=-1, append=places) - 1
+
+
+def _log_sums(weights: Floats) -> Floats:
+    """Return, for each cell and total, the log of the sum over counts of this cell and the later ones with that total.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (k, m + 1)
+        Log-weight of each count of each cell.
+    """
+    sums = weights.copy()
+    columns = weights.shape[1]
+    for cell in range(len(weights) - 2, -1, -1):
+        later = np.concatenate((np.full(columns - 1, -np.inf), sums[cell + 1]))
+        windows = np.lib.stride_tricks.sliding_window_view(later, columns)
+        backwards = weights[cell, ::-1]
+        step = max(1, (1 << 16) // columns)
+        for total in range(0, columns, step):
+            end = min(columns, total + step)
+            terms = windows[total:end, columns - end :] + backwards[columns - end :]  # the others are zero
+            largest = terms.max(axis=1, keepdims=True)
+            sums[cell, total:end] = largest[:, 0] + np.log(np.exp(terms - largest).sum(axis=1))
+    return sums
