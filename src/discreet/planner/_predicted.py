@@ -110,7 +110,7 @@ def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Referenc
     support, shares = reference.shares(domain)
     stratified = getattr(mechanism, "sampling", "iid") == "stratified" and len(domain.columns) == 1
     variance = 0.0 if stratified else 1.0 / size
-    draws = max(2, min(8, (1 << 18) // max(1, len(shares))))
+    draws = max(2, min(32, (1 << 19) // len(shares)))
     weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(draws)]
     single = len(domain.columns) == 1
     total = 0.0
@@ -151,7 +151,8 @@ def _column_error(
     base = base[np.isfinite(base)]
     points, held = _spread(low[at], high[at])
     # the table's own values where a reference has them, else spread over the cells as a release is
-    own = None if reference.table is None else _values(column, reference.table[name])
+    raw = reference.table is not None and not isinstance(column, Category)  # categories are their codes
+    own = _values(column, reference.table[name]) if raw and reference.table is not None else None
     x = np.unique(np.concatenate((points, base, np.empty(0) if own is None else own[0])))
     gaps = np.diff(x)
     distribution = _distribution(x, points, f[at][held] / _count(held)) if own is None else _distribution(x, *own)

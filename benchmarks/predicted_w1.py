@@ -1,0 +1,183 @@
+"""Is the W1 that ``discreet plan`` predicts the W1 that is then measured? Twenty settings on three real tables.
+
+Each table is split by a public attribute into a part that plays the confidential table and a part that plays a public
+table like it (an earlier year, another state, other courses). The plan sees the public part, the declared domain and
+public numbers only. Every mechanism that the plan calls feasible, with at most a fifth of its records from prior or
+noise alone, is then run, and its W1 measured with the library's own ``compare``.
+
+    python benchmarks/predicted_w1.py [--seeds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from _report import save, shared, show
+
+from discreet._random import seeded
+from discreet.confidential import confidential
+from discreet.domain import Category, Domain, Integer, Numeric
+from discreet.planner import Reference, plan
+from discreet.releases import POOR_UTILITY, publish
+from discreet.utility import compare, reveal_to_custodian
+
+TARGET = 1.5
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One request of the plan."""
+
+    table: str
+    column: str
+    epsilon: float
+    delta: float
+    share: float  # of the confidential records, as the size of the release
+    sampling: str = "iid"
+    records: int | None = None  # a subsample plays the table
+
+
+SETTINGS = [
+    Setting("acs", "income", 1.0, 1e-9, 1.0),
+    Setting("acs", "income", 1.0, 1e-9, 1.0, "stratified"),
+    Setting("acs", "income", 1.0, 1e-9, 0.01),
+    Setting("acs", "income", 0.1, 1e-9, 0.1),
+    Setting("acs", "income", 1.0, 0.0, 0.1),
+    Setting("acs", "income", 1.0, 1e-6, 1.0, records=20_000),
+    Setting("acs", "income", 0.5, 1e-6, 0.5, "stratified", records=100_000),
+    Setting("acs", "age", 1.0, 1e-9, 0.1),
+    Setting("acs", "age, sex", 1.0, 1e-9, 0.1),
+    Setting("acs", "age", 0.1, 1e-6, 1.0, records=10_000),
+    Setting("oulad", "score", 1.0, 1e-9, 1.0),
+    Setting("oulad", "score", 1.0, 1e-6, 0.1, "stratified"),
+    Setting("oulad", "score", 0.2, 1e-6, 1.0, records=5000),
+    Setting("oulad", "score, gender", 1.0, 1e-6, 0.5),
+    Setting("oulad", "score", 2.0, 0.0, 0.2, records=20_000),
+    Setting("adult", "age", 1.0, 1e-6, 1.0),
+    Setting("adult", "hours_per_week", 1.0, 1e-6, 0.5),
+    Setting("adult", "age, education", 1.0, 1e-6, 1.0),
+    Setting("adult", "age", 0.2, 1e-5, 0.1, "stratified"),
+    Setting("adult", "hours_per_week", 3.0, 0.0, 1.0, records=5000),
+]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seeds", type=int, default=5)
+    seeds = options.parse_args().seeds
+    tables = {"acs": acs(), "oulad": oulad(), "adult": adult()}
+    result: list[dict[str, Any]] = []
+    for setting in SETTINGS:
+        own, public, columns = tables[setting.table]
+        names = setting.column.split(", ")
+        domain = Domain(columns={name: columns[name] for name in names})
+        own = own.select(names).drop_nulls()
+        if setting.records is not None:
+            own = own.sample(setting.records, seed=1)
+        reference = Reference.of(public.select(names).drop_nulls(), domain)
+        size = max(1, int(setting.share * len(own)))
+        made = plan(
+            domain,
+            records=len(own),
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            size=size,
+            sampling=setting.sampling,
+            reference=reference,
+            largest_sizes=False,
+        )
+        for option in made.feasible:
+            if (option.share_not_from_data or 0.0) > POOR_UTILITY or option.mechanism is None:
+                continue
+            measured = [_measured(own, domain, option.mechanism, size, seed) for seed in range(seeds)]
+            mean = float(np.mean(measured))
+            result.append(
+                {
+                    "table": setting.table,
+                    "columns": setting.column,
+                    "records": len(own),
+                    "size": size,
+                    "epsilon": setting.epsilon,
+                    "delta": setting.delta,
+                    "sampling": setting.sampling,
+                    "mechanism": option.name,
+                    "chosen": option.mechanism is made.best,
+                    "predicted": option.w1,
+                    "measured": mean,
+                    "standard_error": float(np.std(measured, ddof=1) / np.sqrt(seeds)),
+                    "ratio": (option.w1 or 0.0) / mean,
+                }
+            )
+            row = result[-1]
+            print(f"{row['table']:6} {row['columns']:15} {row['records']:>9,} {row['size']:>9,} eps {row['epsilon']:g} "
+                  f"delta {row['delta']:g} {row['sampling']:10} {row['mechanism']:26} {row['predicted']:.4g} "
+                  f"{mean:.4g} {row['ratio']:.2f}{' *' if row['chosen'] else ''}", flush=True)  # fmt: skip
+    report(result)
+
+
+def report(result: list[dict[str, Any]]) -> None:
+    """Print how far predictions are off, for the chosen mechanism and for all."""
+    rows = []
+    for name, some in (("chosen by the plan", [r for r in result if r["chosen"]]), ("all feasible", result)):
+        off = np.array([max(r["ratio"], 1.0 / r["ratio"]) for r in some])
+        rows.append((name, str(len(off)), f"{np.median(off):.2f}", f"{off.max():.2f}", f"{np.mean(off <= TARGET):.0%}"))
+    show(("", "predictions", "median factor", "largest factor", f"within {TARGET}"), rows)
+    save("predicted_w1", {"target": TARGET, "settings": len(SETTINGS), "rows": result})
+
+
+def _measured(own: pl.DataFrame, domain: Domain, mechanism: Any, size: int, seed: int) -> float:
+    closed = confidential(own, mechanism.domain)
+    fixed = size if "size" not in mechanism.__dataclass_fields__ else None
+    made = publish(closed, mechanism, size=fixed, rng=seeded(seed), accept_poor_utility=True)
+    found = reveal_to_custodian(compare(own, made.records, domain))
+    if len(found.columns) == 1:
+        return float(found.columns[0].wasserstein or 0.0)
+    return float(sum(column.wasserstein_scaled or 0.0 for column in found.columns))
+
+
+def acs() -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """ACS 2024 persons, 48 states; the public table is the excerpts of 2018 and 2019 that NIST published."""
+    own = pl.read_parquet(shared("acs2024_persons_income_49.parquet"), columns=["PINCP", "AGEP", "SEX"])
+    own = own.filter(pl.col("PINCP") > 0).select(
+        income=pl.col("PINCP").cast(pl.Float64), age="AGEP", sex=pl.col("SEX").cast(pl.String)
+    )
+    public = pl.read_parquet(shared("nist_acs_excerpts.parquet"), columns=["PINCP", "AGEP", "SEX"])
+    public = public.filter(pl.col("PINCP") > 0).select(
+        income=pl.col("PINCP").cast(pl.Float64), age="AGEP", sex=pl.col("SEX").cast(pl.String)
+    )
+    columns = {
+        "income": Numeric(lower=1, upper=3e6),
+        "age": Integer(lower=15, upper=99),
+        "sex": Category(categories=["1", "2"]),
+    }
+    return own, public, columns
+
+
+def oulad() -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """Scores of 2014; those of 2013 play the public table."""
+    table = pl.read_parquet(shared("oulad_scores.parquet"), columns=["score", "gender", "code_presentation"])
+    table = table.with_columns(pl.col("score").cast(pl.Int64), pl.col("gender").cast(pl.String))
+    year = pl.col("code_presentation").cast(pl.String).str.slice(0, 4)
+    columns = {"score": Integer(lower=0, upper=100), "gender": Category(categories=["F", "M"])}
+    return table.filter(year == "2014"), table.filter(year == "2013"), columns
+
+
+def adult() -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """The census extract's larger part; its published test part plays the public table."""
+    table = pl.read_parquet(shared("adult.parquet"))
+    levels = ["Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college",
+              "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate"]  # fmt: skip
+    columns = {
+        "age": Integer(lower=17, upper=90),
+        "hours_per_week": Integer(lower=1, upper=99),
+        "education": Category(categories=levels, ordered=True),
+    }
+    return table.filter(pl.col("split") == "train"), table.filter(pl.col("split") == "test"), columns
+
+
+if __name__ == "__main__":
+    main()
