@@ -11,6 +11,8 @@ from discreet.mechanisms.exponential_histogram import ExponentialHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
+from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
+from discreet.mechanisms.stability_histogram import StabilityHistogram
 
 __all__ = [
     "REGISTRY",
@@ -22,6 +24,8 @@ __all__ = [
     "PerturbedHistogram",
     "PitmanYor",
     "SmoothedHistogram",
+    "StabilisedPitmanYor",
+    "StabilityHistogram",
     "named",
 ]
 
@@ -31,6 +35,8 @@ REGISTRY: dict[str, type[Any]] = {
     "dirichlet-multinomial": DirichletMultinomial,
     "smoothed-histogram": SmoothedHistogram,
     "perturbed-histogram": PerturbedHistogram,
+    "stability-histogram": StabilityHistogram,
+    "stabilised-pitman-yor": StabilisedPitmanYor,
     "exponential-histogram": ExponentialHistogram,
 }
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""

@@ -12,9 +12,11 @@ from discreet.privacy._papers import (
     largest_size_theorem_2,
     pitman_yor_theorem_2,
     smoothed_histogram_a1,
+    stability_histogram_proposition_4_1,
 )
 from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair, UrnPair
+from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 __all__ = [
     "BoundedRangeProfile",
@@ -31,6 +33,7 @@ __all__ = [
     "MixturePair",
     "Profile",
     "Relation",
+    "ThresholdedLaplace",
     "UrnPair",
     "compose",
     "dirichlet_multinomial_a2",
@@ -40,4 +43,5 @@ __all__ = [
     "power",
     "require_kind",
     "smoothed_histogram_a1",
+    "stability_histogram_proposition_4_1",
 ]

@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._numeric import up
 from discreet.privacy._profile import Profile
 
-__all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair"]
+__all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +50,22 @@ class DiscreteLaplacePair(Profile):
         return up(2.0 * self.group / self.scale)
 
     def _delta(self, epsilon: float) -> float:
-        g, r = self.group, math.exp(-1.0 / self.scale)
-        one = np.empty(g + 1)
-        one[0] = 1.0 / (1.0 + r)
-        one[1:g] = -math.expm1(-1.0 / self.scale) / (1.0 + r) * np.exp(-np.arange(1, g) / self.scale)
-        one[g] = math.exp(-g / self.scale) / (1.0 + r)
+        g = self.group
+        one = laplace_losses(self.scale, g)
         both = np.convolve(one, one)
         loss = (2.0 * g - 2.0 * np.arange(2 * g + 1)) / self.scale
         excess = np.minimum(0.0, epsilon - loss - 4e-16 * np.abs(loss))
         return up(float(both @ -np.expm1(excess)), 8 * (g + 1))
+
+
+def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
+    """Return the probabilities of the losses ``(shift - 2i)/scale``, ``i = 0 .. shift``, of one shifted cell."""
+    if shift == 0:
+        return np.ones(1)
+    r = math.exp(-1.0 / scale)
+    one = np.exp(-np.arange(shift + 1) / scale) / (1.0 + r)
+    one[1:shift] *= -math.expm1(-1.0 / scale)
+    return one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

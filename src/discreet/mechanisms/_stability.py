@@ -1,0 +1,238 @@
+"""The private step for labels that nobody declared: noise on the labels that are held, released above a threshold (T8).
+
+What distinguishes the mechanisms that share it is public post-processing of the labels and noisy counts that remain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+
+from discreet._numeric import least_integer, least_real
+from discreet.domain import Counts, Records
+from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    Estimates,
+    Floats,
+    Mechanism,
+    Output,
+    Outputs,
+    feasible,
+    listed,
+    positive_size,
+    real,
+)
+from discreet.mechanisms._discrete_noise import (
+    approximate_noise,
+    discrete_noise,
+    log_noise,
+    mean_absolute,
+    noise_reach,
+    standard_deviation,
+)
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, ThresholdedLaplace
+
+__all__ = ["StableCounts", "solve_threshold"]
+
+_LARGEST_SCALE = 1e9
+_MOST = 1 << 40
+
+
+class StableCounts(Mechanism):
+    """Discrete Laplace noise on the counts of the labels that are held; those that reach the threshold are released.
+
+    Attributes
+    ----------
+    scale : float
+        Of the noise, in records.
+    threshold : int
+        Least noisy count that is released.
+    """
+
+    free: ClassVar[tuple[str, ...]] = ("threshold", "scale")
+    needs_cells: ClassVar[bool] = False
+    cells_cost: ClassVar[bool] = False
+
+    scale: float
+    threshold: int
+
+    def _check(self) -> None:
+        """Check what all of them have in common; called by ``__post_init__``."""
+        object.__setattr__(self, "scale", real("scale", self.scale))
+        if not 2.0**-10 <= self.scale <= _LARGEST_SCALE:
+            raise ParameterError(f"scale is between 2^-10 and {_LARGEST_SCALE:g}, not {self.scale!r}")
+        threshold = self.threshold
+        whole = isinstance(threshold, (int, np.integer)) and not isinstance(threshold, bool)
+        if not whole or not 2 <= int(threshold) <= _MOST:
+            raise ParameterError(f"threshold is a whole number from 2 to 2^40, not {threshold!r}")
+        object.__setattr__(self, "threshold", int(threshold))
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
+        """Return the labels that reach the threshold, in a random order, with their noisy counts.
+
+        The order has to be made here: that of ``x`` may depend on labels that are left out.
+        """
+        noisy = x.frequencies + discrete_noise("laplace", self.scale, x.distinct, rng=rng)
+        kept = rng.permutation(np.flatnonzero(noisy >= self.threshold))
+        return Counts(records=x.records.take(kept), frequencies=noisy[kept])
+
+    def log_prob(self, y: Counts, x: Counts) -> float:
+        """Return the log-probability of the labels and noisy counts ``y``, whatever their order.
+
+        ``sum over labels held of log P(Z = d - c)`` where the label is released with noisy count ``d``, and of
+        ``log P(Z < t - c)`` where it is not.
+        """
+        released = dict(zip(_rows(y.records), y.frequencies.tolist(), strict=True))
+        total = 0.0
+        for row, held in zip(_rows(x.records), x.frequencies.tolist(), strict=True):
+            if row in released:
+                count = released.pop(row)
+                if count < self.threshold:
+                    return -math.inf
+                total += float(log_noise("laplace", self.scale, np.array([count - held]))[0])
+            else:
+                total += self._log_hidden(held)
+        return -math.inf if released else total
+
+    def _log_hidden(self, held: int) -> float:
+        """Return ``log P(Z < t - c)``."""
+        below, r = self.threshold - held, math.exp(-1.0 / self.scale)
+        if below > 0:
+            return math.log1p(-math.exp(-below / self.scale) / (1.0 + r))
+        return -(1 - below) / self.scale - math.log1p(r)
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""
+        most: dict[tuple[Any, ...], int] = {}
+        for x in tables:
+            for row, held in zip(_rows(x.records), x.frequencies.tolist(), strict=True):
+                most[row] = max(held, most.get(row, 0))
+        everything = Records.concatenate([x.records for x in tables])
+        place = {row: i for i, row in enumerate(_rows(everything))}
+        labels = everything.take(np.array([place[row] for row in most], dtype=np.intp))
+        reach = noise_reach("laplace", self.scale)
+        values = []
+        for counts in listed(*([0, *range(self.threshold, held + reach + 1)] for held in most.values())):
+            noisy = np.array(counts, dtype=np.int64)
+            values.append(Counts(records=labels.take(np.flatnonzero(noisy)), frequencies=noisy[noisy > 0]))
+        return Outputs(values, 1e-14 * len(most))
+
+    def estimates(self, y: Output) -> Estimates:
+        """Return the noisy counts with the noise's standard deviation.
+
+        Labels below the threshold are absent, and those near it are there only if their noise was positive: their
+        counts are too large on average.
+        """
+        kept = cast(Counts, y)
+        error = standard_deviation("laplace", self.scale)
+        return Estimates(kept.records, kept.frequencies.astype(np.float64), np.full(kept.distinct, error))
+
+    def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
+        """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
+        counts = np.rint(n * shares).astype(np.int64)
+        noisy = counts + approximate_noise("laplace", self.scale, len(counts), rng=rng)
+        return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0).astype(np.float64)
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T8 for a table of ``n`` records.
+
+        Raises
+        ------
+        RelationNotSupported
+            For add/remove.
+        """
+        if relation.name != "replacement":
+            raise RelationNotSupported(self.name, relation.name, "T8 is proved for replacement")
+        n = positive_size("n", n)
+        group, cells = min(relation.group, n), self.domain.size
+        profile: Profile = ConstantProfile(value=0.0)
+        if cells != 1:
+            enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
+            profile = ThresholdedLaplace(scale=self.scale, threshold=self.threshold, group=group, tight=enough)
+        alone = -math.expm1(self._log_hidden(1))
+        caveats = [
+            f"labels that fewer than about {self.threshold:,} records hold are left out; how many records have such "
+            "labels depends on the data and is not known beforehand",
+            f"a label that only one record holds is released, verbatim, with probability {alone:.3g}",
+            "any number of records may be drawn from the noisy counts at no further cost",
+        ]
+        if not profile.exact:
+            caveats.append("the delta is an upper bound")
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem="T8",
+            assumptions=("the scale and the threshold were chosen without looking at the data",),
+            caveats=tuple(caveats),
+        )
+
+    def _noise_share(self, n: int) -> float:
+        """Return the share of positive noise in labels held ``threshold`` times; 1 where a table cannot hold one."""
+        return 1.0 if n < self.threshold else min(1.0, 0.5 * mean_absolute("laplace", self.scale) / self.threshold)
+
+
+Solved = TypeVar("Solved", bound=StableCounts)
+
+
+def solve_threshold(
+    make: Callable[[float, int], Solved],
+    budget: Budget,
+    *,
+    n: int,
+    group: int,
+    scale: float | None,
+    threshold: int | None,
+) -> Solved:
+    """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(scale, threshold)``.
+    budget : Budget
+        What may be spent.
+    n, group : int
+        Numbers of records, and of records a privacy unit holds.
+    scale, threshold : float, int or None
+        What is given.
+
+    Raises
+    ------
+    Infeasible
+        With the nearest numbers that meet the budget.
+    """
+    relation = Relation(group=group)
+    if budget.delta == 0.0:
+        raise Infeasible(
+            f"{budget} with undeclared labels (a label that only one record holds could never be released, nor then, a "
+            "record at a time, any other: give a delta above 0, such as 1e-9)",
+            {},
+        )
+
+    def promise(b: float, t: int) -> Guarantee:
+        return make(b, t).guarantee(relation, n=n)
+
+    # With the bound for large groups the two parts of delta add up: each gets half.
+    parts = 1.0 if min(group, n) <= ThresholdedLaplace.largest_exact else 2.0
+    share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
+    least = least_real(lambda b: promise(b, _MOST).meets(share), 2.0**-10, _LARGEST_SCALE, relative=1e-9)
+    if least is None:
+        delta = parts * promise(_LARGEST_SCALE, _MOST).delta(budget.epsilon)
+        raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
+    noise = least if scale is None else scale
+    enough = least_integer(lambda t: promise(noise, t).meets(budget), 2, _MOST)
+    nearest = {"scale >=": least} if enough is None else {"threshold >=": enough}
+    reached = _MOST if enough is None else enough
+    chosen = reached if threshold is None else threshold
+    feasible(promise(noise, chosen), budget, f"{budget} with scale {noise:g} and threshold {chosen:,}", **nearest)
+    return make(noise, chosen)
+
+
+def _rows(records: Records) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.tolist() for column in records.columns), strict=True))

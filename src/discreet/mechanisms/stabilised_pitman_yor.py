@@ -1,0 +1,163 @@
+"""Stabilised Pitman-Yor: the urn continued from noisy counts above a threshold instead of from the confidential table.
+
+Theory: docs/theory/stabilised-pitman-yor.md (theorem T8, by post-processing).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import ParameterError
+from discreet.mechanisms._base import Floats, Output, positive_size, real, refuse_unknown
+from discreet.mechanisms._stability import StableCounts, solve_threshold
+from discreet.mechanisms._urn import draw_blocks, records_of
+from discreet.privacy import Budget
+
+__all__ = ["StabilisedPitmanYor"]
+
+_UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StabilisedPitmanYor(StableCounts):
+    r"""Draw any number of records from a Pitman-Yor urn that holds the noisy counts of a stability histogram.
+
+    With ``D_l`` the noisy counts that remain and ``M = max(0, n - sum D_l)`` the records they do not account for, draw
+    ``i + 1`` repeats the value ``l`` with probability ``(D_l - discount) / (strength + M + sum D + i)``, where ``D_l``
+    counts earlier draws too, and is otherwise a new value from the base measure.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public, of any kind; usually an open set of labels.
+    records : int
+        The public number of records ``n``.
+    scale : float
+        Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)``.
+    threshold : int
+        Least noisy count that is released, ``t``, at least 2.
+    strength : float
+        ``theta``, at least 0, on top of the missing mass ``M``.
+    discount : float
+        ``sigma`` in ``[0, 1)``.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range, or the table has another number of records.
+
+    Notes
+    -----
+    Guarantee: theorem T8, that of :class:`StabilityHistogram` with the same scale and threshold, as everything after
+    the noisy counts is public post-processing; it depends neither on the size nor on strength and discount.
+    Confidential: what a stability histogram keeps so. In particular ``M`` comes from the public ``n`` and the noisy
+    counts, never from the true number of records left out. Where nothing remains, the release is a Pitman-Yor sample
+    from the base measure.
+
+    References
+    ----------
+    PY26, Algorithm 1 and Proposition 1; PE25, Proposition 4.1.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, OpenLabels
+    >>> words = Domain(columns={"word": OpenLabels()})
+    >>> budget = Budget(epsilon=1.0, delta=1e-9)
+    >>> mechanism = StabilisedPitmanYor.calibrated(budget, domain=words, n=1_000_000)
+    >>> round(mechanism.scale, 6), mechanism.threshold
+    (2.0, 42)
+    """
+
+    name: ClassVar[str] = "stabilised-pitman-yor"
+
+    domain: Domain
+    records: int
+    scale: float
+    threshold: int
+    strength: float = 1.0
+    discount: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check()
+        object.__setattr__(self, "records", positive_size("records", self.records))
+        object.__setattr__(self, "strength", real("strength", self.strength))
+        object.__setattr__(self, "discount", real("discount", self.discount))
+        if not 0 <= self.strength <= 2**40:
+            raise ParameterError(f"strength is between 0 and 2^40, not {self.strength!r}")
+        if not 0 <= self.discount < 1:
+            raise ParameterError(f"discount is at least 0 and below 1, not {self.discount!r}")
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
+        """Return the labels that reach the threshold, in a random order, with their noisy counts."""
+        if x.n != self.records:
+            raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
+        return StableCounts.kernel(self, x, rng=rng)
+
+    def _missing(self, kept: int) -> int:
+        """Return the records that the noisy counts do not account for, from public numbers."""
+        return max(0, self.records - kept)
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
+        kept = cast(Counts, y)
+        opening = math.ceil(Fraction(self.strength) * _UNIT) + self._missing(kept.n) * _UNIT
+        blocks = draw_blocks(
+            kept.frequencies * _UNIT,
+            unit=_UNIT,
+            strength=opening,
+            discount=min(round(Fraction(self.discount) * _UNIT), _UNIT - 1),
+            size=size,
+            rng=rng,
+        )
+        return records_of(blocks, kept, self.domain, rng=rng)
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""
+        kept = self._expected_counts(shares, n=n, rng=rng)
+        held = kept > 0
+        opening = self.strength + self.discount * held.sum() + max(0.0, n - kept.sum())
+        masses = np.append(np.where(held, kept - self.discount, 0.0), opening)
+        weights = rng.standard_gamma(masses)
+        return np.asarray(weights / weights.sum())
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return the share of noise and of the prior where every label is held ``threshold`` times or more.
+
+        Records of labels held less come back as new values, too: how many, only the data tell.
+        """
+        labels = n / self.threshold
+        prior = min(1.0, (self.strength + self.discount * labels) / (self.strength + n))
+        return min(1.0, self._noise_share(n) + prior)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``scale``, ``threshold``, ``strength`` and ``discount``."""
+        return {
+            "scale": self.scale,
+            "threshold": self.threshold,
+            "strength": self.strength,
+            "discount": self.discount,
+        }
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> StabilisedPitmanYor:
+        """Solve for the least scale that any threshold allows, then for the least threshold."""
+        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
+        strength, discount = fixed.pop("strength", 1.0), fixed.pop("discount", 0.0)
+        refuse_unknown(cls.name, fixed, "scale, threshold, strength, discount")
+        return solve_threshold(
+            lambda b, t: cls(domain=domain, records=n, scale=b, threshold=t, strength=strength, discount=discount),
+            budget,
+            n=n,
+            group=group,
+            scale=scale,
+            threshold=threshold,
+        )

@@ -1,0 +1,175 @@
+"""The stabilised urn: T8 for its private step, Algorithm 1 for its public one, and what is never released."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from discreet._random import secure, seeded
+from discreet.domain import Counts, Domain, Integer, OpenLabels, Records
+from discreet.errors import Infeasible, ParameterError
+from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
+from discreet.privacy import Budget
+from discreet.testing import (
+    RATE,
+    assert_law,
+    check_guarantee,
+    check_kernel_follows_law,
+    check_law_sums_to_one,
+    check_twin_is_caught,
+    sample_size_for_distance,
+)
+
+WORDS = Domain(columns={"word": OpenLabels()})
+CELLS = Domain(columns={"cell": Integer(lower=0, upper=1)})
+SMALL = StabilisedPitmanYor(domain=CELLS, records=5, scale=0.5, threshold=3)
+
+
+def words(held: dict[str, int]) -> Counts:
+    column = np.array(list(held), dtype=object)
+    return Counts(records=Records(columns=(column,)), frequencies=np.array(list(held.values()), dtype=np.int64))
+
+
+def test_contract() -> None:
+    check_law_sums_to_one(replace(SMALL, records=3), Counts.of_cells([0, 0, 1]))
+    check_law_sums_to_one(replace(SMALL, domain=WORDS), words({"a": 1, "b": 4}))
+    for group in (1, 2, 3):
+        check_guarantee(SMALL, n=5, group=group)
+    check_kernel_follows_law(
+        replace(SMALL, scale=1.0, threshold=2, records=3),
+        Counts.of_cells([0, 1, 1]),
+        alternatives=[replace(SMALL, scale=scale, threshold=2, records=3) for scale in (0.9, 1.1)],
+        distance=0.15,
+        seed=3,
+    )
+
+
+TWINS = {"threshold one too low": replace(SMALL, threshold=2), "half the noise": replace(SMALL, scale=0.25)}
+
+
+@pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS.keys())
+def test_a_broken_twin_is_caught(twin: Mechanism) -> None:
+    check_twin_is_caught(SMALL, twin, n=5)
+
+
+# -- the public step -------------------------------------------------------------------------------------------------
+
+
+def sequence_probability(word: tuple[str, ...], held: dict[str, float], opening: float, sigma: float) -> float:
+    """Algorithm 1, draw by draw, from noisy counts and what opens a new value."""
+    counts, total, probability = dict(held), opening + sum(held.values()), 1.0
+    for i, value in enumerate(word):
+        if value in counts:
+            probability *= (counts[value] - sigma) / (total + i)
+            counts[value] += 1
+        else:
+            probability *= (opening + sigma * len(counts)) / (total + i)
+            counts[value] = 1
+    return probability
+
+
+@pytest.mark.parametrize(
+    ("records", "strength", "discount"), [(9, 0.5, 0.25), (4, 2.0, 0.5), (9, 0.0, 0.0), (5, 1.5, 0.0)]
+)
+def test_records_follow_the_urn_on_noisy_counts_and_the_missing_mass(
+    records: int, strength: float, discount: float
+) -> None:
+    """The law of three draws, by Algorithm 1 with ``n - sum D`` more units of strength: false-fail rate 1e-6 each."""
+    held = {"a": 3, "b": 2}
+    mechanism = StabilisedPitmanYor(
+        domain=WORDS, records=records, scale=1.0, threshold=2, strength=strength, discount=discount
+    )
+    opening = strength + max(0, records - 5)
+    new = ("new_category_1", "new_category_2", "new_category_3")
+    law = {w: sequence_probability(w, held, opening, discount) for w in product(("a", "b", *new), repeat=3)}
+    # new values come in the order of their names
+    law = {w: p for w, p in law.items() if [v for v in dict.fromkeys(w) if v in new] == list(new)[: len({*w} & {*new})]}
+    assert sum(law.values()) == pytest.approx(1.0)
+    probability = np.array([p for p in law.values() if p > 0])
+    place = {w: i for i, w in enumerate(w for w, p in law.items() if p > 0)}
+    count = sample_size_for_distance(len(place), 0.1, rate=RATE)
+    rng, kept, seen = seeded(8), words(held), np.zeros(len(place), dtype=np.int64)
+    for _ in range(count):
+        (chunk,) = mechanism.finish(kept, size=3, rng=rng)
+        seen[place[tuple(chunk.columns[0].tolist())]] += 1
+    assert_law(seen, probability, distance=0.1, rate=RATE)
+
+
+def test_the_missing_mass_is_made_of_public_numbers() -> None:
+    """The same noisy counts give the same records, whatever the table they came from."""
+    mechanism = StabilisedPitmanYor(domain=WORDS, records=1000, scale=2.0, threshold=42)
+    kept = words({"a": 300, "b": 100})
+    drawn = [Records.concatenate(mechanism.finish(kept, size=5000, rng=seeded(1))) for _ in range(2)]
+    assert drawn[0].columns[0].tolist() == drawn[1].columns[0].tolist()
+    new = sum(value.startswith("new_category_") for value in drawn[0].columns[0])
+    # The share of new values is Beta(601, 400): standard deviation 0.0155; of 5,000 draws 0.0069 more.
+    assert abs(new / 5000 - 0.6) < 0.12
+
+
+@pytest.mark.parametrize(("strength", "discount"), [(0.0, 0.0), (3.0, 0.0), (0.0, 0.75)])
+def test_where_all_is_left_out_it_is_a_sample_from_the_prior(strength: float, discount: float) -> None:
+    mechanism = StabilisedPitmanYor(
+        domain=WORDS, records=10, scale=1.0, threshold=50, strength=strength, discount=discount
+    )
+    drawn = Records.concatenate(mechanism.finish(words({}), size=300_000, rng=seeded(4)))
+    labels = set(drawn.columns[0].tolist())
+    assert len(drawn) == 300_000
+    assert labels == {f"new_category_{i}" for i in range(1, len(labels) + 1)}
+    assert 10 < len(labels) < 300_000
+    weights = mechanism.predictive(np.array([1.0]), support=drawn.take(slice(0, 1)), n=10, rng=seeded(1))
+    assert weights.tolist() == [0.0, 1.0]
+
+
+def test_a_label_of_one_person_never_appears() -> None:
+    """Each of 20 planted labels appears with probability 7.8e-10: over 1,000 releases this fails at rate 1.6e-5."""
+    mechanism = StabilisedPitmanYor.calibrated(Budget(epsilon=1.0, delta=1e-9), domain=WORDS, n=720, discount=0.25)
+    alone = {f"only person {i}": 1 for i in range(20)}
+    table = words({"many": 500, "some": 200, **alone})
+    rng = secure()
+    released: Counter[str] = Counter()
+    for _ in range(1000):
+        kept = mechanism.kernel(table, rng=rng)
+        for chunk in mechanism.finish(kept, size=720, rng=rng):
+            released.update(set(chunk.columns[0].tolist()))
+    assert released["many"] == 1000
+    assert released["some"] == 1000
+    assert released["new_category_1"] > 900  # the urn opens new values in their place
+    assert not released.keys() & alone.keys()
+
+
+def test_of_another_table_nothing_is_drawn() -> None:
+    with pytest.raises(ParameterError, match="made for 5 records"):
+        SMALL.kernel(Counts.of_cells([0, 1]), rng=seeded(1))
+
+
+def test_guarantee_and_calibration_are_those_of_the_stability_histogram() -> None:
+    budget = Budget(epsilon=0.5, delta=1e-7)
+    made = StabilisedPitmanYor.calibrated(budget, domain=WORDS, n=10_000, group=2, strength=5.0, discount=0.5)
+    other = StabilityHistogram.calibrated(budget, domain=WORDS, n=10_000, group=2)
+    assert (made.scale, made.threshold) == (other.scale, other.threshold)
+    assert made.guarantee(n=10_000) == other.guarantee(n=10_000)
+    assert StabilisedPitmanYor.of(made.parameters(), domain=WORDS, records=10_000, size=3) == made
+    with pytest.raises(Infeasible):
+        StabilisedPitmanYor.calibrated(Budget(epsilon=0.5), domain=WORDS, n=10_000)
+    for wrong in ({"prior": 1.0}, {"strength": -0.1}, {"discount": 1.0}, {"strength": math.nan}):
+        with pytest.raises(ParameterError):
+            StabilisedPitmanYor.calibrated(budget, domain=WORDS, n=10_000, **wrong)
+
+
+def test_predictive_weights_and_the_stated_share() -> None:
+    mechanism = StabilisedPitmanYor(domain=WORDS, records=1000, scale=2.0, threshold=42, strength=10.0)
+    support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
+    drawn = [
+        mechanism.predictive(np.array([0.6, 0.38, 0.02]), support=support, n=1000, rng=seeded(i)) for i in range(200)
+    ]
+    mean = np.mean(drawn, axis=0)
+    assert mean.sum() == pytest.approx(1.0)
+    assert mean[2] == 0.0
+    assert mean[3] == pytest.approx(30 / 1010, abs=0.005)
+    assert mechanism.share_not_from_data(1000) == pytest.approx(0.5 / math.sinh(0.5) / 42 + 10 / 1010)
+    assert mechanism.share_not_from_data(10) == 1.0

@@ -1,0 +1,331 @@
+"""T8 against every pair of neighbours of small universes, by a law written out here; twins; what is never released."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from discreet._random import secure, seeded
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.mechanisms import Mechanism, StabilityHistogram
+from discreet.privacy import (
+    Budget,
+    DiscreteLaplacePair,
+    Relation,
+    ThresholdedLaplace,
+    stability_histogram_proposition_4_1,
+)
+from discreet.testing import (
+    check_guarantee,
+    check_kernel_follows_law,
+    check_law_sums_to_one,
+    check_twin_is_caught,
+    hockey_stick,
+)
+from discreet.testing._universes import partitions
+
+Floats = npt.NDArray[np.float64]
+WORDS = Domain(columns={"word": OpenLabels()})
+EPSILONS = (0.0, 1e-3, 0.1, 0.4, 1.0, 1.7, 2.5, 4.0, 6.5, 12.0)
+
+
+def cells(k: int) -> Domain:
+    return Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
+
+
+def words(held: dict[str, int]) -> Counts:
+    column = np.array(list(held), dtype=object)
+    return Counts(records=Records(columns=(column,)), frequencies=np.array(list(held.values()), dtype=np.int64))
+
+
+# -- the guarantee ---------------------------------------------------------------------------------------------------
+
+
+def label_law(held: int, threshold: int, scale: float, top: int) -> Floats:
+    """The law of one label: nothing, then every noisy count from the threshold to ``top``."""
+    out = np.zeros(top - threshold + 2)
+    if held == 0:
+        out[0] = 1.0
+        return out
+    grid = np.arange(held - 800, held + 801)
+    noise = np.exp(-np.abs(grid - held) / scale)
+    noise /= noise.sum()
+    out[0] = noise[grid < threshold].sum()
+    out[1:] = noise[(grid >= threshold) & (grid <= top)]
+    return out
+
+
+def divergence(x: list[int], y: list[int], threshold: int, scale: float) -> Floats:
+    top = max(*x, *y, threshold) + math.ceil(34 * scale) + 1
+    p, q = np.ones(1), np.ones(1)
+    for a, b in zip(x, y, strict=True):
+        p = np.outer(p, label_law(a, threshold, scale, top)).ravel()
+        q = np.outer(q, label_law(b, threshold, scale, top)).ravel()
+    with np.errstate(divide="ignore"):
+        return hockey_stick(np.log(p), np.log(q), EPSILONS)
+
+
+def changes(n: int, group: int, most: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Counts of the labels that change, in x and in y; labels keep up to ``most`` records that do not."""
+    seen = set()
+    for moved in range(1, group + 1):
+        for lose, gain in product(list(partitions(moved)), repeat=2):
+            for rest in product(range(most + 1), repeat=len(lose) + len(gain)):
+                if moved + sum(rest) > n:
+                    continue
+                stay, there = rest[: len(lose)], rest[len(lose) :]
+                x = [a + b for a, b in zip(stay, lose, strict=True)] + list(there)
+                y = list(stay) + [a + b for a, b in zip(there, gain, strict=True)]
+                pair = tuple(sorted(zip(x, y, strict=True)))
+                if pair not in seen:
+                    seen.add(pair)
+                    yield x, y
+
+
+@pytest.mark.parametrize(
+    ("group", "threshold", "scale"),
+    [(1, t, s) for t in (2, 3, 5) for s in (0.3, 0.7, 1.5)]
+    + [(2, t, s) for t in (2, 3) for s in (0.25, 0.5)]
+    + [(3, 2, 0.2)],
+)
+def test_all_neighbours(group: int, threshold: int, scale: float) -> None:
+    n = 2 * threshold - 2 + group
+    mechanism = StabilityHistogram(domain=WORDS, scale=scale, threshold=threshold)
+    guarantee = mechanism.guarantee(Relation(group=group), n=n)
+    assert guarantee.exact
+    brute = np.zeros(len(EPSILONS))
+    for x, y in changes(n, group, threshold):
+        if len(x) <= 4 or scale <= 0.2:
+            brute = np.maximum(brute, divergence(x, y, threshold, scale))
+    claimed = np.array([guarantee.delta(e) for e in EPSILONS])
+    assert np.all(brute <= claimed * (1 + 1e-11) + 1e-14)
+    np.testing.assert_allclose(claimed, brute, rtol=1e-9, atol=1e-13)
+    # With fewer records the same profile is a bound, and is not called exact.
+    fewer = mechanism.guarantee(Relation(group=group), n=n - 1)
+    assert not fewer.exact
+    assert any("upper bound" in caveat for caveat in fewer.caveats)
+
+
+def test_few_cells_make_it_a_bound() -> None:
+    mechanism = StabilityHistogram(domain=cells(3), scale=0.5, threshold=2)
+    assert mechanism.guarantee(Relation(group=1), n=50).exact
+    assert not mechanism.guarantee(Relation(group=2), n=50).exact
+    one = replace(mechanism, domain=Domain(columns={"c": Category(categories=["only"])})).guarantee(n=50)
+    assert one.exact
+    assert one.delta(0.0) == 0.0
+
+
+def test_a_large_group_is_bounded_within_a_factor_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = ThresholdedLaplace(scale=40.0, threshold=900, group=20)
+    assert not profile.exact
+    bound = np.array([profile.delta(e) for e in EPSILONS])
+    monkeypatch.setattr(ThresholdedLaplace, "largest_exact", 20)
+    true = np.array([profile.delta(e) for e in EPSILONS])
+    assert np.all(true <= bound)
+    assert np.all(bound <= 2 * true)
+
+
+def test_the_floor_is_the_probability_that_a_singleton_appears() -> None:
+    for scale, threshold in ((2.0, 42), (0.25, 2), (20.0, 1000), (2.0, 700)):
+        with mp.workdps(40):
+            r = mp.exp(-1 / mp.mpf(scale))
+            floor = float(r ** (threshold - 1) / (1 + r))
+        claimed = ThresholdedLaplace(scale=scale, threshold=threshold).delta(2.000001 / scale)
+        assert floor <= claimed <= floor * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9])
+def test_the_papers_threshold_is_about_twice_too_safe(epsilon: float, delta: float) -> None:
+    scale, threshold = stability_histogram_proposition_4_1(epsilon, delta)
+    mechanism = StabilityHistogram(domain=WORDS, scale=scale, threshold=math.ceil(threshold))
+    true = mechanism.guarantee(n=10**6).delta(epsilon)
+    assert true <= delta / (1 + math.exp(-epsilon / 2)) * (1 + 1e-12)
+    assert true >= delta / (1 + math.exp(-epsilon / 2)) * math.exp(-epsilon / 2)  # the next integer
+
+
+def test_the_profile_is_never_below_the_two_it_is_made_of() -> None:
+    for epsilon in EPSILONS:
+        profile = ThresholdedLaplace(scale=1.25, threshold=9)
+        assert profile.delta(epsilon) >= DiscreteLaplacePair(scale=1.25).delta(epsilon) * (1 - 1e-12)
+        assert profile.delta(epsilon) >= profile.delta(math.inf)
+
+
+def test_add_and_remove_are_refused() -> None:
+    with pytest.raises(RelationNotSupported):
+        StabilityHistogram(domain=WORDS, scale=1.0, threshold=5).guarantee(Relation(name="add-remove"), n=10)
+
+
+# -- the contract ----------------------------------------------------------------------------------------------------
+
+SMALL = StabilityHistogram(domain=cells(2), scale=0.5, threshold=2)
+
+
+def test_contract() -> None:
+    check_law_sums_to_one(SMALL, Counts.of_cells([0, 0, 1]), Counts.of_cells([1] * 6))
+    check_law_sums_to_one(replace(SMALL, domain=WORDS), words({"a": 1, "b": 4}))
+    for group in (1, 2, 3):
+        check_guarantee(SMALL, n=3, group=group)
+    check_guarantee(replace(SMALL, domain=cells(3), scale=0.3), n=3)
+    check_guarantee(replace(SMALL, threshold=3), n=5)
+    check_kernel_follows_law(
+        replace(SMALL, scale=1.0),
+        Counts.of_cells([0, 1, 1]),
+        alternatives=[replace(SMALL, scale=scale) for scale in (0.9, 1.1)],
+        distance=0.15,
+    )
+
+
+TWINS = {
+    "threshold one too low": replace(SMALL, threshold=2),
+    "half the noise": replace(SMALL, threshold=3, scale=0.25),
+    "a little less noise": replace(SMALL, threshold=3, scale=0.4999),
+}
+
+
+@pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS.keys())
+def test_a_broken_twin_is_caught(twin: Mechanism) -> None:
+    check_twin_is_caught(replace(SMALL, threshold=3), twin, n=5)
+
+
+class InTheTablesOrder(StabilityHistogram):
+    """A broken twin: labels come in the order of the table."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
+        released = StabilityHistogram.kernel(self, x, rng=rng)
+        order = np.argsort(released.records.columns[0])
+        return Counts(records=released.records.take(order), frequencies=released.frequencies[order])
+
+
+def first_label(mechanism: StabilityHistogram, table: Counts, times: int) -> int:
+    rng = seeded(5)
+    return sum(int(mechanism.kernel(table, rng=rng).records.columns[0][0]) == 0 for _ in range(times))
+
+
+def test_labels_come_in_an_order_that_says_nothing() -> None:
+    table = Counts.of_cells([0] * 60 + [1] * 60)
+    mechanism = replace(SMALL, threshold=9)
+    # 400 fair coins: further than 100 from 200 with probability 2 exp(-2 * 100^2 / 400) = 4e-22.
+    assert abs(first_label(mechanism, table, 400) - 200) < 100
+    twin = InTheTablesOrder(domain=cells(2), scale=0.5, threshold=9)
+    assert first_label(twin, table, 400) == 400
+
+
+def test_a_label_of_one_person_never_appears() -> None:
+    """Each of 20 planted labels appears with probability 7.8e-10: over 1,000 releases this fails at rate 1.6e-5."""
+    mechanism = StabilityHistogram.calibrated(Budget(epsilon=1.0, delta=1e-9), domain=WORDS, n=720)
+    alone = {f"only person {i}": 1 for i in range(20)}
+    table = words({"many": 500, "some": 200, **alone})
+    rng = secure()
+    released: Counter[str] = Counter()
+    for _ in range(1000):
+        kept = mechanism.kernel(table, rng=rng)
+        for chunk in mechanism.finish(kept, size=20, rng=rng):
+            released.update(set(chunk.columns[0].tolist()))
+    assert released["many"] == 1000
+    assert not released.keys() & alone.keys()
+    loose = replace(mechanism, threshold=2)  # without a threshold to speak of they do
+    assert {*loose.kernel(table, rng=rng).records.columns[0].tolist()} & alone.keys()
+
+
+# -- records, counts, parameters -------------------------------------------------------------------------------------
+
+
+def test_records_follow_the_noisy_counts() -> None:
+    kept = words({"a": 30, "b": 10})
+    mechanism = StabilityHistogram(domain=WORDS, scale=1.0, threshold=5, sampling="stratified")
+    (chunk,) = mechanism.finish(kept, size=400, rng=seeded(1))
+    assert Counter(chunk.columns[0].tolist()) == {"a": 300, "b": 100}
+    drawn = Records.concatenate(replace(mechanism, sampling="iid").finish(kept, size=400, rng=seeded(1)))
+    assert abs(Counter(drawn.columns[0].tolist())["a"] - 300) < 60  # 2 exp(-2 * 60^2 / 400) = 3e-8
+    estimates = mechanism.estimates(kept)
+    assert estimates.counts.tolist() == [30.0, 10.0]
+    assert estimates.standard_errors[0] == pytest.approx(math.sqrt(0.5) / math.sinh(0.5))
+
+
+@pytest.mark.parametrize(
+    ("domain", "nothing"),
+    [
+        (WORDS, Records(columns=(np.empty(0, dtype=object),))),
+        (Domain(columns={"x": Numeric(lower=0.0, upper=1.0)}), Records(columns=(np.empty(0),))),
+        (cells(4), Records(columns=(np.empty(0, dtype=np.int64),))),
+    ],
+)
+def test_where_all_is_left_out_records_come_from_the_base_measure(domain: Domain, nothing: Records) -> None:
+    mechanism = StabilityHistogram(domain=domain, scale=1.0, threshold=50)
+    kept = Counts(records=nothing, frequencies=np.empty(0, dtype=np.int64))
+    drawn = Records.concatenate(mechanism.finish(kept, size=200_000, rng=seeded(1)))
+    assert len(drawn) == 200_000
+    if domain is WORDS:
+        assert len(set(drawn.columns[0].tolist())) == 200_000
+    weights = mechanism.predictive(np.array([1.0]), support=nothing, n=20, rng=seeded(1))
+    assert weights.tolist() == [0.0, 1.0]
+
+
+def test_several_open_columns_are_one_label() -> None:
+    both = Domain(columns={"job": OpenLabels(), "place": OpenLabels()})
+    mechanism = StabilityHistogram(domain=both, scale=0.5, threshold=9)
+    jobs, places = np.array(["a", "a"], dtype=object), np.array(["p", "q"], dtype=object)
+    table = Counts(records=Records(columns=(jobs, places)), frequencies=np.array([100, 1]))
+    kept = mechanism.kernel(table, rng=seeded(1))
+    assert [column.tolist() for column in kept.records.columns] == [["a"], ["p"]]
+    assert mechanism.log_prob(kept, table) > -math.inf
+    elsewhere = Counts(records=table.records.take(np.array([1])), frequencies=np.array([100]))
+    assert mechanism.log_prob(kept, elsewhere) == -math.inf
+
+
+def test_predictive_weights() -> None:
+    mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
+    support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
+    weights = mechanism.predictive(np.array([0.6, 0.399, 0.001]), support=support, n=1000, rng=seeded(2))
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[2:].tolist() == [0.0, 0.0]
+    assert weights[0] == pytest.approx(0.6, abs=0.05)
+
+
+@pytest.mark.parametrize("group", [1, 3, 17, 500])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-9), (0.1, 1e-3), (4.0, 1e-6)])
+def test_calibrated_is_on_the_safe_side_and_the_next_threshold_is_not(epsilon: float, delta: float, group: int) -> None:
+    budget, relation = Budget(epsilon=epsilon, delta=delta), Relation(group=group)
+    made = StabilityHistogram.calibrated(budget, domain=WORDS, n=10**6, group=group)
+    assert made.guarantee(relation, n=10**6).meets(budget)
+    assert not replace(made, threshold=made.threshold - 1).guarantee(relation, n=10**6).meets(budget)
+    assert made.scale <= 2 * group / epsilon * (1 + 1e-9)
+    again = StabilityHistogram.of(made.parameters(), domain=WORDS, records=10**6, size=5)
+    assert again == made
+
+
+def test_calibrated_with_given_parameters() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-9)
+
+    def calibrated(**fixed: object) -> StabilityHistogram:
+        return StabilityHistogram.calibrated(budget, domain=WORDS, n=10**6, **fixed)
+
+    assert (calibrated().threshold, round(calibrated().scale, 6)) == (42, 2.0)
+    assert calibrated(scale=3.0).threshold == 62
+    assert calibrated(threshold=60).scale == calibrated().scale
+    assert calibrated(threshold=62, scale=3.0).parameters() == {"scale": 3.0, "threshold": 62, "sampling": "iid"}
+    with pytest.raises(Infeasible, match="threshold >= 42"):
+        calibrated(threshold=41)
+    with pytest.raises(Infeasible, match="scale >= 2"):
+        calibrated(scale=1.5)
+    with pytest.raises(Infeasible, match="give a delta above 0"):
+        StabilityHistogram.calibrated(Budget(epsilon=1.0), domain=WORDS, n=10**6)
+    for wrong in ({"noise": "laplace"}, {"threshold": 1}, {"threshold": 2.5}, {"scale": 0.0}, {"sampling": "sorted"}):
+        with pytest.raises(ParameterError):
+            calibrated(**wrong)
+
+
+def test_the_stated_share_is_that_of_noise() -> None:
+    mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
+    assert mechanism.share_not_from_data(10**6) == pytest.approx(0.5 / math.sinh(0.5) / 42)
+    assert mechanism.share_not_from_data(41) == 1.0
