@@ -138,13 +138,15 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences that belong beside the table: cells that were chosen, and what is not promised."""
-        cells: list[str] = []
-        for option in self.feasible:
-            if option.mechanism is not None:
-                cells += [c for c in chosen_cells(self.domain, option.mechanism.domain) if c not in cells]
-        notes = cells + [f"{o.name}: {caveat}" for o in self.feasible for caveat in o.caveats]
-        if self.feasible and (share := self.feasible[0].share_not_from_data or 0.0) > POOR_UTILITY:
+        """Sentences about the best option: cells that were chosen, what is not promised, whether it would be refused.
+
+        The other options' caveats are in :attr:`options`.
+        """
+        if not self.feasible:
+            return []
+        best = self.feasible[0]
+        notes = [*chosen_cells(self.domain, self.best.domain), *(f"{best.name}: {caveat}" for caveat in best.caveats)]
+        if (share := best.share_not_from_data or 0.0) > POOR_UTILITY:
             notes.append(f"a release would be refused: {poor_utility(self.domain, share)}")
         return notes
 
@@ -155,8 +157,9 @@ class Plan:
             if o.mechanism is None:
                 rows.append((o.name, o.refused or "", "", "", "", ""))
                 continue
-            parameters = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}"
-                                   for k, v in o.mechanism.parameters().items())  # fmt: skip
+            parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
+            if o.mechanism.domain != self.domain:
+                parameters += f"; {_cells(o.mechanism.domain)}"
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
             largest += "+" if o.largest_size == _most(self.n) else ""
             rows.append(
@@ -317,6 +320,13 @@ def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group
 
 def _most(n: int) -> int:
     return min(10**10, 100 * n)
+
+
+def _shown(value: Any) -> str:
+    """Write a parameter shortly: a list by its ends."""
+    if isinstance(value, list) and len(value) > 3:
+        return f"{_shown(value[0])}..{_shown(value[-1])}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _cells(domain: Domain) -> str:

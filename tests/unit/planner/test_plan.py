@@ -99,7 +99,8 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
 
 def test_cells_are_chosen_from_public_facts_where_none_are_declared() -> None:
     declared = Domain(columns={"x": Numeric(lower=1.0, upper=3e6), "y": Category(categories=["a", "b"])})
-    made = plan(declared, records=1_000_000, epsilon=1.0, delta=1e-6, size=1000)
+    names = ["dirichlet-multinomial", "dirichlet-process"]
+    made = plan(declared, records=1_000_000, epsilon=1.0, delta=1e-6, size=1000, mechanisms=names)
     used = made.best.domain.columns["x"]
     assert isinstance(used, Numeric)
     assert (used.cells, used.spacing) == (183, "log")
