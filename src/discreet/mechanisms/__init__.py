@@ -6,26 +6,32 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Mechanism, Output
+from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
 from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from discreet.mechanisms.exponential_histogram import ExponentialHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.pitman_yor import PitmanYor
+from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
 from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
 from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
 from discreet.mechanisms.stability_histogram import StabilityHistogram
+from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
 
 __all__ = [
     "REGISTRY",
     "CellCounts",
+    "DataSpecificRevealOrObscure",
     "DirichletMultinomial",
     "ExponentialHistogram",
     "Mechanism",
     "Output",
     "PerturbedHistogram",
     "PitmanYor",
+    "RevealOrObscure",
     "SmoothedHistogram",
     "StabilisedPitmanYor",
     "StabilityHistogram",
+    "SubsampledRandomisedResponse",
     "named",
 ]
 
@@ -34,6 +40,9 @@ REGISTRY: dict[str, type[Any]] = {
     "pitman-yor": PitmanYor,
     "dirichlet-multinomial": DirichletMultinomial,
     "smoothed-histogram": SmoothedHistogram,
+    "reveal-or-obscure": RevealOrObscure,
+    "data-specific-reveal-or-obscure": DataSpecificRevealOrObscure,
+    "subsampled-randomised-response": SubsampledRandomisedResponse,
     "perturbed-histogram": PerturbedHistogram,
     "stability-histogram": StabilityHistogram,
     "stabilised-pitman-yor": StabilisedPitmanYor,

@@ -5,6 +5,7 @@ from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
+from discreet.privacy._minimum_pairs import MinimumPairs
 from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from discreet.privacy._papers import (
     dirichlet_multinomial_a2,
@@ -16,6 +17,7 @@ from discreet.privacy._papers import (
 )
 from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair, UrnPair
+from discreet.privacy._subsampled_pair import SubsampledPair
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 __all__ = [
@@ -30,9 +32,11 @@ __all__ = [
     "Guarantee",
     "Kind",
     "LargestProfile",
+    "MinimumPairs",
     "MixturePair",
     "Profile",
     "Relation",
+    "SubsampledPair",
     "ThresholdedLaplace",
     "UrnPair",
     "compose",

@@ -1,0 +1,187 @@
+"""What the mixtures with the uniform distribution share: their draws, their law, and theorem T5.
+
+A draw is a uniform cell with some probability (obscure), otherwise a uniformly chosen record (reveal). The probability
+is a multiple of 2^-32, so a draw is three uniform integers and its law is exactly the one stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import ParameterError
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    DrawnMechanism,
+    Floats,
+    held_frequencies,
+    positive_size,
+    real,
+    refuse_unknown,
+    require_replacement,
+    solve_drawn,
+)
+from discreet.mechanisms._lookup import locate
+from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
+
+__all__ = ["UNIT", "Mixture", "checked_mixing", "draw_mixture", "mixed", "mixing_units", "mixture_log_prob", "obscure"]
+
+UNIT = 1 << 32
+"""The probability of a uniform cell is a multiple of ``1 / UNIT``."""
+
+_BLOCK = 1 << 17
+
+
+def checked_mixing(value: Any) -> float:
+    """Check a mixing probability.
+
+    Raises
+    ------
+    ParameterError
+        When it is not a number in ``[1e-12, 1]``.
+    """
+    mixing = real("mixing", value)
+    if not 1e-12 <= mixing <= 1:
+        raise ParameterError(f"mixing is a probability of at least 1e-12, not {mixing!r}")
+    return mixing
+
+
+def mixing_units(mixing: float) -> int:
+    """Return a mixing probability in units of 2^-32, rounded up."""
+    return math.ceil(Fraction(mixing) * UNIT)
+
+
+def obscure(domain: Domain, chosen: Records, units: int, rng: np.random.Generator) -> Records:
+    """Replace each record by a uniform cell with probability ``units / UNIT``, independently."""
+    columns = [column.copy() for column in chosen.columns]
+    obscured = np.flatnonzero(rng.integers(0, UNIT, size=len(chosen)) < units)
+    for column, spec in zip(columns, domain.columns.values(), strict=True):
+        column[obscured] = rng.integers(0, spec.size, size=len(obscured))
+    return Records(columns=tuple(columns))
+
+
+def draw_mixture(domain: Domain, x: Counts, size: int, units: int, rng: np.random.Generator) -> Iterator[Records]:
+    """Draw ``size`` records independently, in chunks, each a uniform cell with probability ``units / UNIT``."""
+    edges = np.cumsum(x.frequencies)
+    n = x.n
+    for start in range(0, size, _BLOCK):
+        value = locate(edges, rng.integers(0, n, size=min(_BLOCK, size - start)), below=n)
+        yield obscure(domain, x.records.take(value), units, rng)
+
+
+def mixture_log_prob(domain: Domain, y: Records, x: Counts, units: int) -> float:
+    """Return the log-probability of the sequence ``y``: ``sum log((1-q) n_l / n + q / k)``."""
+    frequency = held_frequencies(domain, x, domain.flat(y))
+    q = units / UNIT
+    with np.errstate(divide="ignore"):  # a cell without records, where nothing is obscured
+        return float(np.log((1.0 - q) * frequency / x.n + q / (domain.size or 1)).sum())
+
+
+def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
+    """Return the mixture's probabilities; beyond the support, the base measure stands for the uniform cells."""
+    uniform = mixing / cells
+    return np.append((1.0 - mixing) * shares + uniform, max(0.0, mixing - len(shares) * uniform))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture(DrawnMechanism):
+    """Independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells (theorem T5).
+
+    Parameters
+    ----------
+    domain : Domain
+        Public and finite, ``k`` cells. Its base measure is not used: the mixture is with the uniform distribution.
+    size : int
+        Number of records to release, ``m``, 1 to 1e10.
+    mixing : float
+        Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
+        2^-32, which only adds privacy; the guarantee is computed with the value given.
+    """
+
+    free: ClassVar[tuple[str, ...]] = ("mixing", "size")
+
+    domain: Domain
+    size: int
+    mixing: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mixing", checked_mixing(self.mixing))
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        _ = self._cells  # refuses a domain that is not finite
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the records independently, in chunks, with uniform integers only."""
+        return draw_mixture(self.domain, x, self.size, mixing_units(self.mixing), rng)
+
+    def log_prob(self, y: Records, x: Counts) -> float:
+        """Return the log-probability of the sequence ``y``: ``sum log((1-q) n_l / n + q / k)``."""
+        return mixture_log_prob(self.domain, y, x, mixing_units(self.mixing))
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T5 for a table of ``n`` records."""
+        require_replacement(self, relation)
+        n = positive_size("n", n)
+        moved = min(relation.group, n) * (1.0 - self.mixing) / n
+        profile: Profile
+        if self._cells == 1 or moved == 0.0:
+            profile = ConstantProfile(value=0.0)
+        else:
+            tight = self._cells > 2
+            profile = MixturePair(size=self.size, base=self.mixing / self._cells, moved=moved, tight=tight)
+        caveats = [f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"]
+        if not profile.exact:
+            caveats.append("the delta is an upper bound")
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem="T5",
+            assumptions=("the cells and the mixing probability were chosen without looking at the data",),
+            caveats=tuple(caveats),
+        )
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return ``mixing``."""
+        return mixing_units(self.mixing) / UNIT
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the mixture itself."""
+        return mixed(shares, self.mixing, self._cells)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``mixing``."""
+        return {"mixing": self.mixing}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Mixture:
+        """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
+        relation = Relation(group=group)
+        mixing = fixed.pop("mixing", None)
+        refuse_unknown(cls.name, fixed, "mixing")
+
+        def make(m: int, q: float) -> Mixture:
+            return cls(domain=domain, size=m, mixing=q)
+
+        def promise(made: Mixture) -> Guarantee:
+            return made.guarantee(relation, n=n)
+
+        return solve_drawn(
+            make,
+            "mixing",
+            between=(1e-12, 1.0),
+            budget=budget,
+            promise=promise,
+            search=promise,
+            size=size,
+            value=mixing,
+            usual=1.0,
+        )

@@ -1,0 +1,257 @@
+"""Data-specific Reveal-or-Obscure: the probability of a uniform cell falls with the smallest count of the table.
+
+Theory and proofs: docs/theory/data-specific-reveal-or-obscure.md (theorem T7).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import GuaranteeKindError, ParameterError
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    DrawnMechanism,
+    Floats,
+    positive_size,
+    real,
+    refuse_unknown,
+    require_replacement,
+    solve_drawn,
+)
+from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob
+from discreet.privacy import Budget, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
+
+__all__ = ["DataSpecificRevealOrObscure", "Schedule"]
+
+Schedule = Literal["optimal", "published"]
+
+_LEAST, _MOST = 1e-6, 50.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSpecificRevealOrObscure(DrawnMechanism):
+    r"""Release ``size`` independent draws from ``(1 - q_i) * empirical + q_i * uniform``, ``i`` the smallest count.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public and finite, ``k`` cells. Its base measure is not used.
+    size : int
+        Number of records to release, ``m``, 1 to 1e10.
+    draw_epsilon : float
+        Pure epsilon of one draw that the schedule ``q_0, .., q_(n//k)`` is made for, 1e-6 to 50.
+    schedule : {"optimal", "published"}
+        Optimal: the least probability at every smallest count, by theorem T7. Published: the paper's, which is not
+        private at the epsilon it is made for; it has no guarantee here, and cannot be published.
+
+    Raises
+    ------
+    ParameterError
+        When the domain is not finite or a parameter is out of range.
+
+    Notes
+    -----
+    Guarantee (theorem T7): one draw's profile is the exact maximum over all types of neighbours, evaluated on the
+    probabilities that the kernel uses, which are multiples of 2^-32 rounded up; its pure epsilon is ``draw_epsilon`` or
+    less. ``m`` draws have ``m`` times that, and an upper bound on their profile. The kernel draws integers only:
+    floating point costs nothing beyond what the profile adds.
+
+    At equal pure epsilon one draw is at least as close to the table as Reveal-or-Obscure, and exactly as far where some
+    cell is empty. For several draws at a positive delta Reveal-or-Obscure is usually better.
+
+    References
+    ----------
+    ROO25, Algorithm 2 and Theorem 2, which does not hold as stated.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> cells = Domain(columns={"cell": Integer(lower=0, upper=8)})
+    >>> mechanism = DataSpecificRevealOrObscure(domain=cells, size=1, draw_epsilon=0.1)
+    >>> mechanism.probabilities(1000)[[0, 5, 10, 15, 20]].round(4).tolist()
+    [0.0788, 0.0681, 0.0441, 0.0107, 0.0]
+    >>> round(mechanism.guarantee(n=1000).epsilon(0.0), 9)
+    0.1
+    """
+
+    name: ClassVar[str] = "data-specific-reveal-or-obscure"
+    free: ClassVar[tuple[str, ...]] = ("draw_epsilon", "size")
+
+    domain: Domain
+    size: int
+    draw_epsilon: float
+    schedule: Schedule = "optimal"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "draw_epsilon", real("draw_epsilon", self.draw_epsilon))
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        _ = self._cells  # refuses a domain that is not finite
+        if not _LEAST <= self.draw_epsilon <= _MOST:
+            raise ParameterError(f"draw_epsilon lies between {_LEAST:g} and {_MOST:g}, not {self.draw_epsilon!r}")
+        if self.schedule not in ("optimal", "published"):
+            raise ParameterError(f"schedule is 'optimal' or 'published', not {self.schedule!r}")
+
+    def probabilities(self, n: int) -> Floats:
+        """Return ``q_0, .., q_(n//k)``, the probabilities of a uniform cell at each smallest count, as used."""
+        positive = _units(positive_size("n", n), self._cells, self.draw_epsilon, self.schedule)
+        return np.append(positive, np.zeros(n // self._cells + 1 - len(positive), dtype=np.int64)) / UNIT
+
+    def _units_at(self, x: Counts) -> int:
+        """Return the probability for a table, in units of 2^-32."""
+        least = int(x.frequencies.min()) if len(x.frequencies) == self._cells else 0
+        positive = _units(x.n, self._cells, self.draw_epsilon, self.schedule)
+        return int(positive[least]) if least < len(positive) else 0
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the records independently, in chunks, with uniform integers only."""
+        return draw_mixture(self.domain, x, self.size, self._units_at(x), rng)
+
+    def log_prob(self, y: Records, x: Counts) -> float:
+        """Return the log-probability of the sequence ``y``: ``sum log((1-q_i) n_l / n + q_i / k)``."""
+        return mixture_log_prob(self.domain, y, x, self._units_at(x))
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T7 for a table of ``n`` records.
+
+        Raises
+        ------
+        GuaranteeKindError
+            For the published schedule.
+        """
+        return self._promise(relation, n, quick=False)
+
+    def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
+        require_replacement(self, relation)
+        n = positive_size("n", n)
+        if self.schedule != "optimal":
+            raise GuaranteeKindError(
+                "the published schedule is not private at the epsilon it is made for: ROO25, Theorem 2, does not hold; "
+                "use schedule='optimal'"
+            )
+        profile: Profile = ConstantProfile(value=0.0)
+        first = 0.0
+        if self._cells > 1:
+            weights = _units(n, self._cells, self.draw_epsilon, self.schedule) / UNIT
+            first = float(weights[0])
+            pairs = MinimumPairs(n=n, cells=self._cells, weights=weights, size=self.size)
+            group = min(relation.group, n)
+            profile = pairs if group == 1 and not quick else pairs.chord(group)
+        caveats = [
+            f"up to {first:.2%} of the released records are uniform over the cells, not from the data; how many "
+            "depends on the confidential smallest count"
+        ]
+        if not profile.exact:
+            caveats.append("the delta is an upper bound")
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem="T7",
+            assumptions=("the cells and the schedule were chosen without looking at the data",),
+            caveats=tuple(caveats),
+        )
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return ``q_0``, its largest value: the share itself would tell the smallest count."""
+        return float(self.probabilities(n)[0]) if self._cells > 1 else 0.0
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the mixture at the invented table's smallest count."""
+        least = math.floor(n * float(shares.min())) if len(shares) == self._cells else 0
+        return mixed(shares, float(self.probabilities(n)[least]), self._cells)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``draw_epsilon`` and ``schedule``."""
+        return {"draw_epsilon": self.draw_epsilon, "schedule": self.schedule}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> DataSpecificRevealOrObscure:
+        """Solve for the largest ``draw_epsilon`` at the given size, or for the largest size at the given one."""
+        relation = Relation(group=group)
+        given, schedule = fixed.pop("draw_epsilon", None), fixed.pop("schedule", "optimal")
+        refuse_unknown(cls.name, fixed, "draw_epsilon, schedule")
+        return solve_drawn(
+            lambda m, v: cls(domain=domain, size=m, draw_epsilon=min(_MOST, max(_LEAST, 1.0 / v)), schedule=schedule),
+            "1/draw_epsilon",  # privacy improves as it grows
+            between=(1.0 / _MOST, 1.0 / _LEAST),
+            budget=budget,
+            promise=lambda made: made.guarantee(relation, n=n),
+            search=lambda made: made._promise(relation, n, quick=True),
+            size=size,
+            value=None if given is None else 1.0 / real("draw_epsilon", given),
+            usual=1.0 / _LEAST,
+        )
+
+
+@lru_cache(maxsize=64)
+def _units(n: int, cells: int, epsilon: float, schedule: Schedule) -> Any:
+    """Return the schedule in units of 2^-32, rounded up, as far as it is positive (and ``q_0`` always)."""
+    if cells <= 2:
+        rows = _two_cells(n, epsilon) if schedule == "optimal" and cells == 2 else _published(n, cells, epsilon)
+    else:
+        rows = _optimal(n, cells, epsilon) if schedule == "optimal" else _published(n, cells, epsilon)
+    units = np.array(rows, dtype=np.int64)
+    positive = np.flatnonzero(units)
+    units = units[: 1 + (int(positive[-1]) if len(positive) else 0)]
+    units.flags.writeable = False
+    return units
+
+
+def _rounded(q: float) -> int:
+    return min(UNIT, math.ceil(max(0.0, q) * UNIT))
+
+
+def _optimal(n: int, cells: int, epsilon: float) -> list[int]:
+    """Return the least schedule for three cells or more: T7's three upper bounds on ``d = 1 - q``, taken in turn.
+
+    Each bound uses the rounded value before it, so that rounding down ``d`` keeps every inequality of the theorem.
+    """
+    e, h, share = math.exp(epsilon), math.expm1(epsilon), n / cells
+    units = [_rounded(1.0 / (1.0 + h * share))]
+    for i in range(1, n // cells + 1):
+        room = (n - cells * i) / cells  # N - i
+        if room == 0.0 or units[-1] == 0:
+            break
+        before = (UNIT - units[-1]) / UNIT
+        d = min(h * share / (1.0 + h * room), e * before + h * share / ((cells - 1) * room))
+        if room >= 1.0:
+            d = min(d, (h * share + (room - 1.0) * before) / (e * room))
+        units.append(_rounded(1.0 - d))
+    return units
+
+
+def _two_cells(n: int, epsilon: float) -> list[int]:
+    """Return the least schedule for two cells: the smaller one's probability is ``max(i/n, e^-eps * the next)``."""
+    most = n // 2
+    start = min(most, math.ceil(1.0 / epsilon) + 1)  # from 1/eps to the middle, i/n is the larger
+    units = [0] * (start + 1)
+    if start == most and n % 2 == 1:
+        units[start] = _rounded((n / (1.0 + math.exp(epsilon)) - start) / (0.5 * n - start))
+    chance = (start + (0.5 * n - start) * units[start] / UNIT) / n
+    for i in range(start - 1, -1, -1):
+        units[i] = _rounded((n * math.exp(-epsilon) * chance - i) / (0.5 * n - i))
+        chance = (i + (0.5 * n - i) * units[i] / UNIT) / n
+    return units
+
+
+def _published(n: int, cells: int, epsilon: float) -> list[int]:
+    """Return the paper's schedule, equations (9) to (13); at ``i = n/k``, where (13) divides by zero, 0."""
+    e, share = math.exp(epsilon), n / cells
+    units, q = [], 1.0 / (1.0 + share * math.expm1(epsilon))
+    units.append(_rounded(q))
+    for i in range(1, n // cells + 1):
+        if i * cells == n:
+            break
+        q = max(0.0, ((share - i - 1.0) * q + 1.0 + i - i * e) / (e * (share - i)))
+        units.append(_rounded(q))
+    return units

@@ -1,0 +1,109 @@
+"""Reveal-or-Obscure: the paper's closed forms, and T5 on every pair of neighbours of small universes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet.domain import Counts, Domain, Integer
+from discreet.errors import ParameterError
+from discreet.mechanisms import RevealOrObscure, SmoothedHistogram
+from discreet.privacy import Budget
+from discreet.testing import (
+    check_guarantee,
+    check_kernel_follows_law,
+    check_law_sums_to_one,
+    check_twin_is_caught,
+    count_vectors,
+    enumerate_law,
+)
+
+STEP = 2.0**-32
+
+
+def cells(k: int) -> Domain:
+    return Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
+
+
+@pytest.mark.parametrize(("k", "size", "n"), [(3, 1, 4), (4, 1, 3), (3, 4, 3), (5, 2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("group", [1, 2])
+def test_every_pair_of_neighbours(k: int, size: int, n: int, group: int) -> None:
+    mechanism = RevealOrObscure(domain=cells(k), size=size, mixing=0.375)
+    check_law_sums_to_one(mechanism, Counts.of_cells([0] * n))
+    check_guarantee(mechanism, n=n, group=group)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_step_too_small_is_caught(size: int) -> None:
+    mechanism = RevealOrObscure(domain=cells(3), size=size, mixing=0.375)
+    pure = mechanism.guarantee(n=3).epsilon(0.0)
+    check_twin_is_caught(mechanism, replace(mechanism, mixing=0.375 - STEP), n=3, epsilons=(0.0, pure / 2))
+
+
+def test_the_kernel_follows_its_law() -> None:
+    # False-fail rate 3e-6 in all; 1e-6 to miss a mixing off by 10 %, or any law at total variation 0.15.
+    mechanism = RevealOrObscure(domain=cells(4), size=8, mixing=0.5)
+    tilts = [replace(mechanism, mixing=0.5 * f) for f in (0.9, 1.1)]
+    check_kernel_follows_law(mechanism, Counts.of_cells([0, 0, 1]), alternatives=tilts, distance=0.15, seed=3)
+
+
+def test_it_is_the_smoothed_histogram_under_its_own_name() -> None:
+    x = Counts.of_cells([0, 0, 2])
+    one, other = (kind(domain=cells(3), size=2, mixing=0.25) for kind in (RevealOrObscure, SmoothedHistogram))
+    assert np.array_equal(enumerate_law(one, x).log_mass, enumerate_law(other, x).log_mass)
+    assert one.guarantee(n=3).delta(0.2) == other.guarantee(n=3).delta(0.2)
+
+
+@pytest.mark.parametrize(("epsilon", "n", "k"), [(0.1, 1000, 9), (1.0, 50, 2), (4.0, 7, 30)])
+def test_least_mixing_is_least(epsilon: float, n: int, k: int) -> None:
+    mixing = RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
+    pure = RevealOrObscure(domain=cells(k), size=1, mixing=mixing).guarantee(n=n).epsilon(0.0)
+    assert pure == pytest.approx(epsilon, rel=1e-12)
+    made = RevealOrObscure.calibrated(Budget(epsilon=epsilon), domain=cells(k), n=n, size=1)
+    assert mixing <= made.mixing <= mixing * (1 + 3e-6)
+
+
+def test_the_papers_numbers() -> None:
+    # PY26 and BNP24: m = 5000 draws of k = 10 cells from n = 39,374 at the pure epsilon 4.2.
+    made = RevealOrObscure.calibrated(Budget(epsilon=4.2), domain=cells(10), n=39_374, size=5000)
+    assert round(made.mixing, 4) == 0.2321
+    # ROO25: equations (9) and (19) at k = 9, n = 1000, epsilon 0.1.
+    q = 1 / (1 + 1000 / 9 * math.expm1(0.1))
+    assert RevealOrObscure.least_mixing(0.1, n=1000, cells=9) == pytest.approx(q, rel=1e-14)
+    one = RevealOrObscure(domain=cells(9), size=1, mixing=q)
+    assert one.accuracy == pytest.approx(q * 8 / 9, abs=1e-9)
+    # Equation (8) is the inverse of (6) and (7) together.
+    for alpha in (0.01, 0.2, 0.7):
+        n = RevealOrObscure.sample_complexity(0.3, accuracy=alpha, cells=9)
+        mixing = alpha / (1 - 1 / 9)
+        assert math.log1p(9 * (1 - mixing) / (n * mixing)) == pytest.approx(0.3, rel=1e-12)
+        # Lemma 1: fewer than the Laplace projection sampler's 2k/(alpha eps) and the randomised response's.
+        assert n < 2 * 9 / (alpha * 0.3)
+        assert n < 8 * (1 - alpha) / (alpha * 0.3)
+
+
+def test_the_output_distribution_is_the_mean_law_over_tables_of_independent_records() -> None:
+    population, n = np.array([0.5, 0.3, 0.2]), 3
+    one = RevealOrObscure(domain=cells(3), size=1, mixing=0.25)
+    tables = count_vectors(n, 3)
+    chance = [
+        math.factorial(n) * math.prod(p**c / math.factorial(c) for p, c in zip(population, t, strict=True))
+        for t in tables
+    ]
+    laws = np.array([one.output_distribution(t / n) for t in tables])
+    np.testing.assert_allclose(chance @ laws, one.output_distribution(population), rtol=1e-12)
+    distance = 0.5 * np.abs(one.output_distribution(population) - population).sum()
+    assert distance <= one.accuracy
+    at_corner = one.output_distribution(np.array([1.0, 0.0, 0.0]))
+    assert 0.5 * np.abs(at_corner - [1.0, 0.0, 0.0]).sum() == pytest.approx(one.accuracy, rel=1e-12)
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0, 0.9, math.nan])
+def test_impossible_accuracies_are_refused(accuracy: float) -> None:
+    with pytest.raises(ParameterError):
+        RevealOrObscure.sample_complexity(1.0, accuracy=accuracy, cells=9)
+    with pytest.raises(ParameterError):
+        RevealOrObscure.least_mixing(0.0, n=10, cells=9)
