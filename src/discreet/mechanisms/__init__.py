@@ -9,6 +9,8 @@ from discreet.mechanisms._base import CellCounts, Mechanism, Output
 from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
 from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from discreet.mechanisms.exponential_histogram import ExponentialHistogram
+from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
+from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
@@ -23,6 +25,8 @@ __all__ = [
     "DataSpecificRevealOrObscure",
     "DirichletMultinomial",
     "ExponentialHistogram",
+    "GaussianSmoothedHistogram",
+    "LaplaceProjectionSampler",
     "Mechanism",
     "Output",
     "PerturbedHistogram",
@@ -46,6 +50,8 @@ REGISTRY: dict[str, type[Any]] = {
     "perturbed-histogram": PerturbedHistogram,
     "stability-histogram": StabilityHistogram,
     "stabilised-pitman-yor": StabilisedPitmanYor,
+    "gaussian-smoothed-histogram": GaussianSmoothedHistogram,
+    "laplace-projection-sampler": LaplaceProjectionSampler,
     "exponential-histogram": ExponentialHistogram,
 }
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""

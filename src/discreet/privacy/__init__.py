@@ -10,6 +10,7 @@ from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplaceP
 from discreet.privacy._papers import (
     dirichlet_multinomial_a2,
     laplace_histogram_scale,
+    laplace_projection_5,
     largest_size_theorem_2,
     pitman_yor_theorem_2,
     smoothed_histogram_a1,
@@ -42,6 +43,7 @@ __all__ = [
     "compose",
     "dirichlet_multinomial_a2",
     "laplace_histogram_scale",
+    "laplace_projection_5",
     "largest_size_theorem_2",
     "pitman_yor_theorem_2",
     "power",

@@ -18,6 +18,7 @@ __all__ = [
     "dirichlet_multinomial_thesis",
     "empirical_bayes_strength",
     "laplace_histogram_scale",
+    "laplace_projection_5",
     "largest_size_theorem_2",
     "pitman_yor_theorem_2",
     "smoothed_histogram_a1",
@@ -178,6 +179,36 @@ def laplace_histogram_scale(epsilon: float) -> float:
     """
     _positive(epsilon=epsilon)
     return 2.0 / epsilon
+
+
+def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> float:
+    r"""Return the paper's number of records for a Laplace projection sampler, :math:`n'=2k/(\alpha\varepsilon)`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure, positive.
+    accuracy : float
+        ``alpha``: how far in total variation a released record's law may be from that of the confidential records.
+    cells : int
+        ``k``.
+
+    Notes
+    -----
+    Enough, and up to twice what is needed: :meth:`LaplaceProjectionSampler.sample_complexity
+    <discreet.mechanisms.LaplaceProjectionSampler.sample_complexity>`.
+
+    References
+    ----------
+    ROO25, equation (5); Raskhodnikova et al. (2021).
+
+    Examples
+    --------
+    >>> round(laplace_projection_5(0.1, accuracy=0.18, cells=9), 6)
+    1000.0
+    """
+    _positive(epsilon=epsilon, accuracy=accuracy, cells=cells)
+    return 2.0 * cells / (accuracy * epsilon)
 
 
 def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[float, float]:

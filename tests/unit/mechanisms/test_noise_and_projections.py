@@ -16,8 +16,14 @@ from discreet._random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms._discrete_noise import discrete_noise, log_noise, mean_absolute
-from discreet.mechanisms._projections import clip_and_normalise, simplex_projection, w1_projection
+from discreet.mechanisms._discrete_noise import approximate_noise, discrete_noise, log_noise, mean_absolute
+from discreet.mechanisms._projections import (
+    clip_and_normalise,
+    l1_projection,
+    l1_projection_error,
+    simplex_projection,
+    w1_projection,
+)
 from discreet.testing import assert_law, sample_size, sample_size_for_distance
 
 SCALES = [
@@ -117,6 +123,61 @@ def test_the_simplex_projection_is_nearest(counts: npt.NDArray[np.int64], total:
         method="SLSQP",
     )
     assert ((p - v) ** 2).sum() <= solved.fun * (1 + 1e-6) + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts=noisy, total=st.integers(1, 40))
+def test_the_l1_projection_is_nearest_and_so_are_two_others(counts: npt.NDArray[np.int64], total: int) -> None:
+    """Against a linear programme over (p, e): minimise the sum of e, e >= |p - v|, p on the simplex."""
+    k, v = len(counts), counts / total
+    p = l1_projection(counts, total)
+    assert p.min() >= 0
+    assert p.sum() == pytest.approx(1.0)
+    eye = np.eye(k)
+    solved = linprog(
+        np.concatenate((np.zeros(k), np.ones(k))),
+        A_ub=np.vstack((np.hstack((eye, -eye)), np.hstack((-eye, -eye)))),
+        b_ub=np.concatenate((v, -v)),
+        A_eq=np.concatenate((np.ones(k), np.zeros(k)))[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * (2 * k),
+    )
+    assert solved.status == 0
+    others = [simplex_projection(counts, total), *([clip_and_normalise(counts)] if counts.max() > 0 else [])]
+    for q in (p, *others):
+        assert np.abs(q - v).sum() == pytest.approx(solved.fun, abs=1e-9)
+    for count in counts:  # equal cells stay equal, and larger ones larger
+        assert np.ptp(p[counts == count]) < 1e-12
+    assert np.all(np.diff(p[np.argsort(counts, kind="stable")]) >= -1e-12)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([10, 5, 5], [0.5, 0.25, 0.25]),  # on the simplex already
+        ([12, 7, 7], [0.5, 0.25, 0.25]),  # a surplus is taken from all alike
+        ([8, 3, 3], [0.5, 0.25, 0.25]),  # a lack is given to all alike
+        ([16, 2, 4, -2, 0, 0], [0.8, 0.0, 0.2, 0.0, 0.0, 0.0]),  # what clipping adds comes from the smallest
+        ([17, 2, 2, -1, 0, 0], [0.85, 0.075, 0.075, 0.0, 0.0, 0.0]),  # equal cells bear it together
+        ([-5, -5], [0.5, 0.5]),
+    ],
+)
+def test_the_l1_projection_keeps_the_largest_shares(counts: list[int], expected: list[float]) -> None:
+    np.testing.assert_allclose(l1_projection(np.array(counts), 20), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
+def test_no_l1_projection_errs_by_more_than_the_bound(noise: Any, scale: float) -> None:
+    """Mean of 400 projections; three standard errors are far below the slack of the bound."""
+    rng = seeded(8)
+    for held in (np.array([500, 0, 0, 0, 0, 0, 0, 0]), np.full(30, 20), np.arange(12) ** 2):
+        total = int(held.sum())
+        for project in (l1_projection, simplex_projection):
+            draws = [project(held + approximate_noise(noise, scale, len(held), rng=rng), total) for _ in range(400)]
+            apart = 0.5 * np.abs(np.array(draws) - held / total).sum(axis=1)
+            bound = l1_projection_error(noise, scale, cells=len(held), total=total)
+            assert apart.mean() - 3.0 * apart.std() / 20.0 <= bound
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,142 @@
+"""Laplace projection sampler: Laplace noise on every count, the nearest probabilities in L1, and draws from these.
+
+The sampler that Reveal-or-Obscure is compared with. Theory: docs/theory/laplace-projection-sampler.md (theorem T6).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from discreet.domain import Domain
+from discreet.errors import ParameterError
+from discreet.mechanisms._base import CellCounts, Floats, positive_size, real, refuse_unknown
+from discreet.mechanisms._discrete_noise import NoiseKind, mean_absolute, standard_deviation
+from discreet.mechanisms._draws import Sampling
+from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
+from discreet.mechanisms._projections import l1_projection, l1_projection_error
+from discreet.privacy import Budget
+
+__all__ = ["LaplaceProjectionSampler"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceProjectionSampler(NoisyCounts):
+    r"""Add discrete Laplace noise to every count, project onto the simplex in L1, and draw any number of records.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public and finite, at most 2^25 cells: every cell gets noise, held or not.
+    records : int
+        The public number of records ``n``.
+    scale : float
+        Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)``; ``2 / epsilon`` for pure epsilon.
+    sampling : {"iid", "stratified"}
+        Independent records, or systematic ones along the cells' order. Post-processing: it costs no privacy.
+
+    Raises
+    ------
+    ParameterError
+        When the domain is not finite or too large, or a parameter is out of range.
+
+    Notes
+    -----
+    Guarantee (theorem T6, exact for groups too): that of discrete Laplace noise on two cells, pure ``2 / scale``. The
+    projection and the draws are post-processing. Of the many L1 projections this takes the one that leaves the largest
+    cells their shares.
+
+    References
+    ----------
+    Raskhodnikova, Sivakumar, Smith and Swanberg (2021); ROO25, section II and equation (5).
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> cells = Domain(columns={"cell": Integer(lower=0, upper=8)})
+    >>> mechanism = LaplaceProjectionSampler(domain=cells, records=1000, scale=20.0)
+    >>> round(mechanism.guarantee(n=1000).epsilon(0.0), 6), round(mechanism.accuracy, 4)
+    (0.1, 0.1324)
+    """
+
+    name: ClassVar[str] = "laplace-projection-sampler"
+
+    domain: Domain
+    records: int
+    scale: float
+    noise: NoiseKind = field(default="laplace", init=False)
+    sampling: Sampling = "iid"
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
+        return l1_projection(y, self.records)
+
+    @property
+    def accuracy(self) -> float:
+        """A bound on the total variation between one released record's law and that of the confidential records.
+
+        ``(k E|Z| + sqrt(k) s) / (2n)`` with the noise's mean absolute value and standard deviation, for independent
+        confidential records; at small epsilon ``(k + sqrt(2k)) / (n epsilon)``.
+        """
+        return l1_projection_error(self.noise, self.scale, cells=self._cells, total=self.records)
+
+    def share_not_from_data(self, n: int) -> float:
+        """Return the bound of :attr:`accuracy`, at ``n`` records."""
+        return l1_projection_error(self.noise, self.scale, cells=self._cells, total=n) if self._cells > 1 else 0.0
+
+    @staticmethod
+    def sample_complexity(epsilon: float, *, accuracy: float, cells: int) -> float:
+        """Return how many confidential records give an accuracy at a pure epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            Positive.
+        accuracy : float
+            ``alpha``, in ``(0, 1)``: see :attr:`accuracy`.
+        cells : int
+            ``k``.
+
+        Returns
+        -------
+        float
+            ``(k E|Z| + sqrt(k) s) / (2 alpha)``; round it up. The paper's is ``2k / (alpha epsilon)``, larger for every
+            ``k >= 2``: :func:`~discreet.privacy.laplace_projection_5`.
+
+        Raises
+        ------
+        ParameterError
+            When a number is out of range.
+
+        Examples
+        --------
+        >>> round(LaplaceProjectionSampler.sample_complexity(0.1, accuracy=0.18, cells=9), 1)
+        735.5
+        """
+        alpha, epsilon = real("accuracy", accuracy), real("epsilon", epsilon)
+        if not (0.0 < alpha < 1.0 and epsilon > 0.0):
+            raise ParameterError("accuracy lies between 0 and 1, and epsilon is positive")
+        k, scale = positive_size("cells", cells), 2.0 / epsilon
+        noise = k * mean_absolute("laplace", scale) + math.sqrt(k) * standard_deviation("laplace", scale)
+        return 0.5 * noise / alpha
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``scale`` and ``sampling``."""
+        return {"scale": self.scale, "sampling": self.sampling}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> LaplaceProjectionSampler:
+        """Solve for the least scale."""
+        scale, sampling = fixed.pop("scale", None), fixed.pop("sampling", "iid")
+        refuse_unknown(cls.name, fixed, "scale, sampling")
+
+        def make(_: NoiseKind, value: float) -> LaplaceProjectionSampler:
+            return cls(domain=domain, records=n, scale=value, sampling=sampling)
+
+        return solve_scale(make, budget, n=n, group=group, noises=("laplace",), scale=scale)

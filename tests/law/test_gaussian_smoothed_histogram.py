@@ -1,0 +1,110 @@
+"""The Gaussian smoothed histogram: T6 by enumeration, smoothing by its formula, the numbers of the census example."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.domain import Counts, Domain, Integer
+from discreet.errors import Infeasible, ParameterError
+from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
+from discreet.mechanisms._discrete_noise import approximate_noise
+from discreet.mechanisms._projections import l1_projection
+from discreet.privacy import Budget, Relation
+from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
+
+
+def made(k: int, n: int, scale: float, mixing: float = 0.25) -> GaussianSmoothedHistogram:
+    domain = Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
+    return GaussianSmoothedHistogram(domain=domain, records=n, scale=scale, mixing=mixing)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.25, 3.0])
+def test_every_pair_of_neighbours(scale: float) -> None:
+    mechanism = made(2, 2, scale)
+    check_law_sums_to_one(mechanism, Counts.of_cells([0, 1]))
+    for group in (1, 2):
+        check_guarantee(mechanism, n=2, group=group)
+    guarantee = mechanism.guarantee(n=2)
+    assert guarantee.exact
+    assert guarantee.theorem == "T6"
+
+
+def test_twins_are_caught() -> None:
+    mechanism = made(2, 2, 1.25)
+    for less in (0.5, 0.999):
+        check_twin_is_caught(mechanism, replace(mechanism, scale=1.25 * less), n=2)
+
+
+def test_the_kernel_follows_its_law() -> None:
+    """1e-6 to fail the right kernel; 1e-6 to miss a scale 10 % off, or any law at total variation 0.15."""
+    mechanism = made(2, 2, 1.25)
+    tilted = [replace(mechanism, scale=1.25 * f) for f in (0.9, 1.1)]
+    check_kernel_follows_law(mechanism, Counts.of_cells([0, 1]), alternatives=tilted, distance=0.15, seed=2)
+
+
+def test_smoothing_buys_nothing_and_costs_nothing() -> None:
+    perturbed = PerturbedHistogram(domain=made(4, 50, 2.0).domain, records=50, scale=2.0, noise="gaussian")
+    for group in (1, 3):
+        b = perturbed.guarantee(Relation(group=group), n=50)
+        for mixing in (0.0, 0.5, 1.0):
+            a = made(4, 50, 2.0, mixing).guarantee(Relation(group=group), n=50)
+            assert [a.delta(e) for e in (0.0, 0.5, 2.0)] == [b.delta(e) for e in (0.0, 0.5, 2.0)]
+
+
+def test_the_probabilities_are_the_mixture() -> None:
+    y = np.array([12, -3, 20, 1])
+    p = l1_projection(y, 30)
+    np.testing.assert_allclose(made(4, 30, 2.0, 0.25).probabilities(y), 0.75 * p + 0.0625)
+    np.testing.assert_array_equal(made(4, 30, 2.0, 0.0).probabilities(y), p)
+    np.testing.assert_array_equal(made(4, 30, 2.0, 1.0).probabilities(y), np.full(4, 0.25))
+
+
+@pytest.mark.parametrize("mixing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("held", [(300, 0, 0, 0, 0, 0, 0, 0), (40, 30, 50, 20, 60, 30, 40, 30)])
+def test_the_share_not_from_the_data_is_a_bound(mixing: float, held: tuple[int, ...]) -> None:
+    """Mean total variation of 300 draws of noise, less three standard errors."""
+    n, rng = sum(held), seeded(7)
+    mechanism = made(8, n, 5.0, mixing)
+    noise = [approximate_noise("gaussian", 5.0, 8, rng=rng) for _ in range(300)]
+    apart = np.array(
+        [0.5 * np.abs(mechanism.probabilities(np.array(held) + z) - np.array(held) / n).sum() for z in noise]
+    )
+    assert apart.mean() - 3.0 * apart.std() / np.sqrt(300) <= mechanism.share_not_from_data(n) <= 1.0
+
+
+def test_the_census_example() -> None:
+    """PY26, section 4.3: 300 cells, 11,918,162 records, (2, 1e-5); 119 records or any number."""
+    budget = Budget(epsilon=2.0, delta=1e-5)
+    domain = made(300, 1, 1.0).domain
+    mechanism = GaussianSmoothedHistogram.calibrated(budget, domain=domain, n=11_918_162, size=119)
+    assert mechanism.mixing == 0.01
+    assert mechanism.scale == pytest.approx(2.817, abs=1e-3)
+    delta = mechanism.guarantee(n=11_918_162).delta(2.0)
+    assert 0.999e-5 < delta <= 1e-5
+    assert mechanism.share_not_from_data(11_918_162) == pytest.approx(0.01003, abs=1e-5)
+    again = GaussianSmoothedHistogram.of(mechanism.parameters(), domain=domain, records=11_918_162, size=119)
+    assert again == mechanism
+    with pytest.raises(Infeasible, match="delta"):
+        GaussianSmoothedHistogram.calibrated(Budget(epsilon=2.0), domain=domain, n=1000)
+    with pytest.raises(Infeasible, match="scale"):
+        GaussianSmoothedHistogram.calibrated(budget, domain=domain, n=1000, scale=2.8)
+    with pytest.raises(ParameterError, match="unknown parameter 'noise'"):
+        GaussianSmoothedHistogram.calibrated(budget, domain=domain, n=1000, noise="laplace")
+
+
+@pytest.mark.parametrize("mixing", [-0.1, 1.1, float("nan"), True])
+def test_a_mixing_that_is_no_probability(mixing: float) -> None:
+    with pytest.raises(ParameterError, match="mixing"):
+        made(3, 10, 1.0, mixing)
+
+
+def test_records() -> None:
+    mechanism = replace(made(5, 100, 2.0), sampling="stratified")
+    y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
+    drawn = np.concatenate([r.columns[0] for r in mechanism.finish(y, size=1000, rng=seeded(5))])
+    assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * mechanism.probabilities(y)).max() < 2
+    np.testing.assert_array_equal(mechanism.estimates(y).counts, y)

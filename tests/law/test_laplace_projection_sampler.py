@@ -1,0 +1,129 @@
+"""The Laplace projection sampler: T6 by enumeration, its accuracy exactly for one cell of noise, the paper's number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.domain import Counts, Domain, Integer
+from discreet.errors import Infeasible, ParameterError
+from discreet.mechanisms import LaplaceProjectionSampler, PerturbedHistogram
+from discreet.mechanisms._discrete_noise import approximate_noise
+from discreet.privacy import Budget, Relation, laplace_projection_5
+from discreet.testing import (
+    check_guarantee,
+    check_kernel_follows_law,
+    check_law_sums_to_one,
+    check_twin_is_caught,
+    enumerate_law,
+)
+
+
+def made(k: int, n: int, scale: float) -> LaplaceProjectionSampler:
+    domain = Domain(columns={"cell": Integer(lower=0, upper=k - 1)})
+    return LaplaceProjectionSampler(domain=domain, records=n, scale=scale)
+
+
+@pytest.mark.parametrize("scale", [0.4, 0.75, 2.0])
+def test_every_pair_of_neighbours(scale: float) -> None:
+    mechanism = made(2, 2, scale)
+    check_law_sums_to_one(mechanism, Counts.of_cells([0, 1]))
+    for group in (1, 2):
+        check_guarantee(mechanism, n=2, group=group)
+    guarantee = mechanism.guarantee(n=2)
+    assert guarantee.exact
+    assert guarantee.theorem == "T6"
+    assert guarantee.epsilon(0.0) == pytest.approx(2.0 / scale)
+
+
+def test_twins_are_caught() -> None:
+    mechanism = made(2, 2, 0.75)
+    for less in (0.5, 0.999):
+        check_twin_is_caught(mechanism, replace(mechanism, scale=0.75 * less), n=2)
+
+
+def test_the_kernel_follows_its_law() -> None:
+    """1e-6 to fail the right kernel; 1e-6 to miss a scale 10 % off, or any law at total variation 0.15."""
+    mechanism = made(2, 2, 0.75)
+    tilted = [replace(mechanism, scale=0.75 * f) for f in (0.9, 1.1)]
+    check_kernel_follows_law(mechanism, Counts.of_cells([0, 1]), alternatives=tilted, distance=0.15, seed=2)
+
+
+def test_the_private_step_is_that_of_the_perturbed_histogram() -> None:
+    ours = made(9, 1000, 20.0)
+    perturbed = PerturbedHistogram(domain=ours.domain, records=1000, scale=20.0, noise="laplace")
+    for group in (1, 3):
+        a, b = (m.guarantee(Relation(group=group), n=1000) for m in (ours, perturbed))
+        assert [a.delta(e) for e in (0.0, 0.05, 0.2)] == [b.delta(e) for e in (0.0, 0.05, 0.2)]
+        assert a.exact
+
+
+@pytest.mark.parametrize(("held", "scale"), [((1, 1), 0.75), ((2, 0), 0.75), ((0, 0, 1), 0.4), ((2, 0), 0.4)])
+def test_a_record_is_as_accurate_as_stated(held: tuple[int, ...], scale: float) -> None:
+    """The exact law of one released record, summed over all noisy counts."""
+    n, k = sum(held), len(held)
+    mechanism = made(k, n, scale)
+    law = enumerate_law(mechanism, Counts.of_cells(np.repeat(np.arange(k), held)))
+    one = sum(p * mechanism.probabilities(np.array(y)) for p, y in zip(law.mass[0], law.outcomes, strict=True))
+    assert np.sum(one) == pytest.approx(1.0, abs=1e-9)
+    assert 0.5 * np.abs(one - np.array(held) / n).sum() <= mechanism.accuracy
+    assert mechanism.accuracy == mechanism.share_not_from_data(n)
+
+
+def test_the_accuracy_is_below_the_papers() -> None:
+    """Equation (5) is enough, and more than enough: at k = 9, eps = 0.1, alpha = 0.18, 1000 records against 736."""
+    assert laplace_projection_5(0.1, accuracy=0.18, cells=9) == pytest.approx(1000.0)
+    for epsilon in (0.01, 0.1, 1.0, 5.0):
+        for k in (2, 3, 9, 300):
+            ours = LaplaceProjectionSampler.sample_complexity(epsilon, accuracy=0.1, cells=k)
+            paper = laplace_projection_5(epsilon, accuracy=0.1, cells=k)
+            assert ours <= (k + math.sqrt(2 * k)) / (0.1 * epsilon) <= paper * (1 + 1e-12)
+            if (n := math.ceil(ours)) > 1 and epsilon <= 1.0:
+                assert made(k, n, 2.0 / epsilon).accuracy <= 0.1 * (1 + 1e-12)
+    with pytest.raises(ParameterError, match="accuracy"):
+        LaplaceProjectionSampler.sample_complexity(1.0, accuracy=1.5, cells=3)
+
+
+def test_empty_cells_take_little_from_full_ones() -> None:
+    """1000 cells, 20 of them held: the largest shares stay, where clipping gives half of 8.5 % away."""
+    held = np.zeros(1000, dtype=np.int64)
+    held[:20] = 500
+    mechanism = made(1000, 10_000, 2.0)
+    rng = seeded(3)
+    apart = []
+    for _ in range(30):
+        y = held + approximate_noise("laplace", 2.0, 1000, rng=rng)
+        apart.append(0.5 * np.abs(mechanism.probabilities(y) - held / 10_000).sum())
+    assert np.mean(apart) < 0.004
+
+
+def test_calibration() -> None:
+    domain = made(9, 1000, 20.0).domain
+    mechanism = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000)
+    assert mechanism.scale == pytest.approx(20.0, rel=1e-8)
+    assert mechanism.guarantee(n=1000).epsilon(0.0) <= 0.1
+    again = LaplaceProjectionSampler.of(mechanism.parameters(), domain=domain, records=1000, size=5)
+    assert again == mechanism
+    group = LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, group=3)
+    assert group.scale == pytest.approx(60.0, rel=1e-8)
+    with pytest.raises(Infeasible, match="scale"):
+        LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, scale=19.0)
+    with pytest.raises(ParameterError, match="unknown parameter 'noise'"):
+        LaplaceProjectionSampler.calibrated(Budget(epsilon=0.1), domain=domain, n=1000, noise="gaussian")
+
+
+def test_records_and_estimates() -> None:
+    mechanism = replace(made(5, 100, 2.0), sampling="stratified")
+    y = mechanism.kernel(Counts.of_cells([0] * 60 + [3] * 40), rng=seeded(4))
+    p = mechanism.probabilities(y)
+    drawn = np.concatenate([r.columns[0] for r in mechanism.finish(y, size=1000, rng=seeded(5))])
+    assert np.abs(np.bincount(drawn.astype(np.int64), minlength=5) - 1000 * p).max() < 2
+    estimates = mechanism.estimates(y)
+    np.testing.assert_array_equal(estimates.counts, y)
+    shares = np.array([0.6, 0.0, 0.0, 0.4, 0.0])
+    predicted = mechanism.predictive(shares, support=mechanism.domain.unflat(np.arange(5)), n=100, rng=seeded(6))
+    assert predicted.sum() == pytest.approx(1.0)
