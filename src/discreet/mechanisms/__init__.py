@@ -10,6 +10,7 @@ from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificReve
 from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from discreet.mechanisms.exponential_histogram import ExponentialHistogram
 from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
+from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.pitman_yor import PitmanYor
@@ -26,6 +27,7 @@ __all__ = [
     "DirichletMultinomial",
     "ExponentialHistogram",
     "GaussianSmoothedHistogram",
+    "HierarchicalHistogram",
     "LaplaceProjectionSampler",
     "Mechanism",
     "Output",
@@ -48,6 +50,7 @@ REGISTRY: dict[str, type[Any]] = {
     "data-specific-reveal-or-obscure": DataSpecificRevealOrObscure,
     "subsampled-randomised-response": SubsampledRandomisedResponse,
     "perturbed-histogram": PerturbedHistogram,
+    "hierarchical-histogram": HierarchicalHistogram,
     "stability-histogram": StabilityHistogram,
     "stabilised-pitman-yor": StabilisedPitmanYor,
     "gaussian-smoothed-histogram": GaussianSmoothedHistogram,

@@ -1,4 +1,4 @@
-"""What every histogram with independent discrete noise on its cells shares: kernel, law, guarantee (T6), records."""
+"""What histograms with independent discrete noise on cells, or on nodes above them, share: kernel, law, guarantee."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ LARGEST_SCALE = {"laplace": 1e9, "gaussian": 1e6}
 class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
 
+    A subclass may add noise to the counts of other sets of cells: it says how many counts there are (``_length``), what
+    they are (``_counts``), and in how many pairs of them a replaced record moves (``_pairs``).
+
     Attributes
     ----------
     records : int
@@ -68,6 +71,7 @@ class NoisyCounts(Mechanism):
 
     free: ClassVar[tuple[str, ...]] = ("scale",)
     cells_cost: ClassVar[bool] = False
+    theorem: ClassVar[str] = "T6"
 
     records: int
     scale: float
@@ -77,7 +81,7 @@ class NoisyCounts(Mechanism):
     def _check(self) -> None:
         """Check what all of them have in common; called by ``__post_init__``."""
         object.__setattr__(self, "scale", real("scale", self.scale))
-        if self._cells > _MOST_CELLS:
+        if self._length > _MOST_CELLS:
             raise ParameterError(
                 f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
                 "has more: use dirichlet-multinomial or stability-histogram, or declare fewer cells"
@@ -99,7 +103,15 @@ class NoisyCounts(Mechanism):
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
         if x.n != self.records:
             raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
-        return self._counts(x) + discrete_noise(self.noise, self.scale, self._cells, rng=rng)
+        return self._counts(x) + discrete_noise(self.noise, self.scale, self._length, rng=rng)
+
+    @property
+    def _length(self) -> int:
+        return self._cells
+
+    @property
+    def _pairs(self) -> int:
+        return 1 if self._cells > 1 else 0
 
     def _counts(self, x: Counts) -> CellCounts:
         counts = np.zeros(self._cells, dtype=np.int64)
@@ -144,22 +156,25 @@ class NoisyCounts(Mechanism):
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
-        """Return theorem T6 for a table of ``n`` records."""
+        """Return the theorem for a table of ``n`` records."""
         require_replacement(self, relation)
         n = positive_size("n", n)
         group = min(relation.group, n)
         profile: Profile = ConstantProfile(value=0.0)
-        if self._cells > 1:
+        if self._pairs:
             pair = DiscreteLaplacePair if self.noise == "laplace" else DiscreteGaussianPair
-            profile = pair(scale=self.scale, group=group)
+            profile = pair(scale=self.scale, group=group, pairs=self._pairs)
         return Guarantee(
             relation=relation,
             n=n,
             profile=profile,
             kind="unconditional",
-            theorem="T6",
+            theorem=self.theorem,
             assumptions=("the cells and the noise were chosen without looking at the data",),
-            caveats=("any number of records may be drawn from the noisy counts at no further cost",),
+            caveats=(
+                "any number of records may be drawn from the noisy counts at no further cost",
+                *(() if profile.exact else ("the delta is an upper bound",)),
+            ),
         )
 
     def share_not_from_data(self, n: int) -> float:

@@ -1,7 +1,8 @@
-"""Exact profiles of counts with discrete noise (T6): the pair in which one cell gains ``g`` records and one loses them.
+"""Exact profiles of counts with discrete noise: one cell gains ``g`` records and one loses them (T6), or several (T9).
 
 The continuous Laplace and Gaussian profiles are not used: on integers they understate the loss (discrete Gaussian of
-scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md.
+scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md and, for several pairs
+of cells, docs/theory/hierarchical-histogram.md.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from discreet.privacy._profile import Profile
 
 __all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses"]
 
+_FINEST = 64  # losses kept apart in one cell, where several pairs are convolved
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplacePair(Profile):
-    """Profile of two cells with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
+    """Profile of pairs of cells with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
 
     Parameters
     ----------
@@ -28,34 +31,48 @@ class DiscreteLaplacePair(Profile):
         Scale of the noise in records, positive.
     group : int
         Number ``g`` of records that change, at least 1.
+    pairs : int
+        Number of pairs of cells in which they do, at least 1.
 
     Notes
     -----
     One cell's loss is ``(g - 2i)/scale`` with probability ``P(Z <= 0) = 1/(1+r)`` for ``i = 0``, ``P(Z = i)`` for
-    ``0 < i < g``, ``P(Z >= g) = r^g/(1+r)`` for ``i = g``; the two cells' losses are independent. For ``g = 1``:
-    ``delta(eps) = (1 - e^(eps - 2/scale))_+ / (1+r)^2``.
+    ``0 < i < g``, ``P(Z >= g) = r^g/(1+r)`` for ``i = g``; the ``2 pairs`` cells' losses are independent. For ``g = 1``
+    and one pair: ``delta(eps) = (1 - e^(eps - 2/scale))_+ / (1+r)^2``. With several pairs and ``g > 64``, a cell's loss
+    is rounded up to one of at most 65 values: an upper bound.
     """
 
     scale: float
     group: int = 1
+    pairs: int = 1
 
     @property
     def exact(self) -> bool:
-        """Always: the sum is finite."""
-        return True
+        """Unless losses are rounded: the sum is finite."""
+        return self._step == 1
 
     @property
     def pure(self) -> float:
-        """``2 g / scale``, rounded up."""
-        return up(2.0 * self.group / self.scale)
+        """``2 g pairs / scale``, rounded up."""
+        return up(2.0 * self.group * self.pairs / self.scale)
+
+    @property
+    def _step(self) -> int:
+        return 1 if self.pairs == 1 else -(-self.group // _FINEST)
 
     def _delta(self, epsilon: float) -> float:
-        g = self.group
-        one = laplace_losses(self.scale, g)
-        both = np.convolve(one, one)
-        loss = (2.0 * g - 2.0 * np.arange(2 * g + 1)) / self.scale
+        g, step = self.group, self._step
+        # index i stands for the loss of step * (i // step), which is at least its own
+        one = np.add.reduceat(laplace_losses(self.scale, g), np.arange(0, g + 1, step))
+        law = one
+        for _ in range(2 * self.pairs - 1):
+            law = np.convolve(law, one)
+        loss = (2.0 * self.pairs * g - 2.0 * step * np.arange(len(law))) / self.scale
         excess = np.minimum(0.0, epsilon - loss - 4e-16 * np.abs(loss))
-        return up(float(both @ -np.expm1(excess)), 8 * (g + 1))
+        rounding = 1.0 + 2.0**-52 * len(one) * (
+            2 * self.pairs - 2
+        )  # of the further convolutions: all terms are positive
+        return up(float(law @ -np.expm1(excess)) * rounding, 8 * (g + 1))
 
 
 def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
@@ -70,7 +87,7 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussianPair(Profile):
-    """Profile of two cells with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
+    """Profile of pairs of cells with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
 
     Parameters
     ----------
@@ -78,16 +95,18 @@ class DiscreteGaussianPair(Profile):
         The parameter ``sigma`` of the noise in records, positive.
     group : int
         Number ``g`` of records that change, at least 1.
+    pairs : int
+        Number of pairs of cells in which they do, at least 1.
 
     Notes
     -----
-    The loss is ``(g^2 - g W)/scale^2`` with ``W`` the sum of the two noises, whose law is in closed form:
-    ``P(W = w) = e^(-w^2/(4 scale^2)) Theta_(w mod 2) / N^2``, ``Theta_0 = sum_z e^(-z^2/scale^2)``,
-    ``Theta_1 = sum_z e^(-(z-1/2)^2/scale^2)``, ``N = sum_z e^(-z^2/(2 scale^2))``.
+    The loss is ``(pairs g^2 - g W)/scale^2`` with ``W`` the sum of ``K = 2 pairs`` noises:
+    ``P(W = w) = Theta_(w mod K) e^(-w^2/(2 K scale^2))``, see :func:`_residues`.
     """
 
     scale: float
     group: int = 1
+    pairs: int = 1
 
     @property
     def exact(self) -> bool:
@@ -95,29 +114,44 @@ class DiscreteGaussianPair(Profile):
         return True
 
     def _delta(self, epsilon: float) -> float:
-        s2, g = self.scale**2, self.group
-        normaliser = _theta(2.0 * s2, 0.0) ** 2
-        theta = np.array([_theta(s2, 0.0), _theta(s2, 0.5)]) / normaliser
-        top = math.ceil(g - epsilon * s2 / g) + 1  # terms from here upwards are zero
-        chunk = min(1 << 18, max(256, int(16 * self.scale)))
+        s2, g, pairs, cells = self.scale**2, self.group, self.pairs, 2 * self.pairs
+        theta = _residues(self.scale, cells)
+        spread = math.sqrt(cells) * self.scale  # of W
+        top = math.ceil(pairs * g - epsilon * s2 / g) + 1  # terms from here upwards are zero
+        chunk = min(1 << 18, max(256, int(12 * spread)))
         value = 0.0
         while True:
             w = np.arange(top, top - chunk, -1, dtype=np.float64)
-            loss = (g * g - g * w) / s2
+            loss = (pairs * g * g - g * w) / s2
             excess = np.minimum(0.0, epsilon - loss - 1e-15 * (np.abs(loss) + epsilon))  # the loss is rounded
-            mass = np.exp(-(w * w) / (4.0 * s2)) * theta[np.abs(w).astype(np.int64) % 2]
+            mass = np.exp(-(w * w) / (2.0 * cells * s2)) * theta[w.astype(np.int64) % cells]
             part = mass * -np.expm1(excess)
             value += float(part.sum())
             top -= chunk
             # below the mode of W the terms fall faster than geometrically
-            if (top < 0 and part[-1] * chunk <= 1e-17 * value) or top < -80.0 * self.scale - 80.0:
-                return up(value * (1.0 + 1e-12), 8)
+            if (top < 0 and part[-1] * chunk <= 1e-17 * value) or top < -60.0 * spread - 80.0:
+                return up(value * (1.0 + 1e-12 + 3e-14 * cells), 8)
 
 
-def _theta(variance: float, shift: float) -> float:
-    """Return ``sum_z exp(-(z - shift)^2 / variance)`` over the integers, for shift 0 or 1/2."""
-    if variance > 25.0:  # Poisson summation: the next term is below 1e-100
-        sign = 1.0 if shift == 0.0 else -1.0
-        return math.sqrt(math.pi * variance) * (1.0 + 2.0 * sign * math.exp(-(math.pi**2) * variance))
-    z = np.arange(-140, 141) - shift
-    return float(np.exp(-(z * z) / variance).sum())
+def _residues(scale: float, cells: int) -> npt.NDArray[np.float64]:
+    """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, ``W`` the sum of ``K`` discrete Gaussians.
+
+    Completing the square, ``Theta_c`` is proportional to the sum of ``e^(-|z|^2/(2 scale^2))`` over a lattice shifted
+    by ``c``. From scale 2 upwards it is constant to within a relative ``2.1 K e^(-pi^2 scale^2)`` (Poisson summation);
+    below, the law is convolved, whose terms are all positive.
+    """
+    variance = cells * scale * scale
+    if scale >= 2.0:
+        return np.full(cells, 1.0 / math.sqrt(2.0 * math.pi * variance))
+    reach = max(math.ceil(13.0 * scale), cells) + 1  # leaves out a relative 1e-36
+    z = np.arange(-reach, reach + 1, dtype=np.float64)
+    one = np.exp(-(z * z) / (2.0 * scale * scale))
+    one /= one.sum()
+    law = one
+    for _ in range(cells - 1):
+        law = np.convolve(law, one)
+    c = np.arange(cells)
+    c = np.where(2 * c > cells, c - cells, c)  # the likeliest of each residue
+    mass = law[len(law) // 2 + c]
+    with np.errstate(divide="ignore"):  # a residue too rare for a float is left out
+        return np.asarray(np.exp(np.log(mass) + c * c / (2.0 * variance)))

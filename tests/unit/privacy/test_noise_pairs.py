@@ -1,0 +1,133 @@
+"""Noise on several pairs of cells, as in a tree's levels: against sums in 60 digits, and the pieces of the argument."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, power
+from discreet.privacy._noise_pairs import _residues
+
+DIGITS = 60
+
+
+def weights(kind: str, scale: float, reach: int) -> list[mp.mpf]:
+    s = mp.mpf(scale)
+    z = range(-reach, reach + 1)
+    raw = [mp.exp(-abs(i) / s) if kind == "laplace" else mp.exp(-mp.mpf(i * i) / (2 * s * s)) for i in z]
+    total = mp.fsum(raw)
+    return [w / total for w in raw]
+
+
+def convolved(one: list[mp.mpf], times: int) -> list[mp.mpf]:
+    """Return the law of a sum, through one product of large integers (Kronecker): exact but for the last digits."""
+    bits, slot = 180, 256 * times
+    packed = sum(int(w * mp.mpf(2) ** bits) << (slot * i) for i, w in enumerate(one))
+    value, out = packed**times, []
+    mask = (1 << slot) - 1
+    for _ in range(times * (len(one) - 1) + 1):
+        out.append(mp.mpf(value & mask) / mp.mpf(2) ** (bits * times))
+        value >>= slot
+    return out
+
+
+def gaussian(scale: float, group: int, pairs: int, epsilons: list[float]) -> list[mp.mpf]:
+    """Sum over the law of the sum of all noises, no formula for it being used."""
+    cells, reach = 2 * pairs, math.ceil(14 * scale) + 2
+    law = convolved(weights("gaussian", scale, reach), cells)
+    s2 = mp.mpf(scale) ** 2
+    found = []
+    for epsilon in epsilons:
+        terms = (
+            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (pairs * group**2 - group * (i - cells * reach)) / s2))
+            for i, p in enumerate(law)
+        )
+        found.append(mp.fsum(terms))
+    return found
+
+
+def laplace(scale: float, group: int, pairs: int, epsilons: list[float]) -> list[mp.mpf]:
+    """Convolve the losses of single cells, found from the noise's law by listing."""
+    reach = math.ceil(150 * scale) + 2 * group
+    one = [mp.mpf(0)] * (group + 1)
+    for z, p in zip(range(-reach, reach + 1), weights("laplace", scale, reach), strict=True):
+        one[(group - (abs(z - group) - abs(z))) // 2] += p
+    law = convolved(one, 2 * pairs)
+    s = mp.mpf(scale)
+    return [
+        mp.fsum(
+            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (2 * pairs * group - 2 * i) / s)) for i, p in enumerate(law)
+        )
+        for epsilon in epsilons
+    ]
+
+
+@pytest.mark.parametrize(("group", "pairs"), [(1, 2), (1, 5), (2, 3)])
+@pytest.mark.parametrize("scale", [0.3, 0.75, 1.6, 1.9999, 2.0, 3.1])
+def test_gaussian_against_large_integers(scale: float, group: int, pairs: int) -> None:
+    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, pairs * group**2 / scale**2]
+    pair = DiscreteGaussianPair(scale=scale, group=group, pairs=pairs)
+    assert pair.exact
+    with mp.workdps(DIGITS):
+        for epsilon, truth in zip(epsilons, gaussian(scale, group, pairs, epsilons), strict=True):
+            if truth > mp.mpf("1e-25"):
+                assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
+
+
+@pytest.mark.parametrize(("group", "pairs"), [(1, 2), (1, 6), (3, 3)])
+@pytest.mark.parametrize("scale", [0.25, 0.8, 2.5, 12.0])
+def test_laplace_against_large_integers(scale: float, group: int, pairs: int) -> None:
+    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 1.999 * group * pairs / scale]
+    pair = DiscreteLaplacePair(scale=scale, group=group, pairs=pairs)
+    assert pair.exact
+    assert pair.pure == pytest.approx(2 * group * pairs / scale, rel=1e-12)
+    assert pair.delta(pair.pure) == 0.0
+    with mp.workdps(DIGITS):
+        for epsilon, truth in zip(epsilons, laplace(scale, group, pairs, epsilons), strict=True):
+            if truth > mp.mpf("1e-25"):
+                assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
+
+
+@pytest.mark.parametrize("cells", [2, 6, 20, 44])
+def test_residues_are_constant_from_scale_two(cells: int) -> None:
+    """The convolution just below scale 2 agrees with the constant, to within the bound of the theory page."""
+    found = _residues(1.999999, cells)
+    constant = 1.0 / math.sqrt(2.0 * math.pi * cells * 1.999999**2)
+    bound = (1.0 + 2.1 * math.exp(-(math.pi**2) * 1.999999**2)) ** cells - 1.0
+    np.testing.assert_allclose(found, constant, rtol=bound + 1e-12)
+    # where the bound is not negligible, it holds and is of the right order
+    rough = _residues(0.5, cells)
+    constant = 1.0 / math.sqrt(2.0 * math.pi * cells * 0.25)
+    assert 1e-2 < np.abs(rough / constant - 1.0).max() < (1.0 + 2.1 * math.exp(-(math.pi**2) / 4)) ** cells - 1.0
+
+
+def test_large_groups_are_bounded_from_above() -> None:
+    coarse = DiscreteLaplacePair(scale=900.0, group=100, pairs=4)
+    assert not coarse.exact
+    assert DiscreteLaplacePair(scale=900.0, group=100).exact
+    with mp.workdps(DIGITS):
+        epsilons = [0.1, 0.4, 0.7]
+        for epsilon, truth in zip(epsilons, laplace(900.0, 100, 4, epsilons), strict=True):
+            assert 0.0 <= float(coarse.delta(epsilon) / truth - 1) < 0.2
+
+
+def test_one_pair_composed_is_an_upper_bound_on_several() -> None:
+    for one, several in (
+        (DiscreteGaussianPair(scale=9.0), DiscreteGaussianPair(scale=9.0, pairs=12)),
+        (DiscreteLaplacePair(scale=9.0), DiscreteLaplacePair(scale=9.0, pairs=12)),
+    ):
+        composed = power(one, 12)
+        for epsilon in (0.1, 0.8, 2.0):
+            assert several.delta(epsilon) <= composed.delta(epsilon) <= 1.01 * several.delta(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("scale", [0.5, 30.0, 3e4])
+def test_a_delta_takes_milliseconds(scale: float) -> None:
+    pair = DiscreteGaussianPair(scale=scale, pairs=20)
+    start = time.perf_counter()
+    pair.delta(1.0)
+    assert time.perf_counter() - start < 1.0
