@@ -4,12 +4,16 @@ Pure functions of arrays. What they compute from confidential values is confiden
 only :mod:`discreet.utility` hands them such values, and wraps what they return.
 
 Weights that are whole numbers (the usual case: frequencies) are accumulated in int64, exactly, over the common
-denominator ``sum(x_weights) * sum(y_weights)``; other weights in float64.
+denominator ``sum(x_weights) * sum(y_weights)``; other weights in float64. Beside a sorted copy of each sample that is
+not sorted yet, the distances on the line need memory for one block only.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +30,8 @@ Weights = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 Cumulative = npt.NDArray[Any]
 
 _LARGEST = 2**62
+_BLOCK = 2**14
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 def wasserstein_1d(
@@ -37,10 +43,11 @@ def wasserstein_1d(
 ) -> float:
     r"""Return the Wasserstein-1 distance between two weighted samples on the line.
 
-    .. math:: W_1 = \int |F(t) - G(t)| \, dt,
+    .. math:: W_1 = \int |F(t) - G(t)| \, dt = \int_0^1 |F^{-1}(u) - G^{-1}(u)| \, du,
 
     with ``F`` and ``G`` the distribution functions of the two samples, weights divided by their sums. One sort of each
-    sample that is not sorted yet, then one linear merge.
+    sample that is not sorted yet, then one pass over the levels ``u`` where either quantile function jumps: a sum of
+    terms of one sign, in which nothing cancels.
 
     Parameters
     ----------
@@ -70,12 +77,8 @@ def wasserstein_1d(
     >>> wasserstein_1d([0, 10], [0, 10], x_weights=[3, 1], y_weights=[1, 1])
     2.5
     """
-    x_sorted, x_weight = _sample("x", x, x_weights)
-    y_sorted, y_weight = _sample("y", y, y_weights)
-    if x_weight is None and y_weight is None and len(x_sorted) == len(y_sorted):
-        return float(np.abs(x_sorted - y_sorted).mean())
-    values, difference, scale = _difference(x_sorted, x_weight, y_sorted, y_weight)
-    return float(np.dot(np.abs(difference[:-1]), np.diff(values)) / scale)
+    longer, shorter, top = _staircases(x, x_weights, y, y_weights)
+    return math.fsum(_areas(longer, shorter)) / top
 
 
 def ks_distance(
@@ -107,11 +110,15 @@ def ks_distance(
     >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6])
     0.5
     """
-    x_sorted, x_weight = _sample("x", x, x_weights)
-    y_sorted, y_weight = _sample("y", y, y_weights)
-    values, difference, scale = _difference(x_sorted, x_weight, y_sorted, y_weight)
-    last_of_ties = np.flatnonzero(values[1:] > values[:-1])  # where equal values end; both functions end at 1
-    return float(np.abs(difference[last_of_ties]).max(initial=0) / scale)
+    longer, shorter, top = _staircases(x, x_weights, y, y_weights)
+    # Between two values of one sample its function stands still and the other one does not fall: the largest
+    # difference is at one of these values, or just before it.
+    at, here = shorter.values, shorter.values
+    largest = 0.0
+    for side in _SIDES:
+        gap = longer.level(np.searchsorted(longer.values, at, side)) - shorter.level(np.searchsorted(here, at, side))
+        largest = max(largest, float(np.abs(gap).max()))
+    return largest / top
 
 
 def total_variation(
@@ -149,7 +156,10 @@ def total_variation(
     """
     x_labels, y_labels = np.asarray(x), np.asarray(y)
     x_weight, y_weight = _weights("x", x_labels, x_weights), _weights("y", y_labels, y_weights)
-    signed, scale = _signed(x_weight, len(x_labels), y_weight, len(y_labels))
+    x_unit, y_unit, scale = _units(x_weight, len(x_labels), y_weight, len(y_labels))
+    x_part = np.full(len(x_labels), x_unit) if x_weight is None else x_weight * x_unit
+    y_part = np.full(len(y_labels), y_unit) if y_weight is None else y_weight * y_unit
+    signed = np.concatenate((x_part, -y_part))
     labels, which = np.unique(np.concatenate((x_labels, y_labels)), return_inverse=True)
     if signed.dtype == np.int64:
         difference = np.zeros(len(labels), dtype=np.int64)
@@ -235,30 +245,80 @@ def _weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None)
     return weight
 
 
-def _signed(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[Weights, float]:
-    """Return the weights of both samples over a common denominator, those of ``y`` negative; and the denominator."""
+def _units(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[Any, Any, float]:
+    """Return what one unit of weight of ``x`` and of ``y`` is over a common denominator, and the denominator."""
     whole = all(weight is None or weight.dtype == np.int64 for weight in (x, y))
     x_total = x_size if x is None else x.sum()
     y_total = y_size if y is None else y.sum()
     if whole and int(x_total) * int(y_total) < _LARGEST:
-        signed: Weights = np.empty(x_size + y_size, dtype=np.int64)
-        signed[:x_size] = y_total if x is None else x * y_total
-        signed[x_size:] = -x_total if y is None else -(y * x_total)
-        return signed, float(int(x_total) * int(y_total))
-    signed = np.empty(x_size + y_size, dtype=np.float64)
-    signed[:x_size] = (1.0 if x is None else x) / float(x_total)
-    signed[x_size:] = -(1.0 if y is None else y) / float(y_total)
-    return signed, 1.0
+        return int(y_total), int(x_total), float(int(x_total) * int(y_total))
+    return 1.0 / float(x_total), 1.0 / float(y_total), 1.0
 
 
-def _difference(
-    x: Floats, x_weight: Weights | None, y: Floats, y_weight: Weights | None
-) -> tuple[Floats, Cumulative, float]:
-    """Return all values in order, ``F - G`` after each (times a scale), and the scale.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Staircase:
+    """A distribution function: sorted values, and the level reached after each number of them."""
 
-    A stable sort of two sorted runs is a merge, linear in time.
+    values: Floats
+    unit: Any
+    reached: Cumulative | None  # from 0; None where every value adds one unit
+
+    @classmethod
+    def of(cls, values: Floats, weights: Weights | None, unit: Any) -> _Staircase:
+        if weights is None and isinstance(unit, int):
+            return cls(values=values, unit=unit, reached=None)
+        steps = np.full(len(values), unit) if weights is None else weights * unit
+        reached = np.concatenate((np.zeros(1, dtype=steps.dtype), np.cumsum(steps)))
+        if reached.dtype.kind == "f":  # rounding must not keep a function from ending at 1
+            np.minimum(reached, 1.0, out=reached)
+            reached[-1] = 1.0
+        return cls(values=values, unit=unit, reached=reached)
+
+    def level(self, count: npt.NDArray[np.intp]) -> Cumulative:
+        """Return the level after ``count`` values."""
+        return count * self.unit if self.reached is None else self.reached[count]
+
+    def between(self, low: Any, high: Any) -> tuple[int, int]:
+        """Return the range of counts whose levels are above ``low`` and below ``high``."""
+        if self.reached is None:
+            return int(low) // self.unit + 1, -(-int(high) // self.unit)
+        return int(np.searchsorted(self.reached, low, "right")), int(np.searchsorted(self.reached, high, "left"))
+
+
+def _staircases(
+    x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
+) -> tuple[_Staircase, _Staircase, float]:
+    """Return the distribution functions of both samples, the longer one first, and the level at which both end."""
+    x_sorted, x_weight = _sample("x", x, x_weights)
+    y_sorted, y_weight = _sample("y", y, y_weights)
+    x_unit, y_unit, top = _units(x_weight, len(x_sorted), y_weight, len(y_sorted))
+    both = _Staircase.of(x_sorted, x_weight, x_unit), _Staircase.of(y_sorted, y_weight, y_unit)
+    longer, shorter = both if len(x_sorted) >= len(y_sorted) else both[::-1]
+    return longer, shorter, top
+
+
+def _areas(longer: _Staircase, shorter: _Staircase) -> Iterator[float]:
+    """Give the area between two quantile functions, block by block of the longer one's steps.
+
+    Between two neighbouring levels of either function both quantiles stand still. The levels of the shorter one are
+    placed among those of a block by bisection.
     """
-    signed, scale = _signed(x_weight, len(x), y_weight, len(y))
-    values = np.concatenate((x, y))
-    order = np.argsort(values, kind="stable")
-    return values[order], np.cumsum(signed[order]), scale
+    for start in range(0, len(longer.values), _BLOCK):
+        stop = min(start + _BLOCK, len(longer.values))
+        levels = longer.level(np.arange(start, stop + 1))
+        low, ups, high = levels[0], levels[1:], levels[-1]
+        if low == high:  # values without weight
+            continue
+        first, end = shorter.between(low, high)
+        cuts = shorter.level(np.arange(first, end))
+        place = np.searchsorted(ups, cuts)
+        ends = np.insert(ups, place, cuts)
+        one = np.insert(longer.values[start:stop], place, longer.values[start + place])
+        after_each_cut = np.concatenate(([0], place + np.arange(1, len(place) + 1), [len(ends)]))
+        other = np.repeat(shorter.values[first - 1 : end], np.diff(after_each_cut))
+        widths = np.diff(ends, prepend=low).astype(np.float64)
+        heights = np.abs(one - other)
+        if not widths.all():  # empty pieces: left out, so that swapping the samples gives the same sum
+            widths, heights = widths[widths > 0], heights[widths > 0]
+        heights *= widths
+        yield float(heights.sum())  # pairwise, in one thread

@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp, wasserstein_distance
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import ks_distance, summary, total_variation, wasserstein_1d
+from discreet.utility import _distances, ks_distance, summary, total_variation, wasserstein_1d
 
 DISTANCES = [wasserstein_1d, ks_distance, total_variation]
 
@@ -52,6 +52,31 @@ def test_agrees_with_scipy_on_small_weighted_samples(seed: int) -> None:
     repeated = _ks(np.repeat(x, p), y)
     assert ks_distance(x, y, x_weights=p) == pytest.approx(repeated, rel=1e-12, abs=1e-12)
     assert ks_distance(x, y, x_weights=p / 7.0) == pytest.approx(repeated, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_agrees_with_scipy_across_blocks(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
+    """Blocks of every small length, which cut between and inside runs of equal values and of no weight."""
+    rng = seeded(8)
+    for block in (1, 2, 3, 7):
+        monkeypatch.setattr(_distances, "_BLOCK", block)
+        for a, b in ((40, 7), (7, 40), (23, 23), (1, 30)):
+            x, y = rng.normal(size=a).round(1), rng.normal(size=b).round(1)
+            p, q = rng.integers(0, 3, size=a) + (np.arange(a) == a // 2), rng.random(b) * (np.arange(b) % 3 > 0) + 1e-9
+            weights = {"x_weights": p, "y_weights": q} if weighted else {}
+            oracle = wasserstein_distance(x, y, *((p, q) if weighted else ()))
+            assert wasserstein_1d(x, y, **weights) == pytest.approx(oracle, rel=1e-12, abs=1e-12)
+            assert wasserstein_1d(x, -y, x_weights=p) == pytest.approx(wasserstein_distance(x, -y, p), rel=1e-12)
+
+
+def test_agrees_with_optimal_transport_on_small_samples() -> None:
+    ot = pytest.importorskip("ot")
+    rng = seeded(9)
+    for _ in range(50):
+        a, b = rng.integers(1, 15, size=2)
+        x, y, p, q = rng.normal(size=a), rng.normal(size=b), rng.random(a) + 0.1, rng.random(b) + 0.1
+        plan = ot.emd2_1d(x, y, p / p.sum(), q / q.sum(), metric="euclidean")
+        assert wasserstein_1d(x, y, x_weights=p, y_weights=q) == pytest.approx(plan, abs=1e-9)
 
 
 def test_closed_forms() -> None:
