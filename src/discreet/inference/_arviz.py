@@ -1,0 +1,31 @@
+"""The one place that speaks to ArviZ, whose container changed its type in version 1."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+from discreet.errors import ParameterError
+from discreet.inference._line import Floats
+
+__all__ = ["inference_data"]
+
+
+def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
+    """Return named draws of shape ``(chains, draws)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1 once a day
+            import arviz
+            import xarray
+    except ImportError:
+        raise ParameterError("this needs ArviZ: pip install 'discreet[bayes]'") from None
+    variables = {name: (("chain", "draw"), values) for name, values in posterior.items()}
+    attributes = {
+        key: value if isinstance(value, (str, int, float)) else json.dumps(value) for key, value in facts.items()
+    }
+    dataset = xarray.Dataset(variables, attrs={"inference_library": "discreet", **attributes})
+    if hasattr(arviz, "InferenceData"):
+        return arviz.InferenceData(posterior=dataset)
+    return xarray.DataTree.from_dict({"posterior": dataset})

@@ -1,0 +1,147 @@
+"""Functionals of a distribution, by the names that the command line takes too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.domain import Boolean, Category, Column
+from discreet.errors import DiscreetError, ParameterError
+from discreet.inference._line import Floats, Line
+
+__all__ = ["Functional", "functional", "needs_order"]
+
+_FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
+_QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
+_PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.+?)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Functional:
+    """A number that a distribution has.
+
+    Parameters
+    ----------
+    name : str
+        As it was asked for.
+    of : callable
+        From a :class:`~discreet.inference._line.Line` to one number a draw.
+    unit : {"value", "length", "number"}
+        Whether the result is a value of the column, a difference of two, or neither.
+    """
+
+    name: str
+    of: Callable[[Line], Floats]
+    unit: str = "number"
+
+
+def functional(name: str, column: Column) -> Functional:
+    """Read a functional of one column.
+
+    Parameters
+    ----------
+    name : str
+        ``mean``, ``variance``, ``sd``, ``qNN`` (the ``NN`` % quantile: the least value that the distribution function
+        reaches it at), ``P(>a)``, ``P(>=a)``, ``P(<a)``, ``P(<=a)``, ``P(a..b)`` (both ends included) or ``P(=a)``,
+        with values written as in a CSV file of the column.
+    column : Column
+        The declared column.
+
+    Raises
+    ------
+    ParameterError
+        When it is none of these, or the column has no order.
+
+    Examples
+    --------
+    >>> from discreet.domain import Integer
+    >>> functional("P(20..29)", Integer(lower=0, upper=120)).name
+    'P(20..29)'
+    """
+    text = name.strip()
+    if found := _PROBABILITY.fullmatch(text):
+        return Functional(text, _probability(found[1], found[2], column, text))
+    if not _ordered(column):
+        raise ParameterError(f"{text!r} needs values with an order; ask for P(=a) of the column's categories")
+    if text == "mean":
+        return Functional(text, Line.mean, "value")
+    if text == "variance":
+        return Functional(text, Line.variance)
+    if text == "sd":
+        return Functional(text, lambda line: np.sqrt(line.variance()), "length")
+    if (found := _QUANTILE.fullmatch(text)) and 0.0 < float(found[1]) < 100.0:
+        level = float(found[1]) / 100.0
+        return Functional(text, lambda line: line.quantile(level), "value")
+    raise ParameterError(f"{text!r} is not a functional; there are: {_FORMS}")
+
+
+def needs_order(column: Column) -> None:
+    """Refuse a column whose values are not on a line.
+
+    Raises
+    ------
+    ParameterError
+        When its values have no order.
+    """
+    if not _ordered(column):
+        raise ParameterError("the column's values have no order; ask for P(=a) of its categories")
+
+
+def _ordered(column: Column) -> bool:
+    return column.kind != "open_labels" and not (isinstance(column, Category) and not column.ordered)
+
+
+def _probability(sign: str | None, text: str, column: Column, name: str) -> Callable[[Line], Floats]:
+    if sign is None:
+        first, dots, last = text.partition("..")
+        if not dots:
+            raise ParameterError(f"{name!r} is not a functional; there are: {_FORMS}")
+        low, high = _point(first, column, name), _point(last, column, name)
+        if low > high:
+            raise ParameterError(f"{name!r} is empty: its first value is above its last")
+        return lambda line: line.at_most(high) - line.at_most(low, strict=True)
+    if sign == "=" and not _ordered(column):
+        return _share(text, column, name)
+    a = _point(text, column, name)
+    return {
+        ">": lambda line: 1.0 - line.at_most(a),
+        ">=": lambda line: 1.0 - line.at_most(a, strict=True),
+        "<": lambda line: line.at_most(a, strict=True),
+        "<=": lambda line: line.at_most(a),
+        "=": lambda line: line.at_most(a) - line.at_most(a, strict=True),
+    }[sign]
+
+
+def _share(text: str, column: Column, name: str) -> Callable[[Line], Floats]:
+    """Return the share of one label of an unordered column."""
+    code: Any = text.strip()
+    if column.kind != "open_labels":
+        code = float(_code(text, column, name))
+    return lambda line: line.equal(code)
+
+
+def _point(text: str, column: Column, name: str) -> float:
+    """Return where a value written as text lies on the column's line."""
+    if not _ordered(column):
+        raise ParameterError(f"{name!r} needs values with an order; ask for P(=a) of the column's categories")
+    if isinstance(column, (Boolean, Category)):
+        return float(_code(text, column, name))
+    import polars as pl
+
+    values = column.parse(pl.Series([text.strip()]))
+    if values.null_count():
+        raise ParameterError(f"{name!r}: {text.strip()!r} is not a {column.kind}")
+    return float(column.coordinates(values)[0])
+
+
+def _code(text: str, column: Column, name: str) -> Any:
+    import polars as pl
+
+    try:
+        return column.encode(column.parse(pl.Series([text.strip()])))[0]
+    except DiscreetError:
+        raise ParameterError(f"{name!r}: {text.strip()!r} is not a declared value of the column") from None

@@ -1,0 +1,185 @@
+"""One column of a block of posterior draws, laid out on the line, and the functionals of it.
+
+A draw is a probability measure made of *pieces*: single values, or cells over which the mass is spread evenly (over the
+interval, or over the equally spaced points of a cell of whole numbers, dates or decimals).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain import Boolean, Category, Column, Records
+from discreet.errors import ParameterError
+
+__all__ = ["Draws", "Floats", "Line", "piece_ends"]
+
+Floats = npt.NDArray[np.float64]
+
+_HALVINGS = 80
+
+
+class Draws:
+    """A block of ``D`` draws of a probability measure.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (D, S)
+        Mass on each of the ``S`` records of the posterior's support.
+    own : Records or None
+        ``D * T`` records, row by row: where each draw has ``T`` records of its own.
+    own_weights : ndarray of float64, shape (D, T), optional
+        Their mass; 0 fills up rows. Each row of ``weights`` and ``own_weights`` together sums to one.
+    """
+
+    __slots__ = ("own", "own_weights", "weights")
+
+    def __init__(self, weights: Floats, own: Records | None = None, own_weights: Floats | None = None) -> None:
+        self.weights, self.own = weights, own
+        self.own_weights = np.empty((len(weights), 0)) if own_weights is None else own_weights
+
+
+def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:
+    """Return the first and the last value of each record's piece, and the step between its values (0: an interval).
+
+    Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
+    """
+    if column.kind == "open_labels":
+        values = np.array([np.nan if label is None else 0.0 for label in np.asarray(codes).tolist()])
+        return values, values, 0.0
+    if isinstance(column, (Boolean, Category)):
+        values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
+        return values, values, 0.0
+    low, high = column.ends(codes)
+    grouped = getattr(column, "_groups", None) is not None
+    return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
+
+
+class Line:
+    """A block of draws seen along one column; nulls are left out, so everything is about the values that are not null.
+
+    Parameters
+    ----------
+    column : Column
+        The declared column.
+    codes : ndarray of shape (S,)
+        The column of the support.
+    draws : Draws
+        The block.
+    at : int
+        The column's place in the domain.
+    """
+
+    def __init__(self, column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> None:
+        low, high, self.step = piece_ends(column, codes)
+        shape = draws.own_weights.shape
+        if draws.own is not None:
+            own = tuple(part.reshape(shape) for part in piece_ends(column, draws.own.columns[at])[:2])
+        else:
+            own = (np.empty(shape), np.empty(shape))
+        kept, present = ~np.isnan(low), ~np.isnan(own[0])
+        self.low, self.high = low[kept], high[kept]
+        self.codes = np.asarray(codes)[kept]
+        self.own_codes = None if draws.own is None else np.asarray(draws.own.columns[at]).reshape(shape)
+        self.own_low, self.own_high = (np.where(present, end, 0.0) for end in own)
+        weights, own_weights = draws.weights[:, kept], np.where(present, draws.own_weights, 0.0)
+        if kept.all() and present.all():
+            self.weights, self.own_weights = weights, own_weights
+        else:
+            total = weights.sum(axis=1, keepdims=True) + own_weights.sum(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no values: NaN says so
+                self.weights, self.own_weights = weights / total, own_weights / total
+
+    @property
+    def draws(self) -> int:
+        """Number of draws in the block."""
+        return len(self.weights)
+
+    def _sum(self, shared: Floats, own: Floats) -> Floats:
+        total: Floats = self.weights @ shared + np.einsum("dt,dt->d", self.own_weights, own)
+        return total
+
+    def mean(self) -> Floats:
+        """Return the mean of each draw."""
+        return self._sum((self.low + self.high) / 2, (self.own_low + self.own_high) / 2)
+
+    def variance(self) -> Floats:
+        """Return the variance of each draw."""
+        centre = self.mean()
+        spread = self._sum(self._within(self.low, self.high), self._within(self.own_low, self.own_high))
+        middle, own = (self.low + self.high) / 2, (self.own_low + self.own_high) / 2
+        origin = float(middle.mean()) if len(middle) else float(own.mean())  # a shift keeps the sums of squares small
+        second = self._sum((middle - origin) ** 2, (own - origin) ** 2)
+        return np.maximum(second - (centre - origin) ** 2, 0.0) + spread
+
+    def _within(self, low: Floats, high: Floats) -> Floats:
+        """Return the variance within each piece: ``(h - l)^2 / 12``, or ``s^2 (c^2 - 1) / 12`` for ``c`` points."""
+        length = high - low
+        if self.step:
+            return ((length + self.step) ** 2 - self.step**2) / 12.0
+        return np.asarray(length**2 / 12.0)
+
+    def equal(self, code: Any) -> Floats:
+        """Return the mass of one code in each draw: for columns without an order."""
+        own = np.zeros(self.own_weights.shape) if self.own_codes is None else self.own_codes == code
+        return self._sum((self.codes == code).astype(np.float64), np.asarray(own, dtype=np.float64))
+
+    def at_most(self, a: float | Floats, *, strict: bool = False) -> Floats:
+        """Return the mass of ``(-inf, a]`` in each draw, or of ``(-inf, a)``; ``a`` is one number or one a draw."""
+        point = np.asarray(a, dtype=np.float64)
+        if point.ndim == 0:
+            return self._sum(self._share(self.low, self.high, point, strict),
+                             self._share(self.own_low, self.own_high, point, strict))  # fmt: skip
+        point = point[:, None]
+        shared = np.einsum("ds,ds->d", self.weights, self._share(self.low, self.high, point, strict))
+        own = np.einsum("dt,dt->d", self.own_weights, self._share(self.own_low, self.own_high, point, strict))
+        return np.asarray(shared + own)
+
+    def _share(self, low: Floats, high: Floats, a: npt.NDArray[np.float64], strict: bool) -> Floats:
+        """Return the share of each piece that is at most (or below) ``a``."""
+        if self.step:
+            points = np.rint((high - low) / self.step) + 1.0
+            reached = np.ceil((a - low) / self.step) if strict else np.floor((a - low) / self.step) + 1.0
+            return np.asarray(np.clip(reached, 0.0, points) / points)
+        length = high - low
+        single = length == 0.0
+        inside = np.clip((a - low) / np.where(single, 1.0, length), 0.0, 1.0)
+        return np.asarray(np.where(single, (low < a) if strict else (low <= a), inside), dtype=np.float64)
+
+    @cached_property
+    def _atomic(self) -> bool:
+        return bool((self.low == self.high).all() and (self.own_low == self.own_high).all())
+
+    @cached_property
+    def _ordered(self) -> tuple[Floats, Floats]:
+        """Return each draw's values in order, and the mass up to each."""
+        if self.own_weights.shape[1] == 0:
+            order = np.argsort(self.low, kind="stable")
+            return self.low[order][None, :], np.cumsum(self.weights[:, order], axis=1)
+        values = np.concatenate((np.broadcast_to(self.low, self.weights.shape), self.own_low), axis=1)
+        order = np.argsort(values, axis=1, kind="stable")
+        weights = np.concatenate((self.weights, self.own_weights), axis=1)
+        cumulated = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+        return np.take_along_axis(values, order, axis=1), cumulated
+
+    def quantile(self, q: float) -> Floats:
+        """Return the least value at which the mass reaches ``q``, in each draw."""
+        if not 0.0 < q < 1.0:
+            raise ParameterError(f"a quantile's level is between 0 and 1, not {q!r}")
+        if self._atomic:
+            values, cumulated = self._ordered
+            place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)
+            rows = np.zeros_like(place) if len(values) == 1 else np.arange(len(place))
+            return values[rows, place]
+        ends = [part for part in (self.low, self.own_low.ravel()) if part.size]
+        least = min(float(part.min()) for part in ends)
+        most = max(float(part.max()) for part in (self.high, self.own_high.ravel()) if part.size)
+        below, reached = np.full(self.draws, np.nextafter(least, -np.inf)), np.full(self.draws, most)
+        for _ in range(_HALVINGS):
+            middle = below + (reached - below) / 2
+            holds = self.at_most(middle) >= q * (1.0 - 1e-12)
+            reached, below = np.where(holds, middle, reached), np.where(holds, below, middle)
+        return reached

@@ -1,0 +1,357 @@
+"""The posterior of a population's distribution: draws of probability measures, evaluated block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet._random import seeded
+from discreet.domain import Domain, Records
+from discreet.errors import ParameterError
+from discreet.inference._diagnostics import effective_sample_size, r_hat
+from discreet.inference._functional import Functional, functional, needs_order
+from discreet.inference._line import Draws, Floats, Line
+from discreet.inference._summary import Estimate, Summary
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Band", "Draws", "Posterior"]
+
+Evaluated = str | Callable[[Any, Floats], Floats]
+
+
+class Band(NamedTuple):
+    """The posterior of a distribution function.
+
+    Parameters
+    ----------
+    at, mean : ndarray of float64, shape (points,)
+        Values, and the posterior mean of the distribution function there.
+    lower, upper : ndarray of float64, shape (points,)
+        Equal-tailed credible intervals, one a point.
+    simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
+        A band that holds the whole function at these points with the same probability.
+    """
+
+    at: Floats
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    simultaneous_lower: Floats
+    simultaneous_upper: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Posterior:
+    """Draws of the distribution that a population follows, given a release.
+
+    Draw ``s`` is the measure ``sum_l weights[s, l] * piece_l + sum_t own_weights[s, t] * own_piece[s, t]``. A piece is
+    a single value, or a cell over which the mass is spread evenly. Draws are made block by block when they are needed,
+    so memory is a block's, and always the same ones.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    support : Records
+        The ``S`` records that all draws share; none is allowed.
+    draws : int
+        Number of draws; chain after chain where there are several.
+    block : callable
+        From the number of a block to its :class:`Draws`; blocks follow one another and hold ``draws`` in all. The same
+        number gives the same draws each time.
+    blocks : int
+        Number of blocks.
+    chains : int
+        Number of Markov chains the draws come from, 0 for independent draws.
+    notes : tuple of str
+        What the posterior assumes, in words.
+    facts : dict
+        Numbers about it: prior, mechanism, truncation error.
+
+    Examples
+    --------
+    >>> from discreet.domain import Integer
+    >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
+    >>> posterior = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    >>> posterior.evaluate("mean").tolist()
+    [1.5, 2.5]
+    >>> posterior.evaluate("P(>1)").tolist()
+    [0.5, 1.0]
+    """
+
+    domain: Domain
+    support: Records
+    draws: int
+    block: Callable[[int], Draws]
+    blocks: int = 1
+    chains: int = 0
+    notes: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_arrays(
+        cls,
+        domain: Domain,
+        support: Records,
+        weights: Any,
+        *,
+        own: Records | None = None,
+        own_weights: Any = None,
+        chains: int = 0,
+        notes: tuple[str, ...] = (),
+        facts: dict[str, Any] | None = None,
+    ) -> Posterior:
+        """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
+
+        Raises
+        ------
+        ParameterError
+            When a row of masses does not sum to one, or the shapes do not fit.
+        """
+        masses = np.asarray(weights, dtype=np.float64)
+        others = None if own_weights is None else np.asarray(own_weights, dtype=np.float64)
+        total = masses.sum(axis=1) + (0.0 if others is None else others.sum(axis=1))
+        if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
+            raise ParameterError("weights hold one row a draw, one column a record of the support, and sum to one")
+        if (own is None) != (others is None) or (others is not None and own is not None and others.size != len(own)):
+            raise ParameterError("own records and their weights go together, draws times T of them")
+        made = Draws(masses, own, others)
+        return cls(
+            domain=domain,
+            support=support,
+            draws=len(masses),
+            block=lambda _: made,
+            chains=chains,
+            notes=notes,
+            facts=facts or {},
+        )
+
+    # -- functionals --------------------------------------------------------------------------------------------
+
+    def evaluate(self, functional: Evaluated, *, column: str | None = None) -> Floats:
+        """Return one functional of every draw.
+
+        Parameters
+        ----------
+        functional : str or callable
+            A name such as "mean", "q25", "P(>0.75)" (see :func:`discreet.inference.functional`), or a function
+            ``f(values, weights)`` that returns one number a draw. It gets arrays of shape ``(draws, A)``: the mass of
+            each piece, and its value (the middle of a cell, the label of an unordered column); without a column,
+            ``values`` is a dict of such arrays by column.
+        column : str, optional
+            The column; the only one by default.
+
+        Returns
+        -------
+        ndarray of float64, shape (draws,)
+            Chain after chain.
+
+        Raises
+        ------
+        ParameterError
+            When the column or the functional is unknown.
+        """
+        return self._evaluate([functional], column)[0][:, 0]
+
+    def _evaluate(self, asked: Sequence[Evaluated], column: str | None) -> tuple[Floats, list[Functional]]:
+        """Return all functionals of all draws, in one pass over the blocks."""
+        names = [column] if column is not None else list(self.domain.names)
+        if column is not None and column not in self.domain.columns:
+            raise ParameterError(f"there is no column {column!r}; there are: {', '.join(self.domain.names)}")
+        known: list[Functional | None] = []
+        for item in asked:
+            if isinstance(item, str) and len(names) != 1:
+                raise ParameterError(f"say which column {item!r} is of; there are: {', '.join(names)}")
+            known.append(functional(item, self.domain.columns[names[0]]) if isinstance(item, str) else None)
+        parts = []
+        for draws in self._blocks():
+            line = self._line(draws, names[0]) if any(known) else None
+            values = []
+            for item, named in zip(asked, known, strict=True):
+                if named is not None and line is not None:
+                    values.append(named.of(line))
+                else:
+                    values.append(np.asarray(item(*self._open(draws, column)), dtype=np.float64))  # type: ignore[operator]
+            parts.append(np.stack(values, axis=1))
+        labels = [
+            named or Functional(getattr(item, "__name__", "function"), Line.mean)
+            for item, named in zip(asked, known, strict=True)
+        ]
+        return np.concatenate(parts), labels
+
+    def summary(self, functionals: Sequence[Evaluated], *, column: str | None = None, level: float = 0.95) -> Summary:
+        """Return posterior mean, standard deviation and equal-tailed interval of some functionals.
+
+        Parameters
+        ----------
+        functionals : sequence of str or callable
+            As for :meth:`evaluate`.
+        column : str, optional
+            The column; the only one by default.
+        level : float
+            Probability of the interval, between 0 and 1.
+
+        Returns
+        -------
+        Summary
+            A row a functional, with the number of effective draws.
+        """
+        tail = (1.0 - _level(level)) / 2.0
+        values, labels = self._evaluate(functionals, column)
+        rows = []
+        for label, found in zip(labels, values.T, strict=True):
+            lower, upper = np.quantile(found, [tail, 1.0 - tail])
+            chains = found.reshape(self.chains, -1) if self.chains else None
+            rows.append(
+                Estimate(
+                    name=label.name,
+                    mean=float(found.mean()),
+                    sd=float(found.std(ddof=1)) if len(found) > 1 else math.nan,
+                    lower=float(lower),
+                    upper=float(upper),
+                    effective_draws=float(self.draws) if chains is None else effective_sample_size(chains),
+                    r_hat=None if chains is None else r_hat(chains),
+                    unit=label.unit,
+                )
+            )
+        only = column or self.domain.names[0]
+        return Summary(rows=tuple(rows), level=level, kind=self.domain.columns[only].kind, notes=self.notes)
+
+    def cdf(self, at: Sequence[float] | Floats, *, column: str | None = None, level: float = 0.95) -> Band:
+        """Return the posterior of the distribution function at some values, with pointwise and simultaneous bands.
+
+        The simultaneous band is ``mean +- c sd``, with the least ``c`` such that the share ``level`` of the draws lies
+        within it at every value asked for.
+
+        Parameters
+        ----------
+        at : sequence of float
+            Values, in the unit of the column's positions (days for dates, seconds for datetimes and durations).
+        column : str, optional
+            The column; the only one by default.
+        level : float
+            Probability of the bands.
+        """
+        points = np.asarray(at, dtype=np.float64)
+        name = self._one_column(column)
+        parts = []
+        for draws in self._blocks():
+            line = self._line(draws, name)
+            parts.append(np.stack([line.at_most(float(a)) for a in points], axis=1))
+        values = np.concatenate(parts)
+        tail = (1.0 - _level(level)) / 2.0
+        lower, upper = np.quantile(values, [tail, 1.0 - tail], axis=0)
+        mean, sd = values.mean(axis=0), values.std(axis=0)
+        scaled = np.abs(values - mean) / np.where(sd > 0.0, sd, 1.0)
+        reach = float(np.quantile(scaled.max(axis=1), level, method="higher")) * sd
+        return Band(points, mean, lower, upper, np.clip(mean - reach, 0.0, 1.0), np.clip(mean + reach, 0.0, 1.0))
+
+    # -- whole draws --------------------------------------------------------------------------------------------
+
+    def predictive(self, size: int, *, seed: int, datasets: int = 1) -> list[pl.DataFrame]:
+        """Draw tables from the posterior predictive.
+
+        Each is ``size`` independent records from one posterior draw, picked at random: records of one table depend on
+        one another through it, as those of a new sample of the population do.
+
+        Parameters
+        ----------
+        size : int
+            Records a table.
+        seed : int
+            Everything here is public, so a seed does no harm.
+        datasets : int
+            Number of tables.
+        """
+        rng = seeded(seed)
+        picked = np.sort(rng.integers(self.draws, size=datasets))
+        tables, first = [], 0
+        for draws in self._blocks():
+            count = len(draws.weights)
+            mine = picked[(picked >= first) & (picked < first + count)] - first
+            tables += [self.domain.decode(self._records(draws, int(row), size, rng), rng=rng) for row in mine]
+            first += count
+        order = rng.permutation(datasets)
+        return [tables[i] for i in order]
+
+    def _records(self, draws: Draws, row: int, size: int, rng: np.random.Generator) -> Records:
+        masses = np.concatenate((draws.weights[row], draws.own_weights[row]))
+        index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
+        shared = draws.weights.shape[1]
+        columns = []
+        for at, codes in enumerate(self.support.columns):
+            both = codes
+            if draws.own is not None:
+                own = draws.own.columns[at].reshape(draws.own_weights.shape)[row]
+                both = np.concatenate((codes, own)) if shared else own
+            columns.append(both[index])
+        return Records(columns=tuple(columns))
+
+    def to_inference_data(self, functionals: Sequence[Evaluated], *, column: str | None = None) -> Any:
+        """Return functionals of all draws as ArviZ's inference data: ``posterior[name]`` has ``(chain, draw)``.
+
+        Needs the extra ``bayes``. With ArviZ 1 and later this is an ``xarray.DataTree``, which is what it calls so.
+        """
+        from discreet.inference._arviz import inference_data
+
+        values, labels = self._evaluate(functionals, column)
+        chains = max(1, self.chains)
+        parts = {label.name: part.reshape(chains, -1) for label, part in zip(labels, values.T, strict=True)}
+        return inference_data(parts, {**self.facts, "notes": list(self.notes)})
+
+    # -- blocks -------------------------------------------------------------------------------------------------
+
+    def _blocks(self) -> Iterator[Draws]:
+        return (self.block(index) for index in range(self.blocks))
+
+    def _one_column(self, column: str | None) -> str:
+        if column is None and len(self.domain.names) != 1:
+            raise ParameterError(f"say which column; there are: {', '.join(self.domain.names)}")
+        name = self.domain.names[0] if column is None else column
+        if name not in self.domain.columns:
+            raise ParameterError(f"there is no column {name!r}; there are: {', '.join(self.domain.names)}")
+        needs_order(self.domain.columns[name])
+        return name
+
+    def _line(self, draws: Draws, name: str) -> Line:
+        at = self.domain.names.index(name)
+        return Line(self.domain.columns[name], self.support.columns[at], draws, at)
+
+    def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
+        """Return values and weights of a block, as a user's function takes them."""
+        values = {name: self._values(draws, name) for name in ([column] if column else self.domain.names)}
+        weights = np.concatenate((draws.weights, draws.own_weights), axis=1)
+        only = column or (self.domain.names[0] if len(self.domain.names) == 1 else None)
+        return (values if only is None else values[only]), weights
+
+    def _values(self, draws: Draws, name: str) -> Any:
+        at, column = self.domain.names.index(name), self.domain.columns[name]
+        shared = np.broadcast_to(_readable(column, self.support.columns[at]), draws.weights.shape)
+        if draws.own is None:
+            return shared
+        own = _readable(column, draws.own.columns[at]).reshape(draws.own_weights.shape)
+        return np.concatenate((shared, own), axis=1)
+
+
+def _readable(column: Any, codes: Any) -> Any:
+    """Return positions, or the labels of an unordered column."""
+    from discreet.domain import Boolean, Category, OpenLabels
+
+    if isinstance(column, OpenLabels):
+        return np.asarray(codes, dtype=object)
+    if isinstance(column, Boolean) or (isinstance(column, Category) and not column.ordered):
+        labels = [*(column.categories if isinstance(column, Category) else (False, True)), None]
+        return np.array(labels, dtype=object)[np.asarray(codes, dtype=np.int64)]
+    return column.positions(codes)
+
+
+def _level(level: float) -> float:
+    if not 0.0 < level < 1.0:
+        raise ParameterError(f"level is between 0 and 1, not {level!r}")
+    return level

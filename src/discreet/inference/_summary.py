@@ -1,0 +1,96 @@
+"""What a posterior says about some numbers, as a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Estimate", "Summary"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The posterior of one number.
+
+    Parameters
+    ----------
+    name : str
+        The functional, as it was asked for.
+    mean, sd : float
+        Posterior mean and standard deviation.
+    lower, upper : float
+        Equal-tailed credible interval.
+    effective_draws : float
+        Independent draws that the posterior draws are worth.
+    r_hat : float or None
+        Whether the chains agree (1: they do); None for independent draws.
+    unit : str
+        "value" where the number is a value of the column, "length" where it is a difference of two, else "number".
+    """
+
+    name: str
+    mean: float
+    sd: float
+    lower: float
+    upper: float
+    effective_draws: float
+    r_hat: float | None = None
+    unit: str = "number"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Posteriors of some functionals, a row each; also its own text.
+
+    Parameters
+    ----------
+    rows : tuple of Estimate
+        In the order asked for.
+    level : float
+        Probability of the intervals.
+    kind : str
+        Kind of the column ("date" and "datetime" are written as such), or "" where there is none.
+    notes : tuple of str
+        What the posterior assumes.
+    """
+
+    rows: tuple[Estimate, ...]
+    level: float
+    kind: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Estimate:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as JSON values."""
+        return {"level": self.level, "estimates": [asdict(row) for row in self.rows], "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        head = ("", "mean", "sd", f"{self.level:.0%} from", "to", "effective draws")
+        body = [
+            (row.name, self._text(row, row.mean), self._text(row, row.sd, length=True), self._text(row, row.lower),
+             self._text(row, row.upper), f"{row.effective_draws:,.0f}")
+            for row in self.rows
+        ]  # fmt: skip
+        widths = [max(map(len, cells)) for cells in zip(head, *body, strict=True)]
+        lines = [
+            "  ".join(
+                [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
+            )
+            for line in (head, *body)
+        ]
+        return "\n".join([*lines, *(f"- {note}" for note in self.notes)])
+
+    def _text(self, row: Estimate, value: float, *, length: bool = False) -> str:
+        if length or row.unit != "value" or self.kind not in ("date", "datetime") or value != value:  # noqa: PLR0124
+            return f"{value:,.6g}"
+        seconds = value * 86_400 if self.kind == "date" else value
+        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds)
+        return (
+            moment.date().isoformat() if self.kind == "date" else moment.replace(tzinfo=None).isoformat(" ", "seconds")
+        )

@@ -1,0 +1,222 @@
+"""The posterior's functionals, against a plain computation of each draw on its own."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet._random import seeded
+from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import ParameterError
+from discreet.inference import Draws, Posterior, effective_sample_size, functional, r_hat
+
+UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+
+
+def _random(draws=7, shared=5, own=3, *, ties=True):
+    rng = seeded(1)
+    values = np.round(rng.random(shared), 1) if ties else rng.random(shared)
+    others = np.round(rng.random((draws, own)), 1)
+    masses = rng.dirichlet(np.ones(shared + own), size=draws)
+    posterior = Posterior.of_arrays(
+        UNIT,
+        Records(columns=(values,)),
+        masses[:, :shared],
+        own=Records(columns=(others.ravel(),)),
+        own_weights=masses[:, shared:],
+    )
+    points = np.concatenate((np.broadcast_to(values, (draws, shared)), others), axis=1)
+    return posterior, points, masses
+
+
+def _arviz():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1 once a day
+        return pytest.importorskip("arviz")
+
+
+def _quantile(values, weights, q):
+    order = np.argsort(values, kind="stable")
+    return values[order][np.searchsorted(np.cumsum(weights[order]), q - 1e-12)]
+
+
+def test_single_values_against_each_draw_alone() -> None:
+    posterior, points, masses = _random()
+    mean = (points * masses).sum(axis=1)
+    assert np.allclose(posterior.evaluate("mean"), mean)
+    variance = (points**2 * masses).sum(axis=1) - mean**2
+    assert np.allclose(posterior.evaluate("variance"), variance)
+    assert np.allclose(posterior.evaluate("sd"), np.sqrt(variance))
+    for q in (0.05, 0.25, 0.5, 0.9):
+        expected = [_quantile(v, w, q) for v, w in zip(points, masses, strict=True)]
+        assert posterior.evaluate(f"q{100 * q:g}").tolist() == expected
+    for name, holds in {
+        "P(>0.5)": points > 0.5,
+        "P(>=0.5)": points >= 0.5,
+        "P(<0.5)": points < 0.5,
+        "P(<=0.5)": points <= 0.5,
+        "P(=0.5)": points == 0.5,
+        "P(0.2..0.5)": (points >= 0.2) & (points <= 0.5),
+    }.items():
+        assert np.allclose(posterior.evaluate(name), (holds * masses).sum(axis=1)), name
+
+
+def test_a_users_function_sees_values_and_masses() -> None:
+    posterior, points, masses = _random()
+    both = posterior.evaluate(lambda values, weights: (values**3 * weights).sum(axis=1))
+    assert np.allclose(both, (points**3 * masses).sum(axis=1))
+
+
+@pytest.mark.parametrize("column", [Numeric(lower=0.0, upper=8.0, cells=4), Integer(lower=0, upper=15, cells=4)])
+def test_cells_spread_their_mass(column) -> None:
+    domain = Domain(columns={"x": column})
+    masses = seeded(2).dirichlet(np.ones(4), size=6)
+    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(4)), masses)
+    # The oracle: every cell as a great many single values (all sixteen of the integers).
+    points = np.arange(16.0) if column.kind == "integer" else (np.arange(80_000) + 0.5) / 10_000
+    fine = np.repeat(masses, len(points) // 4, axis=1) / (len(points) // 4)
+    close = 1e-12 if column.kind == "integer" else 2e-4
+    mean = fine @ points
+    assert np.allclose(posterior.evaluate("mean"), mean, atol=close)
+    assert np.allclose(posterior.evaluate("variance"), fine @ points**2 - mean**2, atol=10 * close)
+    for a in (0, 3, 4, 7, 15):
+        assert np.allclose(posterior.evaluate(f"P(<={a})"), fine @ (points <= a), atol=close)
+    for q in (0.1, 0.5, 0.77):
+        expected = [_quantile(points, row, q) for row in fine]
+        assert np.allclose(posterior.evaluate(f"q{100 * q:g}"), expected, atol=2 * close)
+
+
+def test_nulls_are_left_out() -> None:
+    domain = Domain(columns={"x": Integer(lower=0, upper=2, nulls="category")})
+    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(4)), [[0.1, 0.2, 0.2, 0.5]])
+    assert posterior.evaluate("mean") == pytest.approx([1.2])
+    assert posterior.evaluate("q50").tolist() == [1.0]
+
+
+def test_labels_dates_and_booleans() -> None:
+    domain = Domain(
+        columns={
+            "colour": Category(categories=["red", "blue"]),
+            "size": Category(categories=["s", "m", "l"], ordered=True),
+            "smokes": Boolean(),
+            "day": Date(lower="2020-01-01", upper="2020-12-31"),
+        }
+    )
+    table = pl.DataFrame({"colour": ["red", "blue"], "size": ["m", "l"], "smokes": [True, False]})
+    records = domain.encode(table.with_columns(day=pl.Series(["2020-02-01", "2020-03-01"]).str.to_date()))
+    posterior = Posterior.of_arrays(domain, records, [[0.25, 0.75]])
+    assert posterior.evaluate("P(=red)", column="colour") == pytest.approx([0.25])
+    assert posterior.evaluate("P(>m)", column="size") == pytest.approx([0.75])
+    assert posterior.evaluate("mean", column="smokes") == pytest.approx([0.25])
+    assert posterior.evaluate("P(>2020-02-15)", column="day") == pytest.approx([0.75])
+    assert "2020-03-01" in str(posterior.summary(["q50"], column="day"))
+    joint = posterior.evaluate(lambda values, weights: (weights * (values["colour"] == "blue")).sum(axis=1))
+    assert joint == pytest.approx([0.75])
+    for wrong in ("mean", "q50", "P(>red)", "P(=green)"):
+        with pytest.raises(ParameterError):
+            posterior.evaluate(wrong, column="colour")
+    with pytest.raises(ParameterError, match="which column"):
+        posterior.evaluate("mean")
+
+
+def test_open_labels_have_shares() -> None:
+    domain = Domain(columns={"town": OpenLabels(prefix="new_")})
+    records = Records(columns=(np.array(["a", "b"], dtype=object),))
+    own = Records(columns=(np.array(["a", "c"], dtype=object),))
+    posterior = Posterior.of_arrays(domain, records, [[0.2, 0.3]], own=own, own_weights=[[0.4, 0.1]])
+    assert posterior.evaluate("P(=a)") == pytest.approx([0.6])
+    assert posterior.evaluate("P(=z)") == pytest.approx([0.0])
+
+
+def test_blocks_change_nothing() -> None:
+    posterior, _, _ = _random(draws=8)
+    whole = posterior.block(0)
+    own = whole.own.columns[0].reshape(8, -1)
+
+    def part(i):
+        rows = slice(2 * i, 2 * i + 2)
+        return Draws(whole.weights[rows], Records(columns=(own[rows].ravel(),)), whole.own_weights[rows])
+
+    parts = Posterior(domain=UNIT, support=posterior.support, draws=8, block=part, blocks=4)
+    for name in ("mean", "q50", "P(>0.3)"):
+        assert np.allclose(parts.evaluate(name), posterior.evaluate(name))
+    assert parts.summary(["mean", "q50"]).to_dict() == posterior.summary(["mean", "q50"]).to_dict()
+
+
+def test_summary_counts_effective_draws_of_chains() -> None:
+    masses = seeded(3).dirichlet(np.ones(3), size=4000)
+    dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
+    independent = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), masses)
+    row = independent.summary(["mean"])["mean"]
+    assert (row.effective_draws, row.r_hat) == (4000.0, None)
+    # A Dirichlet(1,1,1) mean has mean 2 and variance (2/3)/4; six standard errors.
+    assert row.mean == pytest.approx(2.0, abs=6 * np.sqrt(1 / 6 / 4000))
+    assert row.sd == pytest.approx(np.sqrt(1 / 6), rel=0.1)
+    sticky = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), np.repeat(masses[:400], 10, axis=0), chains=4)
+    stuck = sticky.summary(["mean"])["mean"]
+    assert 200 < stuck.effective_draws < 800
+    assert 0.99 < stuck.r_hat < 1.05
+
+
+def test_cdf_bands_hold_pointwise_and_as_a_whole() -> None:
+    masses = seeded(4).dirichlet(np.ones(5), size=5000)
+    domain = Domain(columns={"x": Integer(lower=0, upper=4)})
+    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(5)), masses)
+    band = posterior.cdf([-1, 0, 1, 2, 3, 4], level=0.9)
+    paths = np.cumsum(masses, axis=1)
+    inside = ((paths >= band.simultaneous_lower[1:] - 1e-12) & (paths <= band.simultaneous_upper[1:] + 1e-12)).all(
+        axis=1
+    )
+    assert 0.9 <= inside.mean() < 0.91
+    assert ((paths[:, 1] >= band.lower[2]) & (paths[:, 1] <= band.upper[2])).mean() == pytest.approx(0.9, abs=2e-3)
+    assert (band.mean[0], band.mean[-1]) == (0.0, pytest.approx(1.0))
+
+
+def test_predictive_tables_share_one_draw() -> None:
+    domain = Domain(columns={"x": Integer(lower=0, upper=1)})
+    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(2)), [[1.0, 0.0], [0.0, 1.0]])
+    tables = posterior.predictive(5, seed=1, datasets=40)
+    assert all(table["x"].n_unique() == 1 for table in tables)
+    assert {table["x"][0] for table in tables} == {0, 1}
+
+
+def test_inference_data_has_chains_and_draws() -> None:
+    _arviz()
+    masses = seeded(5).dirichlet(np.ones(3), size=20)
+    dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
+    posterior = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), masses, chains=4, notes=("a note",))
+    data = posterior.to_inference_data(["mean", "P(>1)"])
+    assert dict(data.posterior["mean"].sizes) == {"chain": 4, "draw": 5}
+    assert np.allclose(data.posterior["mean"].values.ravel(), posterior.evaluate("mean"))
+
+
+@pytest.mark.parametrize("wrong", ["median", "q0", "q100", "P(3..1)", "P(>x)", "P()", "P(5)"])
+def test_unknown_functionals_are_named(wrong) -> None:
+    with pytest.raises(ParameterError):
+        functional(wrong, Integer(lower=0, upper=9))
+
+
+def test_wrong_arrays_are_refused() -> None:
+    dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
+    with pytest.raises(ParameterError):
+        Posterior.of_arrays(dice, dice.unflat(np.arange(3)), [[0.5, 0.5, 0.5]])
+    with pytest.raises(ParameterError):
+        Posterior.of_arrays(dice, dice.unflat(np.arange(2)), [[0.5, 0.5]], own_weights=[[0.0]])
+
+
+def test_diagnostics_agree_with_arviz() -> None:
+    arviz = _arviz()
+    rng = seeded(6)
+    noise = rng.standard_normal((4, 500))
+    chains = np.zeros((4, 500))
+    for t in range(1, 500):
+        chains[:, t] = 0.7 * chains[:, t - 1] + noise[:, t]
+    assert effective_sample_size(chains) == pytest.approx(float(arviz.ess(chains, method="bulk")), rel=0.02)
+    assert effective_sample_size(chains, ranked=False) == pytest.approx(
+        float(arviz.ess(chains, method="mean")), rel=0.02
+    )
+    chains[0] += 2.0
+    assert r_hat(chains) == pytest.approx(float(arviz.rhat(chains, method="rank")), rel=1e-6)
