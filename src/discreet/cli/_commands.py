@@ -104,8 +104,9 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
     from discreet._release import release as run
 
     announce: Callable[[str], None] = lambda text: click.echo(text, err=True)  # noqa: E731
+    given = {**options, **_parameters(pairs)}  # sampling may be given either way
     with _progress(options["size"], as_json) as progress:
-        made = run(data, domain_file, out=out, progress=progress, announce=announce, **options, **_parameters(pairs))
+        made = run(data, domain_file, out=out, progress=progress, announce=announce, **given)
     facts = made.certificate.facts
     if as_json:
         _show(
@@ -160,6 +161,8 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
 @_param
 @click.option("--epsilon", type=float, help="Give the delta at this epsilon.")
 @click.option("--delta", type=float, help="Give the epsilon at this delta.")
+@click.option("--data", type=click.Path(), help="CONFIDENTIAL table: print what its release reveals of it, beside.")
+@click.option("--domain", "domain_file", type=click.Path(), help="TOML of the public facts of --data.")
 @_json
 def privacy(
     mechanism: str,
@@ -168,15 +171,25 @@ def privacy(
     pairs: Any,
     epsilon: float | None,
     delta: float | None,
+    data: str | None,
+    domain_file: str | None,
     as_json: bool,
 ) -> None:
-    """Give the exact guarantee of a MECHANISM from its public parameters."""
+    """Give the exact guarantee of a MECHANISM from its public parameters.
+
+    With --data and --domain also its instance-level deltas, which are as confidential as the table.
+    """
     from discreet.planner import stated
 
     if epsilon is not None and not math.isfinite(epsilon):
         raise BudgetError(f"epsilon is a finite number of at least 0, not {epsilon}")
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta: the other one is computed")
+    if data is not None or domain_file is not None:
+        _instance(
+            mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
+        )
+        return
     name, guarantee = stated(mechanism, records=records, size=size, **_parameters(pairs))
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
@@ -188,6 +201,37 @@ def privacy(
            **_promise(guarantee)})  # fmt: skip
     if not as_json:
         click.echo("\n".join(guarantee.caveats), err=True)
+
+
+def _instance(
+    mechanism: str,
+    data: str | None,
+    domain_file: str | None,
+    *,
+    epsilon: float | None,
+    pairs: Any,
+    as_json: bool,
+    **n: Any,
+) -> None:
+    """Print a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
+    from discreet.audit import instance_guarantee, reveal_to_custodian
+    from discreet.confidential import confidential
+    from discreet.domain import Domain
+    from discreet.planner import on_domain
+
+    if data is None or domain_file is None or epsilon is None:
+        raise ParameterError("what a release reveals of a table needs --data, --domain and --epsilon")
+    declared = Domain.read(domain_file)
+    made = on_domain(mechanism, declared, **n, **_parameters(pairs))
+    found = reveal_to_custodian(
+        instance_guarantee(confidential(data, declared, subset=True), made, epsilon=epsilon, records=n["records"])
+    )
+    guarantee = made.guarantee(n=n["records"])
+    marked = {"confidential": True, "instance": found.to_dict()} if as_json else {}
+    _show({"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon), **_promise(guarantee),
+           **marked})  # fmt: skip
+    if not as_json:
+        click.echo(str(found))
 
 
 @click.command()

@@ -18,6 +18,7 @@ from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
 from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
 from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
 from discreet.mechanisms.stability_histogram import StabilityHistogram
+from discreet.mechanisms.urn_histogram import UrnHistogram
 from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "SmoothedHistogram",
     "StabilisedPitmanYor",
     "StabilityHistogram",
+    "UrnHistogram",
     "SubsampledRandomisedResponse",
     "named",
 ]
@@ -51,11 +53,12 @@ REGISTRY: dict[str, type[Any]] = {
     "subsampled-randomised-response": SubsampledRandomisedResponse,
     "perturbed-histogram": PerturbedHistogram,
     "hierarchical-histogram": HierarchicalHistogram,
-    "stability-histogram": StabilityHistogram,
-    "stabilised-pitman-yor": StabilisedPitmanYor,
     "gaussian-smoothed-histogram": GaussianSmoothedHistogram,
     "laplace-projection-sampler": LaplaceProjectionSampler,
     "exponential-histogram": ExponentialHistogram,
+    "stability-histogram": StabilityHistogram,
+    "stabilised-pitman-yor": StabilisedPitmanYor,
+    "urn-histogram": UrnHistogram,
 }
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
 

@@ -105,7 +105,7 @@ class DirichletMultinomial(DrawnMechanism):
             raise ParameterError(f"prior is at least 1e-12 a cell, with a total of at most 2^40, not {self.prior!r}")
 
     @property
-    def _strength(self) -> int:
+    def strength_units(self) -> int:
         """The total prior mass in units: every cell a whole number of units where the base is uniform and dense."""
         if self._cells <= _DENSE:
             return self._cells * math.ceil(Fraction(self.prior) * _UNIT)
@@ -119,13 +119,13 @@ class DirichletMultinomial(DrawnMechanism):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records from the exact integer urn, in chunks, in exchangeable order."""
         if self._cells <= _DENSE and self._uniform:
-            masses = np.full(self._cells, self._strength // self._cells, dtype=np.int64)
+            masses = np.full(self._cells, self.strength_units // self._cells, dtype=np.int64)
             masses[self.domain.flat(x.records)] += x.frequencies * _UNIT
             for cells in draw_blocks(masses, unit=_UNIT, strength=0, discount=0, size=self.size, rng=rng):
                 yield self.domain.unflat(cells)
             return
         blocks = draw_blocks(
-            x.frequencies * _UNIT, unit=_UNIT, strength=self._strength, discount=0, size=self.size, rng=rng
+            x.frequencies * _UNIT, unit=_UNIT, strength=self.strength_units, discount=0, size=self.size, rng=rng
         )
         yield from records_of(blocks, x, self.domain, rng=rng)
 
@@ -133,7 +133,7 @@ class DirichletMultinomial(DrawnMechanism):
         """Return the log-probability of the sequence ``y``: ``sum_l log (alpha_l + n_l)_{S_l} - log (A)_m``."""
         cells, drawn = np.unique(self.domain.flat(y), return_counts=True)
         frequency = held_frequencies(self.domain, x, cells)
-        strength = self._strength / _UNIT
+        strength = self.strength_units / _UNIT
         alpha = strength * np.exp(self.domain.log_base(self.domain.unflat(cells)))
         return float(log_rising(alpha + frequency, drawn.astype(float)).sum() - log_rising(strength + x.n, len(y)))
 
@@ -184,12 +184,12 @@ class DirichletMultinomial(DrawnMechanism):
 
     def share_not_from_data(self, n: int) -> float:
         """Return ``sum alpha / A``."""
-        strength = self._strength / _UNIT
+        strength = self.strength_units / _UNIT
         return strength / (strength + n)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Draw the posterior weights of the cells."""
-        strength = self._strength / _UNIT
+        strength = self.strength_units / _UNIT
         prior = strength * np.exp(self.domain.log_base(support))
         gammas = rng.standard_gamma(np.append(n * shares + prior, max(0.0, strength - prior.sum())))
         weights: Floats = gammas / gammas.sum()

@@ -8,35 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import log_rising, up
-from discreet.domain import Counts, Domain, Records
+from discreet._numeric import log_rising
+from discreet.domain import Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    DrawnMechanism,
-    Floats,
-    positive_size,
-    real,
-    refuse_unknown,
-    require_replacement,
-    solve_drawn,
-)
+from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_replacement
+from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Kind, Relation
+from discreet.privacy import ConstantProfile, Guarantee, Kind, Relation
 
 __all__ = ["PitmanYor"]
 
-_UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PitmanYor(DrawnMechanism):
+class PitmanYor(PitmanYorUrn):
     r"""Release ``size`` draws from the posterior predictive of a Pitman-Yor process prior.
 
     Draw ``i + 1`` repeats the value ``l`` with probability ``(n_l - discount) / (strength + n + i)``, where ``n_l``
@@ -86,56 +75,22 @@ class PitmanYor(DrawnMechanism):
     """
 
     name: ClassVar[str] = "pitman-yor"
-    free: ClassVar[tuple[str, ...]] = ("size", "strength")
-    needs_cells: ClassVar[bool] = False
 
-    domain: Domain
-    size: int
-    strength: float = 1.0
-    discount: float = 0.0
     sampler: Literal["ancestor", "mixing"] = "ancestor"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", real("strength", self.strength))
-        object.__setattr__(self, "discount", real("discount", self.discount))
-        object.__setattr__(self, "size", positive_size("size", self.size))
-        if not 0 <= self.discount < 1:
-            raise ParameterError(
-                f"discount is at least 0 and below 1, not {self.discount!r}; below 0 use dirichlet-multinomial with "
-                "prior |discount|"
-            )
-        if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
-            raise ParameterError(f"strength is above -discount, and above 0 at discount 0, not {self.strength!r}")
+        PitmanYorUrn.__post_init__(self)
         if self.sampler not in ("ancestor", "mixing"):
             raise ParameterError(f"sampler is 'ancestor' or 'mixing', not {self.sampler!r}")
 
-    @property
-    def _strength_units(self) -> int:
-        units = math.ceil(Fraction(self.strength) * _UNIT)
-        return units if units > -self._discount_units else 1 - self._discount_units
-
-    @property
-    def _discount_units(self) -> int:
-        return min(round(Fraction(self.discount) * _UNIT), _UNIT - 1)
-
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records in chunks, in exchangeable order."""
-        blocks = self._ancestor(x, rng) if self.sampler == "ancestor" else self._mixing(x, rng)
+        blocks = self._urn(x, rng) if self.sampler == "ancestor" else self._mixing(x, rng)
         return records_of(blocks, x, self.domain, rng=rng)
-
-    def _ancestor(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
-        return draw_blocks(
-            x.frequencies * _UNIT,
-            unit=_UNIT,
-            strength=self._strength_units,
-            discount=self._discount_units,
-            size=self.size,
-            rng=rng,
-        )
 
     def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
         """Draw posterior weights, then independent values; the rest of the mass is a fresh urn (PY26, Prop. 1)."""
-        sigma, theta = self._discount_units / _UNIT, self._strength_units / _UNIT
+        sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
         j = x.distinct
         gammas = rng.standard_gamma(np.append(x.frequencies - sigma, theta + j * sigma))
         weights = gammas / gammas.sum()
@@ -143,9 +98,9 @@ class PitmanYor(DrawnMechanism):
         new = rng.binomial(lengths, weights[-1])
         fresh = draw_blocks(
             np.empty(0, dtype=np.int64),
-            unit=_UNIT,
-            strength=self._strength_units + j * self._discount_units,
-            discount=self._discount_units,
+            unit=UNIT,
+            strength=self.strength_units + j * self.discount_units,
+            discount=self.discount_units,
             size=int(new.sum()),
             rng=rng,
         )
@@ -174,7 +129,7 @@ class PitmanYor(DrawnMechanism):
         LawNotAvailable
             With an atomic base measure and a discount above 0, where different openings may coincide.
         """
-        sigma, theta = self._discount_units / _UNIT, self._strength_units / _UNIT
+        sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
         held = dict(zip(_rows(x.records), x.frequencies.tolist(), strict=True))
         drawn: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(_rows(y)):
@@ -205,7 +160,7 @@ class PitmanYor(DrawnMechanism):
         assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
         if not exact:
             assumptions.append("floating-point gamma and binomial variates follow their laws: tested, not proved")
-        delta = _moved_mass(self.size, self.strength, n, min(relation.group, n))
+        delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
         verbatim = (n - self.discount) / (self.strength + n)
         bound = "" if self.discount == 0 else "at most "
         return Guarantee(
@@ -237,48 +192,7 @@ class PitmanYor(DrawnMechanism):
 
     def parameters(self) -> dict[str, Any]:
         """Return ``strength``, ``discount`` and ``sampler``."""
-        return {"strength": self.strength, "discount": self.discount, "sampler": self.sampler}
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> PitmanYor:
-        """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
-        relation = Relation(group=group)
-        discount, sampler = fixed.pop("discount", 0.0), fixed.pop("sampler", "ancestor")
-        strength = fixed.pop("strength", None)
-        refuse_unknown(cls.name, fixed, "strength, discount, sampler")
-
-        def promise(made: PitmanYor) -> Guarantee:
-            return made.guarantee(relation, n=n)
-
-        return solve_drawn(
-            lambda m, theta: cls(domain=domain, size=m, strength=theta, discount=discount, sampler=sampler),
-            "strength",
-            between=(1.0, 2.0**40),
-            budget=budget,
-            promise=promise,
-            search=promise,
-            size=size,
-            value=1.0 if size is None and strength is None else strength,
-            usual=1.0,
-        )
-
-
-def _moved_mass(size: int, strength: float, n: int, group: int) -> float:
-    """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records.
-
-    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors. For ``g = 1`` this is
-    ``m / (theta + n + m - 1)``.
-    """
-    if group == 1:
-        below = strength + n + size - 1.0
-        return up(min(1.0, size / below)) if below > 0 else 1.0
-    first = strength + n - group
-    if first <= 0:
-        return 1.0
-    below_all = first + size + np.arange(group, dtype=np.float64)
-    return up(-math.expm1(float(np.log1p(-size / below_all).sum())) * (1.0 + 1e-14 * group))
+        return {**PitmanYorUrn.parameters(self), "sampler": self.sampler}
 
 
 def _rows(records: Records) -> list[tuple[Any, ...]]:

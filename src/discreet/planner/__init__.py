@@ -3,7 +3,7 @@
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._plan import Option, Plan, plan, with_sampling
 from discreet.planner._predicted import Reference, predicted_w1
-from discreet.planner._stated import Solution, parameter_names, solved, stated
+from discreet.planner._stated import Solution, on_domain, parameter_names, solved, stated
 
 __all__ = [
     "Option",
@@ -11,6 +11,7 @@ __all__ = [
     "Reference",
     "Solution",
     "chosen_cells",
+    "on_domain",
     "parameter_names",
     "plan",
     "predicted_w1",

@@ -11,7 +11,7 @@ from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, Pitma
 from discreet.mechanisms._base import real
 from discreet.privacy import Budget, Guarantee, Relation
 
-__all__ = ["Solution", "parameter_names", "solved", "stated"]
+__all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,33 @@ def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any)
     kind, domain, group, fixed = _resolve(mechanism, parameters)
     made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
     return mechanism, made.guarantee(Relation(group=group), n=records)
+
+
+def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None, **parameters: Any) -> Mechanism:
+    """Return a mechanism at given parameters on a declared domain.
+
+    Parameters
+    ----------
+    mechanism : str
+        Registry name.
+    domain : Domain
+        Public.
+    records, size : int
+        Numbers of records held and released; the size is not needed where it costs nothing.
+    **parameters
+        The mechanism's own.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is missing, unknown or out of range.
+    """
+    for name in ("cells", "group"):
+        if name in parameters:
+            raise ParameterError(f"leave {name} out: the domain and the table say it")
+    kind, _, _, fixed = _resolve(mechanism, {**parameters, "cells": domain.size or 2})
+    made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
+    return made
 
 
 def solved(

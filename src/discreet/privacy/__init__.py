@@ -5,10 +5,14 @@ from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
+from discreet.privacy._held_table import HeldTable, Reading
+from discreet.privacy._instance import instance_readings
 from discreet.privacy._minimum_pairs import MinimumPairs
 from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from discreet.privacy._papers import (
     dirichlet_multinomial_a2,
+    dirichlet_multinomial_thesis,
+    empirical_bayes_strength,
     laplace_histogram_scale,
     laplace_projection_5,
     largest_size_theorem_2,
@@ -31,17 +35,22 @@ __all__ = [
     "DiscreteLaplacePair",
     "GroupUrn",
     "Guarantee",
+    "HeldTable",
     "Kind",
     "LargestProfile",
     "MinimumPairs",
     "MixturePair",
     "Profile",
+    "Reading",
     "Relation",
     "SubsampledPair",
     "ThresholdedLaplace",
     "UrnPair",
     "compose",
     "dirichlet_multinomial_a2",
+    "dirichlet_multinomial_thesis",
+    "empirical_bayes_strength",
+    "instance_readings",
     "laplace_histogram_scale",
     "laplace_projection_5",
     "largest_size_theorem_2",

@@ -142,8 +142,13 @@ def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
     Raises
     ------
     GuaranteeKindError
-        When the kind is not accepted.
+        When the kind is not accepted; always where it is ``instance``.
     """
+    if guarantee.kind == "instance":
+        raise GuaranteeKindError(
+            "an instance-level guarantee is computed from the data: it is as confidential as they are, and no "
+            "certificate can hold it"
+        )
     if guarantee.kind != "unconditional" and guarantee.kind not in accept:
         raise GuaranteeKindError(
             f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(guarantee.assumptions)}; "

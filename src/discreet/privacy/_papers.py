@@ -284,7 +284,7 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
     _positive(n=n, distinct=distinct)
     if distinct > n:
         raise ParameterError("there are at most as many distinct values as records")
-    if distinct == 1 or distinct == n:
+    if distinct in (1, n):
         return 0.0 if distinct == 1 else math.inf
     low, high = 1e-12, 1e18
     while high / low > 1.0 + 1e-12:

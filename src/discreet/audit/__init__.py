@@ -1,0 +1,17 @@
+"""Examining a mechanism on the confidential table itself; what is found stays confidential."""
+
+from discreet.audit._custodian import BANNER, reveal_to_custodian
+from discreet.audit._instance import InstanceGuarantee, instance_guarantee
+from discreet.audit._monte_carlo import MonteCarlo, clopper_pearson
+from discreet.audit._paper_choices import PaperChoices, paper_choices
+
+__all__ = [
+    "BANNER",
+    "InstanceGuarantee",
+    "MonteCarlo",
+    "PaperChoices",
+    "clopper_pearson",
+    "instance_guarantee",
+    "paper_choices",
+    "reveal_to_custodian",
+]

@@ -1,0 +1,230 @@
+"""What a mechanism reveals of this very table, against all its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet._random import public, secure
+from discreet.audit._custodian import BANNER
+from discreet.audit._monte_carlo import MonteCarlo, simulate
+from discreet.confidential import Confidential
+from discreet.confidential._open import open_confidential
+from discreet.domain import Counts
+from discreet.errors import ParameterError
+from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
+from discreet.mechanisms._pitman_yor_urn import UNIT
+from discreet.privacy import HeldTable, Reading, instance_readings
+
+__all__ = ["InstanceGuarantee", "instance_guarantee"]
+
+_ITERATIONS = 10_000
+_MOST_CELLS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceGuarantee:
+    """What a mechanism promises at one table only. Confidential.
+
+    Parameters
+    ----------
+    mechanism : str
+        Registry name.
+    epsilon : float
+        At which the deltas are.
+    unconditional : float
+        The mechanism's own delta, for every table: the only one here that is public.
+    readings : dict
+        As :func:`~discreet.privacy.instance_readings` returns them.
+    monte_carlo : MonteCarlo
+        Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
+    """
+
+    kind: ClassVar[str] = "instance"
+    theorem: ClassVar[str] = "T11"
+
+    mechanism: str
+    epsilon: float
+    unconditional: float
+    readings: dict[str, dict[str, Reading]]
+    monte_carlo: MonteCarlo
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, marked ``"confidential": true``."""
+        return {
+            "confidential": True,
+            "notice": BANNER,
+            "kind": self.kind,
+            "theorem": self.theorem,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "unconditional_delta": self.unconditional,
+            "readings": {
+                side: {
+                    name: {"delta": reading.delta, "exact": reading.exact, "change": reading.change}
+                    for name, reading in deltas.items()
+                }
+                for side, deltas in self.readings.items()
+            },
+            "monte_carlo": self.monte_carlo._asdict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            BANNER,
+            f"{self.mechanism} at epsilon {self.epsilon:g}, this table against all its neighbours:",
+        ]
+        for side, deltas in self.readings.items():
+            for name, reading in deltas.items():
+                what = "hockey-stick delta" if name == "tight" else "probability that the loss exceeds epsilon"
+                bound = "" if reading.exact else "at most "
+                lines.append(f"  {side}, {what}: {bound}{reading.delta:.6g} ({reading.change})")
+        found = self.monte_carlo
+        lines += [
+            f"  the one-sided probability by simulation: {found.estimate:.6g}, between {found.lower:.6g} and "
+            f"{found.upper:.6g} ({found.iterations:,} releases)",
+            f"For every table, and public: delta {self.unconditional:.6g}. Only that is a guarantee one can publish.",
+        ]
+        return "\n".join(lines)
+
+
+def instance_guarantee(
+    confidential: Confidential[Counts],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    records: int | None = None,
+    iterations: int = _ITERATIONS,
+    rng: np.random.Generator | None = None,
+) -> Confidential[InstanceGuarantee]:
+    """Compute the instance-level deltas of a release of this table.
+
+    Parameters
+    ----------
+    confidential : Confidential of Counts
+        The table.
+    mechanism : Mechanism
+        Of the urn family: ``pitman-yor``, ``dirichlet-process``, ``dirichlet-multinomial`` or ``urn-histogram``.
+    epsilon : float
+        Positive.
+    records : int, optional
+        The public number of records that the caller states; it has to be the table's.
+    iterations : int
+        Releases that the Monte Carlo estimate simulates.
+    rng : numpy.random.Generator, optional
+        Of the simulation; a fresh one by default.
+
+    Returns
+    -------
+    Confidential of InstanceGuarantee
+        Closed; :func:`reveal_to_custodian` opens it. It never enters a certificate, and :func:`~discreet.publish`
+        refuses its kind whatever the caller accepts.
+
+    Raises
+    ------
+    ParameterError
+        For other mechanisms, for a discount above 0 on a finite domain, for tables counted by a privacy unit of several
+        records, and for more than 2^20 cells of unequal weight.
+    BudgetError
+        When epsilon is not positive and finite.
+
+    Notes
+    -----
+    Theorem T11, for the law of the kernel, in which strength and discount are multiples of 2^-20.
+
+    References
+    ----------
+    PY26, Definition 2 and Theorem 1; BNP24, Proposition 4.2.
+
+    Examples
+    --------
+    >>> from discreet.confidential import confidential
+    >>> from discreet.domain import Domain, Numeric
+    >>> import polars as pl
+    >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    >>> table = confidential(pl.DataFrame({"x": [0.25, 0.25, 0.5, 0.5, 0.5]}), unit)
+    >>> closed = instance_guarantee(table, PitmanYor(domain=unit, size=2), epsilon=0.5)
+    >>> closed
+    <confidential InstanceGuarantee>
+    """
+    if confidential.relation_group > 1:
+        raise ParameterError("instance-level guarantees are for one record; this table was counted by a unit of more")
+    if confidential.provenance is not None and confidential.provenance.domain != mechanism.domain:
+        raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise ParameterError("the number of iterations is a positive integer")
+    x = open_confidential(confidential, caller=__name__)
+    if records is not None and records != x.n:  # the number is public under replacement
+        raise ParameterError(f"the table has {x.n} records, not {records}")
+    table = held_table(mechanism, x)
+    readings = instance_readings(table, epsilon)
+    found = simulate(
+        table,
+        readings["one-sided"]["event"],
+        epsilon,
+        iterations=iterations,
+        rng=public(secure()) if rng is None else rng,
+    )
+    return Confidential(
+        InstanceGuarantee(
+            mechanism=mechanism.name,
+            epsilon=float(epsilon),
+            unconditional=mechanism.guarantee(n=x.n).delta(epsilon),
+            readings=readings,
+            monte_carlo=found,
+        )
+    )
+
+
+def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
+    """Return what the law of a mechanism's kernel at a table depends on.
+
+    Raises
+    ------
+    ParameterError
+        For mechanisms without instance-level deltas.
+    """
+    if isinstance(mechanism, DirichletMultinomial):
+        return _dirichlet(mechanism, x, mechanism.strength_units / UNIT)
+    if not isinstance(mechanism, (PitmanYor, UrnHistogram)):
+        raise ParameterError(
+            f"there are no instance-level deltas of {mechanism.name}: only of pitman-yor, dirichlet-process, "
+            "dirichlet-multinomial and urn-histogram"
+        )
+    strength, discount = mechanism.strength_units / UNIT, mechanism.discount_units / UNIT
+    if isinstance(mechanism, PitmanYor) and mechanism.domain.finite:
+        if discount > 0:
+            raise ParameterError(
+                "with a discount, instance-level deltas need a domain with a continuous column or open labels, where "
+                "new values differ from all others"
+            )
+        return _dirichlet(mechanism, x, strength)  # the same law
+    return HeldTable.pitman_yor(
+        x.frequencies,
+        size=mechanism.size,
+        strength=strength,
+        discount=discount,
+        filtered=isinstance(mechanism, UrnHistogram),
+        fresh=mechanism.domain.size is None or x.distinct < mechanism.domain.size,
+    )
+
+
+def _dirichlet(mechanism: DirichletMultinomial | PitmanYor, x: Counts, strength: float) -> HeldTable:
+    """Hold the cells of the table and the empty ones; where all weigh the same, two of them stand for all."""
+    domain = mechanism.domain
+    cells = int(domain.size or 0)
+    if set(domain.least_weights()) == {Fraction(1, cells)}:
+        held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
+        mass = np.full(len(held), strength / cells)
+        mass[held] += x.frequencies
+    elif cells <= _MOST_CELLS:
+        mass = strength * np.exp(domain.log_base(domain.unflat(np.arange(cells))))
+        held = np.zeros(cells, dtype=np.bool_)
+        held[domain.flat(x.records)] = True
+        mass[domain.flat(x.records)] += x.frequencies
+    else:
+        raise ParameterError(f"instance-level deltas with unequal weights are for at most {_MOST_CELLS:,} cells")
+    return HeldTable.dirichlet(mass, held, size=mechanism.size, total=strength + x.n)

@@ -1,0 +1,114 @@
+"""Parameters that the thesis chooses by looking at the data: diagnostics, which no mechanism of this library takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.audit._custodian import BANNER
+from discreet.confidential import Confidential
+from discreet.confidential._open import open_confidential
+from discreet.domain import Counts
+from discreet.privacy import dirichlet_multinomial_thesis, empirical_bayes_strength
+
+__all__ = ["PaperChoices", "paper_choices"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperChoices:
+    """What the thesis would have chosen for this table. Confidential.
+
+    Parameters
+    ----------
+    strength : float
+        Empirical-Bayes strength of a Dirichlet process.
+    singletons : int
+        Values held once, which the thesis counts twice so that its theorem applies.
+    doubled_records : int
+        Number of records after that.
+    least_prior, largest_prior : float or None
+        Range over the held cells of its Dirichlet-multinomial masses; None where no epsilon and size were given.
+    """
+
+    strength: float
+    singletons: int
+    doubled_records: int
+    least_prior: float | None = None
+    largest_prior: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, marked ``"confidential": true``; an infinite strength is None."""
+        return {
+            "confidential": True,
+            "notice": BANNER,
+            "strength": self.strength if self.strength < float("inf") else None,
+            "singletons": self.singletons,
+            "doubled_records": self.doubled_records,
+            "least_prior": self.least_prior,
+            "largest_prior": self.largest_prior,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            BANNER,
+            f"empirical-Bayes strength {self.strength:.6g}",
+            f"{self.singletons:,} values are held once; doubling them makes {self.doubled_records:,} records",
+        ]
+        if self.least_prior is not None:
+            lines.append(f"data-dependent priors of held cells: {self.least_prior:.6g} to {self.largest_prior:.6g}")
+        return "\n".join([*lines, "A release with parameters chosen this way has no guarantee: choose them before."])
+
+
+def paper_choices(
+    confidential: Confidential[Counts], *, epsilon: float | None = None, size: int | None = None
+) -> Confidential[PaperChoices]:
+    """Compute what the thesis would have chosen by looking at the data.
+
+    Parameters
+    ----------
+    confidential : Confidential of Counts
+        The table.
+    epsilon, size : float and int, optional
+        When given, the range of its Dirichlet-multinomial masses too.
+
+    Returns
+    -------
+    Confidential of PaperChoices
+        Closed; :func:`reveal_to_custodian` opens it.
+
+    Raises
+    ------
+    ParameterError
+        When epsilon or size is not positive.
+
+    Notes
+    -----
+    The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
+
+    References
+    ----------
+    BNP24, sections 7.1 (strength, masses) and 7.2 (doubling).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.confidential import confidential
+    >>> from discreet.domain import Domain, Integer
+    >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> paper_choices(confidential(pl.DataFrame({"age": [30, 30, 31]}), ages))
+    <confidential PaperChoices>
+    """
+    x = open_confidential(confidential, caller=__name__)
+    priors = None
+    if epsilon is not None and size is not None:
+        priors = dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
+    singletons = int((x.frequencies == 1).sum())
+    return Confidential(
+        PaperChoices(
+            strength=empirical_bayes_strength(x.n, x.distinct),
+            singletons=singletons,
+            doubled_records=x.n + singletons,
+            least_prior=None if priors is None else float(priors.min()),
+            largest_prior=None if priors is None else float(priors.max()),
+        )
+    )

@@ -1,0 +1,142 @@
+"""What the mechanisms that continue the confidential table's urn share: parameters, their units, and their calibration.
+
+The masses are kept as integers, in units of ``1/UNIT`` records, so that the kernel's law is exact; the guarantees are
+computed with the values given, from which the rounding only moves away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._numeric import up
+from discreet.domain import Counts, Domain
+from discreet.errors import ParameterError
+from discreet.mechanisms._base import DrawnMechanism, positive_size, real, refuse_unknown, solve_drawn
+from discreet.mechanisms._urn import draw_blocks
+from discreet.privacy import Budget, Guarantee, Relation
+
+__all__ = ["UNIT", "PitmanYorUrn", "moved_mass"]
+
+UNIT = 1 << 20
+"""Strength and discount are multiples of 2^-20 of a record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PitmanYorUrn(DrawnMechanism):
+    """An urn that starts from the confidential table.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    size : int
+        Number of draws, ``m``, 1 to 1e10.
+    strength : float
+        ``theta``, above ``-discount``; above 0 when the discount is 0; at most 2^40.
+    discount : float
+        ``sigma`` in ``[0, 1)``.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range.
+    """
+
+    free: ClassVar[tuple[str, ...]] = ("size", "strength")
+    needs_cells: ClassVar[bool] = False
+
+    domain: Domain
+    size: int
+    strength: float = 1.0
+    discount: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strength", real("strength", self.strength))
+        object.__setattr__(self, "discount", real("discount", self.discount))
+        object.__setattr__(self, "size", positive_size("size", self.size))
+        if not 0 <= self.discount < 1:
+            raise ParameterError(
+                f"discount is at least 0 and below 1, not {self.discount!r}; below 0 use dirichlet-multinomial with "
+                "prior |discount|"
+            )
+        if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
+            raise ParameterError(f"strength is above -discount, and above 0 at discount 0, not {self.strength!r}")
+
+    @property
+    def strength_units(self) -> int:
+        """The strength that the kernel uses, in units: rounded up, which only adds privacy."""
+        units = math.ceil(Fraction(self.strength) * UNIT)
+        return units if units > -self.discount_units else 1 - self.discount_units
+
+    @property
+    def discount_units(self) -> int:
+        """The discount that the kernel uses, in units: the nearest, on which the guarantee does not depend."""
+        return min(round(Fraction(self.discount) * UNIT), UNIT - 1)
+
+    def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+        """Draw value numbers in blocks, integers only."""
+        return draw_blocks(
+            x.frequencies * UNIT,
+            unit=UNIT,
+            strength=self.strength_units,
+            discount=self.discount_units,
+            size=self.size,
+            rng=rng,
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return ``strength`` and ``discount``."""
+        return {"strength": self.strength, "discount": self.discount}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
+        relation = Relation(group=group)
+        strength = fixed.pop("strength", None)
+        known = [name for name in cls.__dataclass_fields__ if name not in ("domain", "size")]
+        kept = {name: fixed.pop(name) for name in known if name in fixed}
+        refuse_unknown(cls.name, fixed, ", ".join(known))
+
+        def make(m: int, theta: float) -> PitmanYorUrn:
+            return cls(domain=domain, size=m, strength=theta, **kept)
+
+        def promise(made: PitmanYorUrn) -> Guarantee:
+            return made.guarantee(relation, n=n)
+
+        made = solve_drawn(
+            make,
+            "strength",
+            between=(1.0, 2.0**40),
+            budget=budget,
+            promise=promise,
+            search=promise,
+            size=size,
+            value=1.0 if size is None and strength is None else strength,
+            usual=1.0,
+        )
+        return cast(Self, made)
+
+
+def moved_mass(size: int, strength: float, n: int, group: int) -> float:
+    """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records.
+
+    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors. For ``g = 1`` this is
+    ``m / (theta + n + m - 1)``.
+    """
+    if group == 1:
+        below = strength + n + size - 1.0
+        return up(min(1.0, size / below)) if below > 0 else 1.0
+    first = strength + n - group
+    if first <= 0:
+        return 1.0
+    below_all = first + size + np.arange(group, dtype=np.float64)
+    return up(-math.expm1(float(np.log1p(-size / below_all).sum())) * (1.0 + 1e-14 * group))

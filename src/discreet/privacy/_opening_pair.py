@@ -1,0 +1,256 @@
+"""The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds.
+
+Why this file exists. Replacing a record of a repeated value by a value that the table does not hold, or a value held
+once by another held value (the same change seen from the other table), changes the number of distinct values, and with
+a discount the mass that opens new ones. Up to data processing such a change is (theorem T11)
+
+``P``: value ``a + 1``, opening ``phi``, others;  ``Q``: value ``a``, singled value ``1 - sigma``, opening
+``phi + sigma``, the same others.
+
+Where the singled value is not drawn, ``P/Q = (a + S)/a / h``. In a Pitman-Yor release ``h = (phi + K sigma)/phi`` with
+``K`` values opened; in an urn histogram, which drops the ``L`` draws of opened values, ``h = (phi + sigma)_L/(phi)_L``.
+The sum runs over ``S`` and ``K`` or ``L``. Given ``S = s`` the openings are a Markov chain along the other ``m - s``
+draws, which opens a value with probability ``(opening + k sigma)/(opening + others + i)``: one pass serves every ``s``.
+
+Edge cases: discount 0 (``h = 1``: one sum over ``s``); no other value (``others = 0``); a size beyond what the sum can
+follow, where the bound ``h >= 1`` and the coupling bound of T2 answer, labelled as bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._numeric import log_beta_binomial, log_rising, up
+from discreet._numeric._log_space import log_error
+
+__all__ = ["Divergence", "OpeningPair", "beta_binomial_range", "beyond", "singular"]
+
+Floats = npt.NDArray[np.float64]
+
+_EPS = float(np.finfo(float).eps)
+_NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
+_LONGEST = 200_000  # draws followed one by one
+_SHORT = 64
+_MOST = 20_000_000  # terms of one sum
+
+
+class Divergence(NamedTuple):
+    """Two readings of one ordered pair: the hockey-stick delta, and the probability that the loss exceeds epsilon."""
+
+    hockey_stick: float
+    event: float
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpeningPair:
+    """One such pair.
+
+    Parameters
+    ----------
+    size : int
+        Number of draws, ``m``.
+    a : float
+        Mass of the value under ``Q``, positive.
+    phi : float
+        Mass that opens new values under ``P``, positive.
+    others : float
+        Mass of all other held values, at least 0.
+    discount : float
+        ``sigma`` in ``[0, 1)``.
+    filtered : bool
+        Whether draws of new values are dropped from the release.
+    """
+
+    size: int
+    a: float
+    phi: float
+    others: float
+    discount: float
+    filtered: bool = False
+
+    @property
+    def _total(self) -> float:
+        return self.a + 1.0 + self.phi + self.others
+
+    def forward(self, epsilon: float) -> Divergence:
+        """Return the divergence of ``P`` from ``Q``: only draws of the value speak for ``P``."""
+        high = math.exp(epsilon)
+        first = max(0, math.ceil(self.a * math.expm1(epsilon) * (1.0 - 1e-12)))
+        return self._sum(self.a + 1.0, self.phi, first, lambda s, h: high * self.a * h / (self.a + s), 0.0)
+
+    def backward(self, epsilon: float) -> Divergence:
+        """Return the divergence of ``Q`` from ``P``: the singled value, or many new values, speak for ``Q``."""
+        high = math.exp(epsilon)
+        alone = singular(self.size, 1.0 - self.discount, self._total)
+        if self.discount == 0.0:
+            return Divergence(alone, alone)
+        return self._sum(self.a, self.phi + self.discount, 0, lambda s, h: high * (self.a + s) / (self.a * h), alone)
+
+    def backward_event_bound(self, epsilon: float) -> float:
+        """Return a bound on the event of :meth:`backward` that does not depend on ``a``."""
+        alone = singular(self.size, 1.0 - self.discount, self._total)
+        if self.discount == 0.0:
+            return alone
+        opening = self.phi + self.discount
+        tail = 0.0
+        if self.filtered or self.size <= _LONGEST:
+            for _, h, mass in self._rows(opening, self.a + self.others, np.array([self.size])):
+                tail = float(mass[h > math.exp(epsilon) * (1.0 - self._doubt)].sum()) + _NEGLIGIBLE * self.size
+        else:
+            tail = 1.0
+        return min(1.0, alone + (1.0 - alone) * tail * self._slack)
+
+    @property
+    def _doubt(self) -> float:
+        return 16 * _EPS if not self.filtered else log_error(self.size, self._total)
+
+    @property
+    def _slack(self) -> float:
+        return math.exp(log_error(self.size, self._total) + 16 * _EPS * self.size)
+
+    def _sum(
+        self, mass: float, opening: float, first: int, inverse: Callable[[Any, Any], Floats], alone: float
+    ) -> Divergence:
+        """Sum over the draws of the value and the openings; ``inverse(s, h)`` is ``e^(eps - loss)``."""
+        low, high = beta_binomial_range(self.size, mass, opening + self.others)
+        if high - max(first, low) > _MOST:
+            return Divergence(singular(self.size, 1.0, self._total), 1.0, exact=False)
+        s = np.arange(max(first, low), high + 1, dtype=np.float64)
+        left_out = 4 * _NEGLIGIBLE
+        if len(s) == 0:
+            value = min(1.0, alone + left_out)
+            return Divergence(value, value)
+        weight = np.exp(log_beta_binomial(s, float(self.size), mass, opening + self.others))
+        hockey = event = 0.0
+        exact = True
+        followed = self.size <= _LONGEST and len(s) * (self.size if self.filtered else 1) <= 10 * _MOST
+        if self.discount == 0.0 or not followed:
+            if alone > 0.0:  # new values may speak for Q: only the coupling bounds them
+                return Divergence(singular(self.size, 1.0, self._total), 1.0, exact=False)
+            exact = self.discount == 0.0  # otherwise an upper bound, from h >= 1
+            ratio = inverse(s, 1.0)
+            hockey = float(weight @ np.maximum(0.0, 1.0 - ratio + 4 * _EPS))
+            event = float(weight @ (ratio < 1.0 + self._doubt))
+        else:
+            rows = self._rows(opening, self.others, self.size - s.astype(np.int64)[::-1])
+            for count, h, chance in rows:
+                draws = self.size - count
+                ratio = inverse(float(draws), h)
+                at = weight[draws - int(s[0])]
+                hockey += at * float(chance @ np.maximum(0.0, 1.0 - ratio + self._doubt))
+                event += at * float(chance[ratio < 1.0 + self._doubt].sum())
+            left_out += 2 * _NEGLIGIBLE * self.size
+        scale = (1.0 - alone) * self._slack
+        return Divergence(
+            min(1.0, up(alone + scale * hockey) + left_out), min(1.0, up(alone + scale * event) + left_out), exact
+        )
+
+    def _rows(
+        self, opening: float, others: float, counts: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[int, Floats, Floats]]:
+        """Yield, for ascending numbers of other draws, the values of ``h`` and their probabilities."""
+        if self.filtered:
+            for count in counts.tolist():
+                if others <= 0.0:
+                    dropped, chance = np.array([float(count)]), np.ones(1)
+                else:
+                    low, high = beta_binomial_range(count, opening, others)
+                    dropped = np.arange(low, high + 1, dtype=np.float64)
+                    chance = np.exp(log_beta_binomial(dropped, float(count), opening, others))
+                grown = log_rising(self.phi + self.discount, dropped) - log_rising(self.phi, dropped)
+                yield count, np.exp(grown), chance
+            return
+        wanted = iter(counts.tolist())
+        target = next(wanted)
+        low, chance = 0, np.ones(1)
+        for i in range(int(counts[-1]) + 1):
+            if i == target:
+                k = np.arange(low, low + len(chance), dtype=np.float64)
+                yield i, (self.phi + k * self.discount) / self.phi, chance
+                target = next(wanted, -1)
+            k = np.arange(low, low + len(chance), dtype=np.float64)
+            below = opening + others + i
+            opens = (opening + k * self.discount) / below
+            stays = (others + (i - k * self.discount)) / below
+            following = np.zeros(len(chance) + 1)
+            following[:-1] = chance * stays
+            following[1:] += chance * opens
+            keep = np.flatnonzero(following > _NEGLIGIBLE)
+            low, chance = low + int(keep[0]), following[keep[0] : keep[-1] + 1]
+
+
+def singular(size: int, mass: float, total: float) -> float:
+    """Return ``1 - prod_{i<size} (1 - mass/(total + i))``: the probability that a mass is drawn from, rounded up."""
+    if mass == 1.0:
+        below = total + size - 1.0
+        return up(min(1.0, size / below)) if below > 0 else 1.0
+    if size <= _MOST:
+        with np.errstate(divide="ignore"):
+            log_never = float(np.log1p(-np.minimum(1.0, mass / (total + np.arange(size, dtype=np.float64)))).sum())
+        return min(1.0, up(-math.expm1(log_never) * (1.0 + 1e-12)))
+    # The product telescopes to a ratio of rising factorials of fractional length ``mass``.
+    first = total - mass
+    log_never = float(log_rising(first, mass) - log_rising(first + size, mass))
+    return min(1.0, up(-math.expm1(log_never) + 1e-13))
+
+
+def beyond(size: int, mass: Floats, total: float, draws: Floats) -> tuple[Floats, Floats]:
+    """Return lower and upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
+
+    The first term of the tail, and the geometric series of its first ratio, which falls along the tail where both
+    masses are at least 1; 1 where it does not fall below 1.
+    """
+    rest = np.maximum(total - mass, 1e-12)
+    inside = draws <= size
+    k = np.minimum(np.maximum(draws, 0.0), float(size))
+    slack = math.exp(log_error(size, total))
+    at = np.exp(_log_mass(k, size, mass, rest))
+    ratio = (size - k) / (k + 1.0) * (mass + k) / np.maximum(rest + size - k - 1.0, 1e-300)
+    with np.errstate(divide="ignore"):
+        tail = np.where((ratio < 1.0) & (rest >= 1.0) & (mass >= 1.0), at * slack / (1.0 - ratio), 1.0)
+    return np.where(inside, at / slack, 0.0), np.where(inside, np.minimum(1.0, tail), 0.0)
+
+
+def _log_mass(s: Floats, size: int, mass: Floats, rest: Floats) -> Floats:
+    result: Floats = (
+        log_rising(size - s + 1.0, s)
+        - log_rising(np.ones(len(s)), s)
+        + log_rising(mass, s)
+        + log_rising(rest, size - s)
+        - log_rising(mass + rest, np.full(len(s), float(size)))
+    )
+    return result
+
+
+def beta_binomial_range(size: int, mass: float, rest: float) -> tuple[int, int]:
+    """Return a range of ``BetaBin(size; mass, rest)`` that leaves out at most twice the negligible probability."""
+    if size <= _SHORT or rest <= 0.0:
+        return 0, size
+    mean = size * mass / (mass + rest)
+
+    def dense(s: int) -> bool:
+        return float(log_beta_binomial(float(s), float(size), mass, rest)) > math.log(_NEGLIGIBLE / size)
+
+    # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
+    middle = min(size, math.floor(mean))
+    low, high = 0, size
+    if rest >= 1.0 and dense(middle):
+        inside, outside = middle, size
+        while outside - inside > max(16, inside // 64):
+            probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
+            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
+        high = outside
+    if mass >= 1.0 and dense(middle):
+        inside, outside = middle, 0
+        while inside - outside > max(16, inside // 64):
+            probe = (inside + outside) // 2
+            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
+        low = outside
+    return low, high
