@@ -269,6 +269,7 @@ def test_every_node_has_cells_and_every_cell_one_leaf(sizes: tuple[int, ...]) ->
         count = np.bincount(leaf, minlength=part.nodes(depth))
         assert count.min() >= 1
         np.testing.assert_array_equal(count, part.cells_per_leaf())
+        assert count.max() == part.largest_leaf()
         order = part.in_order()
         np.testing.assert_array_equal(np.sort(order), np.arange(part.nodes(depth)))
         inside = part.records_in(np.repeat(np.arange(part.nodes(depth)), 3), seeded(0))
@@ -365,6 +366,19 @@ def test_levels_are_chosen_from_public_numbers() -> None:
     given = HierarchicalHistogram.calibrated(BUDGET, domain=line(16), n=1000, levels="2,4", noise="laplace", scale=9.0)
     assert given.levels == (2, 4)
     assert HierarchicalHistogram.cells_wanted(n=2_064_734, epsilon=1.0, columns=1) == 1 << 17
+
+
+def test_what_the_tree_does_not_cut_is_not_from_the_data() -> None:
+    wide = Domain(columns={f"c{i}": Numeric(lower=0, upper=1, cells=100) for i in range(20)})
+    mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=wide, n=1000)
+    cut = sum(any(cuts) for cuts in zip(*Tree.of(wide).cuts[: mechanism.levels[-1] + 1], strict=True))
+    assert mechanism.share_not_from_data(1000) > 0.5 * (20 - cut) / 20 * 0.9  # half of each column that is left whole
+    assert "leaves hold up to" in mechanism.guarantee(n=1000).caveats[-1]
+    flags = Domain(columns={f"c{i}": Category(categories=["x", "y"]) for i in range(8)})
+    half = made(flags, 1e-3, levels=4)  # no noise to speak of, and half of the flags made up
+    assert half.share_not_from_data(10_000) == pytest.approx(0.25, rel=1e-3)
+    assert "leaves hold up to 16 cells" in half.guarantee(n=10_000).caveats[-1]
+    assert made(flags, 1e-3).share_not_from_data(10_000) == pytest.approx(0.0, abs=1e-3)
 
 
 def test_what_is_refused() -> None:

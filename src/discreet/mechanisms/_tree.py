@@ -91,6 +91,10 @@ class Tree:
             count = np.multiply.outer(count, np.diff(edges)).ravel()
         return count
 
+    def largest_leaf(self) -> int:
+        """Return the number of cells of the largest leaf."""
+        return prod(-(-size // 2**j) for size, j in zip(self.sizes, self.cuts[-1], strict=True))
+
     def records_in(self, leaves: Integers, rng: np.random.Generator) -> Records:
         """Draw a record in each leaf, uniform over its cells."""
         columns = []

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discreet.domain import Domain
+from discreet.domain import Column, Domain
+from discreet.errors import DomainError
 from discreet.mechanisms._discrete_noise import NoiseKind, standard_deviation
 from discreet.mechanisms._tree import Tree
 
@@ -21,7 +22,7 @@ _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more conce
 
 
 def predicted_error(domain: Domain, n: int, noise: NoiseKind, scale: float, levels: Sequence[int]) -> float:
-    """Predict how far a record is displaced on average by noise, as a share of the domain's diameter.
+    """Predict how far a record is displaced on average, as a share of the domain's diameter.
 
     Parameters
     ----------
@@ -37,14 +38,15 @@ def predicted_error(domain: Domain, n: int, noise: NoiseKind, scale: float, leve
     Notes
     -----
     Splitting a node into halves whose counts are known with variance ``v`` each, given what is below, moves
-    ``E|N(0, v/2)|`` records by the distance of the halves, and never more than half of the node's. Levels below the
-    last measured one are not counted: what is uniform within a leaf is not noise.
+    ``E|N(0, v/2)|`` records by the distance of the halves, and never more than half of the node's. That half is counted
+    for the levels below the last measured one, whose halves are taken for even. Categories without an order are all at
+    distance 1: an even block of ``b`` of them misplaces ``1 - 1/b`` at most, of which its own halving is ``1/b``.
     """
-    last = max(levels, default=0)
-    measured = np.zeros((1, last), dtype=bool)
+    tree = Tree.of(domain)
+    measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
     spread = np.array([standard_deviation(noise, scale)])
-    return float(_errors(Tree.of(domain), domain, n, measured, spread, 1.0)[0]) if last else 0.0
+    return float(_errors(tree, domain, n, measured, spread, 1.0)[0])
 
 
 def chosen_levels(domain: Domain, n: int, noise: NoiseKind, scales: Sequence[float]) -> tuple[int, ...]:
@@ -84,18 +86,34 @@ def _errors(
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
     weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
     diameter = sum(weights) or 1.0
+    ordered = [_ordered(column) for column in domain.columns.values()]
     spread = np.maximum(spread, 1e-300)
     precision = np.zeros(len(measured))  # of a node's count, from its children
-    levels = []
+    uncut = 0.0
+    for c, cuts in enumerate(tree.cuts[-1]):
+        whole = max(0.0, 1.0 - 2.0**cuts / tree.sizes[c])
+        uncut += weights[c] / diameter * whole * (0.5 * 2.0**-cuts if ordered[c] else 1.0)
+    levels = [np.full(len(measured), uncut)]  # what the tree does not cut, were it cut further
     for level in range(measured.shape[1], 0, -1):
         precision = precision + measured[:, level - 1]
         splits = occupied * (tree.nodes(level) - tree.nodes(level - 1))
-        column = tree.column_cut(level)
-        apart = weights[column] / diameter * 2.0 ** -tree.cuts[level][column]
+        c = tree.column_cut(level)
+        cuts, weight = tree.cuts[level][c], weights[c] / diameter
+        apart = 2.0**-cuts if ordered[c] else 1.0
+        most = 0.5 * apart if ordered[c] else min(0.5, 2.0 ** (cuts - 1) / tree.sizes[c])
         with np.errstate(divide="ignore"):
             moved = splits * spread * np.sqrt(1.0 / (math.pi * precision))  # E|N(0, v/2)| = sqrt(v/pi)
-        levels.append(apart * np.minimum(moved / n, 0.5))
+        levels.append(weight * np.minimum(apart * moved / n, most))
         precision = 0.5 * precision
-    if len(weights) == 1:
+    if len(weights) == 1 and ordered[0]:
         return np.asarray(math.sqrt(4.0 / 3.0) * np.sqrt(np.square(levels).sum(axis=0)))
     return np.asarray(np.sum(levels, axis=0))
+
+
+def _ordered(column: Column) -> bool:
+    """Return whether the column's codes have positions; without, any two are at distance 1."""
+    try:
+        column.positions(np.zeros(1, dtype=np.int64))
+    except DomainError:
+        return False
+    return True

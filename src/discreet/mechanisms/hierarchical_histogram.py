@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, cast
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import CellCounts, Estimates, Floats, Output, refuse_unknown
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind, approximate_noise, standard_deviation
 from discreet.mechanisms._draws import Sampling, draw_cells
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
 from discreet.mechanisms._tree_levels import chosen_levels, predicted_error
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Guarantee, Relation
 
 __all__ = ["HierarchicalHistogram"]
 
@@ -174,11 +174,20 @@ class HierarchicalHistogram(NoisyCounts):
         held = leaves[leaf] / np.bincount(leaf, minlength=len(leaves))[leaf]  # all cells, or some that stand for them
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return how far noise displaces a record on average, as a share of the domain's diameter: a prediction.
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T9 for a table of ``n`` records."""
+        promised = NoisyCounts.guarantee(self, relation, n=n)
+        most = self._tree.largest_leaf()
+        if most == 1:
+            return promised
+        within = f"leaves hold up to {most:,} cells each: where in its leaf a record lies is not from the data"
+        return replace(promised, caveats=(*promised.caveats, within))
 
-        Summed over the levels: the records that noise moves between the halves of a node, times the distance of the
-        halves. That share of the records, sent across the whole domain, would do the same harm.
+    def share_not_from_data(self, n: int) -> float:
+        """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.
+
+        Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
+        times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
         return min(1.0, predicted_error(self.domain, n, self.noise, self.scale, self._measured))
 
