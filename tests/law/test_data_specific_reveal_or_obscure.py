@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,16 @@ def test_large_universes(n: int, k: int) -> None:
             assert q[0] < RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
 
 
+def test_the_curves_of_figure_1_are_kept_as_they_are_computed() -> None:
+    kept = Path(__file__).parents[2] / "experiments" / "results" / "roo25" / "figure_1.csv"
+    rows = np.loadtxt(kept, delimiter=",", skiprows=1)
+    for epsilon in np.unique(rows[:, 0]):
+        at = rows[rows[:, 0] == epsilon]
+        for column, schedule in ((2, "optimal"), (3, "published")):
+            computed = made(9, float(epsilon), schedule=schedule).probabilities(1000)
+            np.testing.assert_allclose(at[:, column], computed, rtol=1e-5, atol=1e-9)
+
+
 def test_several_draws_and_groups_are_bounded() -> None:
     mechanism = made(9, 0.1, size=100)
     guarantee = mechanism.guarantee(n=1000)
@@ -249,6 +260,12 @@ def test_a_schedule_that_reads_more_than_the_smallest_count_can_be_smaller() -> 
     gain = dict(zip(map(tuple, kinds.tolist()), (by_minimum - best).tolist(), strict=True))
     assert gain[0, 0, 9] == pytest.approx(0.0, abs=1e-7)
     assert gain[1, 4, 4] == pytest.approx(0.1030, abs=1e-4)
+
+
+def test_where_all_is_obscured_nothing_is_revealed() -> None:
+    mechanism = DataSpecificRevealOrObscure(domain=cells(10**12), size=5, draw_epsilon=0.01)
+    assert mechanism.probabilities(10)[0] == 1.0
+    assert mechanism.guarantee(n=10).epsilon(0.0) == 0.0
 
 
 @pytest.mark.parametrize("facts", [{"draw_epsilon": 0.0}, {"draw_epsilon": 51.0}, {"schedule": "corrected"}])

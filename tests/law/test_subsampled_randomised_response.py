@@ -144,7 +144,7 @@ def test_no_more_than_there_are() -> None:
         made.guarantee(n=3)
     with pytest.raises(ParameterError):
         made.kernel(Counts.of_cells([0, 1, 2]), rng=seeded(0)).__next__()
-    with pytest.raises(ParameterError):
+    with pytest.raises(Infeasible, match="size <= 3"):
         SubsampledRandomisedResponse.calibrated(Budget(epsilon=1.0), domain=cells(3), n=3, size=4)
     with pytest.raises(Infeasible):
         SubsampledRandomisedResponse.calibrated(Budget(epsilon=0.1), domain=cells(3), n=30, size=4, mixing=0.01)

@@ -105,8 +105,11 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
 
     def _units_at(self, x: Counts) -> int:
         """Return the probability for a table, in units of 2^-32."""
-        least = int(x.frequencies.min()) if len(x.frequencies) == self._cells else 0
-        positive = _units(x.n, self._cells, self.draw_epsilon, self.schedule)
+        return self._units_of(x.n, int(x.frequencies.min()) if len(x.frequencies) == self._cells else 0)
+
+    def _units_of(self, n: int, least: int) -> int:
+        """Return the probability at a smallest count, in units of 2^-32."""
+        positive = _units(n, self._cells, self.draw_epsilon, self.schedule)
         return int(positive[least]) if least < len(positive) else 0
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
@@ -142,7 +145,8 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             first = float(weights[0])
             pairs = MinimumPairs(n=n, cells=self._cells, weights=weights, size=self.size)
             group = min(relation.group, n)
-            profile = pairs if group == 1 and not quick else pairs.chord(group)
+            if pairs.loss > 0.0:  # else every record is obscured
+                profile = pairs if group == 1 and not (quick and self.size > 1) else pairs.chord(group)
         caveats = [
             f"up to {first:.2%} of the released records are uniform over the cells, not from the data; how many "
             "depends on the confidential smallest count"
@@ -161,12 +165,12 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
 
     def share_not_from_data(self, n: int) -> float:
         """Return ``q_0``, its largest value: the share itself would tell the smallest count."""
-        return float(self.probabilities(n)[0]) if self._cells > 1 else 0.0
+        return self._units_of(n, 0) / UNIT if self._cells > 1 else 0.0
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture at the invented table's smallest count."""
         least = math.floor(n * float(shares.min())) if len(shares) == self._cells else 0
-        return mixed(shares, float(self.probabilities(n)[least]), self._cells)
+        return mixed(shares, self._units_of(n, least) / UNIT, self._cells)
 
     def parameters(self) -> dict[str, Any]:
         """Return ``draw_epsilon`` and ``schedule``."""

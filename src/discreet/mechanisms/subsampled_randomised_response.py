@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import ParameterError
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
@@ -185,7 +185,7 @@ class SubsampledRandomisedResponse(DrawnMechanism):
         mixing = fixed.pop("mixing", None)
         refuse_unknown(cls.name, fixed, "mixing")
         if size is not None and positive_size("size", size) > n:
-            raise ParameterError(f"distinct records: at most {n} of {n} can be released, not {size}")
+            raise Infeasible(f"{size} distinct records of {n}", {"size <=": n})
 
         def promise(made: SubsampledRandomisedResponse) -> Guarantee:
             return made.guarantee(relation, n=n)

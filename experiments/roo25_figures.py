@@ -1,0 +1,179 @@
+"""Figures 1 to 3 of ROO25 (k = 9, n = 1000), as data files and plots, and what its schedules really promise.
+
+Run ``python experiments/roo25_figures.py``; it writes ``experiments/results/roo25/`` in about 20 seconds. The paper's
+text names no population for Figures 2 and 3, and no epsilons for Figure 1. Here the population is a discretised normal
+distribution with mean 5 and standard deviation 1.5 on 1..9: its most probable element is the middle one, as there.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet._random import seeded
+from discreet.domain import Domain, Integer
+from discreet.mechanisms import DataSpecificRevealOrObscure, LaplaceProjectionSampler, RevealOrObscure
+from discreet.privacy import MinimumPairs
+
+RESULTS = Path(__file__).resolve().parent / "results" / "roo25"
+K, N = 9, 1000
+CELLS = Domain(columns={"letter": Integer(lower=1, upper=K)})
+FIGURE_1 = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
+FIGURE_3 = np.round(np.geomspace(0.02, 2.0, 25), 4)
+TABLES = 200_000
+SEED = 25
+
+
+def population() -> Any:
+    """Return the population of Figures 2 and 3."""
+    weights = np.exp(-0.5 * ((np.arange(1, K + 1) - 5) / 1.5) ** 2)
+    return weights / weights.sum()
+
+
+def schedule(epsilon: float, name: str = "optimal", *, n: int = N, k: int = K) -> Any:
+    """Return the probabilities of obscuring at every smallest count."""
+    domain = Domain(columns={"letter": Integer(lower=1, upper=k)})
+    return DataSpecificRevealOrObscure(domain=domain, size=1, draw_epsilon=epsilon, schedule=name).probabilities(n)
+
+
+def output_error(epsilon: float, tables: Any, name: str = "optimal") -> Any:
+    """Return ``Q - P`` for the law ``Q`` of one draw: the mean of ``q (1/k - share)``, as shares average to ``P``."""
+    q = schedule(epsilon, name)[tables.min(axis=1)]
+    return (q[:, None] * (1 / K - tables / N)).mean(axis=0)
+
+
+def laplace_error(epsilon: float, tables: Any) -> Any:
+    """Return the same for the Laplace projection sampler, with fresh noise on each table."""
+    sampler = LaplaceProjectionSampler(domain=CELLS, records=N, scale=2.0 / epsilon)
+    support, rng = CELLS.unflat(np.arange(K)), seeded(SEED + 1)
+    moved = [sampler.predictive(t / N, support=support, n=N, rng=rng)[:K] - t / N for t in tables]
+    return np.mean(moved, axis=0)
+
+
+def distance(error: Any) -> float:
+    """Return half the sum of absolute differences: total variation."""
+    return float(0.5 * np.abs(error).sum())
+
+
+def write(name: str, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """Write a data file."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    with (RESULTS / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(head)
+        out.writerows([[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows])
+
+
+def figure_1() -> list[tuple[Any, ...]]:
+    """Return the schedule at every smallest count, the paper's and the least."""
+    pairs = [(epsilon, schedule(epsilon), schedule(epsilon, "published")) for epsilon in FIGURE_1]
+    return [
+        (epsilon, i, float(least[i]), float(published[i]))
+        for epsilon, least, published in pairs
+        for i in range(N // K + 1)
+    ]
+
+
+def figure_2(tables: Any) -> list[tuple[Any, ...]]:
+    """Return the population and the output laws at epsilon 0.1; the paper's schedule gives the same to six digits."""
+    p = population()
+    roo = RevealOrObscure(domain=CELLS, size=1, mixing=RevealOrObscure.least_mixing(0.1, n=N, cells=K))
+    least, obscured = p + output_error(0.1, tables), roo.output_distribution(p)
+    return [(y + 1, float(p[y]), float(least[y]), float(obscured[y])) for y in range(K)]
+
+
+def figure_3(tables: Any) -> list[tuple[Any, ...]]:
+    """Return the accuracy of each sampler at each epsilon."""
+    rows = []
+    for epsilon in FIGURE_3.tolist():
+        mixing = RevealOrObscure.least_mixing(epsilon, n=N, cells=K)
+        worst = RevealOrObscure(domain=CELLS, size=1, mixing=mixing).accuracy
+        here = mixing * distance(1 / K - population())
+        rows.append(
+            (
+                epsilon,
+                2 * K / (N * epsilon),
+                distance(laplace_error(epsilon, tables[:10_000])),
+                worst,
+                here,
+                distance(output_error(epsilon, tables)),
+                distance(output_error(epsilon, tables, "published")),
+            )
+        )
+    return rows
+
+
+def promised() -> list[tuple[Any, ...]]:
+    """Return what the schedules really promise, and the mean probability of obscuring uniform populations."""
+    rows = []
+    settings = ((3, 2), (7, 2), (1000, 2), (10, 3), (96, 24), (1000, 9), (10_000, 100), (839_706, 2894))
+    for n, k in settings:
+        tables = seeded(SEED).multinomial(n, np.full(k, 1 / k), size=2000).min(axis=1)
+        for epsilon in (0.002, 0.05, 0.135, 0.5):
+            row: list[Any] = [n, k, epsilon]
+            for name in ("published", "optimal"):
+                q = schedule(epsilon, name, n=n, k=k)
+                row += [MinimumPairs(n=n, cells=k, weights=q).loss, float(q[tables].mean())]
+            rows.append((*row, RevealOrObscure.least_mixing(epsilon, n=n, cells=k)))
+    return rows
+
+
+def plot(one: list[Any], two: list[Any], three: list[Any]) -> None:
+    """Draw the three figures."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams.update({"svg.hashsalt": "discreet", "font.size": 9})
+    from matplotlib import pyplot as plt
+
+    def done(figure: Any, name: str) -> None:
+        figure.tight_layout()
+        figure.savefig(RESULTS / f"{name}.svg", metadata={"Date": None})
+        plt.close(figure)
+
+    figure, axes = plt.subplots(figsize=(5, 3.4))
+    for epsilon in FIGURE_1:
+        rows = [row for row in one if row[0] == epsilon]
+        line = axes.plot([r[1] for r in rows], [r[2] for r in rows], label=f"$\\epsilon$ = {epsilon:g}")[0]
+        axes.plot([r[1] for r in rows], [r[3] for r in rows], ":", color=line.get_color())
+    axes.set(xlabel="smallest count m", ylabel="$q_m$", title="Schedule, k = 9, n = 1000 (dotted: as published)")
+    axes.legend(frameon=False)
+    done(figure, "figure_1")
+
+    figure, axes = plt.subplots(figsize=(5, 3.4))
+    names = ("population", "data-specific", "Reveal-or-Obscure")
+    for j, name in enumerate(names):
+        axes.bar([r[0] + 0.25 * (j - 1) for r in two], [r[j + 1] for r in two], width=0.25, label=name)
+    axes.set(ylim=(0, 0.4), xlabel="letter", ylabel="probability", title="Output law, $\\epsilon$ = 0.1")
+    axes.legend(frameon=False)
+    done(figure, "figure_2")
+
+    figure, axes = plt.subplots(figsize=(5, 3.4))
+    names = ("Laplace projection, $2k/(n\\epsilon)$", "Laplace projection, simulated", "Reveal-or-Obscure, worst case",
+             "Reveal-or-Obscure, here", "data-specific, here", "data-specific, as published")  # fmt: skip
+    for j, name in enumerate(names):
+        axes.plot([r[0] for r in three], [r[j + 1] for r in three], ":" if j == len(names) - 1 else "-", label=name)
+    axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\epsilon$", ylabel="accuracy $\\alpha$")
+    axes.legend(frameon=False, fontsize=7)
+    done(figure, "figure_3")
+
+
+def main() -> None:
+    """Write everything."""
+    tables = seeded(SEED).multinomial(N, population(), size=TABLES)
+    one, two, three = figure_1(), figure_2(tables), figure_3(tables)
+    write("figure_1", ("epsilon", "smallest_count", "q_least", "q_published"), one)
+    write("figure_2", ("letter", "population", "data_specific", "reveal_or_obscure"), two)
+    head = ("epsilon", "laplace_formula", "laplace_simulated", "reveal_or_obscure_worst", "reveal_or_obscure",
+            "data_specific", "data_specific_published")  # fmt: skip
+    write("figure_3", head, three)
+    head = ("n", "k", "epsilon", "published_epsilon", "published_mean_q", "least_epsilon", "least_mean_q", "roo_q")
+    write("promised", head, promised())
+    plot(one, two, three)
+
+
+if __name__ == "__main__":
+    main()
