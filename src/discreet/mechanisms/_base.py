@@ -137,6 +137,10 @@ class Mechanism(ABC):
             raise ParameterError(f"{self.name} needs a finite domain: declare cells, a grid or categories")
         return cells
 
+    def share_released(self, n: int) -> float:
+        """Return the expected share of the records asked for that are released: below 1 where the kernel drops some."""
+        return 1.0
+
     @classmethod
     def gives_counts(cls) -> bool:
         """Return whether :meth:`estimates` gives a table of counts."""

@@ -148,6 +148,10 @@ class UrnHistogram(PitmanYorUrn):
         """
         return self.size * (n - distinct * self.discount) / (self.strength + n)
 
+    def share_released(self, n: int) -> float:
+        """Return ``(n - sigma) / (theta + n)``: that of a table of one value, the largest."""
+        return self.expected_size(n) / self.size
+
     def share_not_from_data(self, n: int) -> float:
         """Return 0: every released record is one of the table's."""
         return 0.0

@@ -288,6 +288,8 @@ def _option(
         if fixed and not isinstance(error, Refused):
             raise
         return Option(name=name, refused=str(error).removeprefix(f"{name} "))
+    if (expected := size * mechanism.share_released(n)) < 1.0:
+        return Option(name=name, refused=f"of {size:,} draws, {expected:.2g} would be released within the budget")
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     return Option(
         name=name,
