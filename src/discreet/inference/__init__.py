@@ -3,6 +3,7 @@
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._functional import Functional, functional
 from discreet.inference._posterior import Band, Draws, Posterior
+from discreet.inference._process import predictive_weights, process_posterior
 from discreet.inference._summary import Estimate, Summary
 
 __all__ = [
@@ -14,5 +15,7 @@ __all__ = [
     "Summary",
     "effective_sample_size",
     "functional",
+    "predictive_weights",
+    "process_posterior",
     "r_hat",
 ]

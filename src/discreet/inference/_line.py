@@ -173,7 +173,7 @@ class Line:
             values, cumulated = self._ordered
             place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)
             rows = np.zeros_like(place) if len(values) == 1 else np.arange(len(place))
-            return values[rows, place]
+            return np.asarray(values[rows, place])
         ends = [part for part in (self.low, self.own_low.ravel()) if part.size]
         least = min(float(part.min()) for part in ends)
         most = max(float(part.max()) for part in (self.high, self.own_high.ravel()) if part.size)

@@ -1,0 +1,182 @@
+"""A release as its analyst has it: a table or file, and a certificate or a domain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.domain import Column, Domain, OpenLabels, Records
+from discreet.errors import DataError, FileProblem, ParameterError
+from discreet.inference._line import Floats
+from discreet.releases import Certificate, Release
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Released", "read_certificate", "read_release"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Released:
+    """The distinct records of a release, and the public facts that came with it.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    records : Records
+        The ``k`` distinct released records.
+    counts : ndarray of float64, shape (k,)
+        How often each was released, or its weight.
+    mechanism : str or None
+        Registry name, where there is a certificate.
+    parameters : mapping
+        The mechanism's parameters.
+    held : int or None
+        Number of confidential records.
+    """
+
+    domain: Domain
+    records: Records
+    counts: Floats
+    mechanism: str | None
+    parameters: Mapping[str, Any]
+    held: int | None
+
+    @property
+    def size(self) -> float:
+        """Number of released records, ``m``."""
+        return float(self.counts.sum())
+
+
+def read_certificate(release: Any, certificate: Any = None) -> Certificate:
+    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it.
+
+    Raises
+    ------
+    ParameterError
+        When there is none.
+    FileProblem
+        When it cannot be read.
+    """
+    if isinstance(certificate, Certificate):
+        return certificate
+    if isinstance(certificate, (str, os.PathLike)):
+        return Certificate.read(certificate)
+    if isinstance(release, Release):
+        return release.certificate
+    if isinstance(release, (str, os.PathLike)):
+        beside = Path(release).with_suffix(".certificate.json")
+        if beside.exists():
+            return Certificate.read(beside)
+        raise FileProblem(release, f"its certificate {beside.name} is not beside it", "say where it is")
+    raise ParameterError("give the certificate of the release, or the domain it was declared on")
+
+
+def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
+    """Read a release.
+
+    Parameters
+    ----------
+    release : Release, dataframe or path
+        The released table; of a file, only its distinct rows come into memory.
+    facts : Certificate, path of one, or Domain, optional
+        The certificate found with the release by default.
+    weights : str, optional
+        Column of positive weights: a row counts as that many records.
+
+    Raises
+    ------
+    DataError
+        When the table does not fit the domain.
+    FileProblem
+        When a file cannot be read.
+    ParameterError
+        When there is no certificate, or the release is of counts.
+    """
+    certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
+    domain = facts if certificate is None else Domain.from_dict(certificate.facts["domain"])
+    table = _distinct(release, domain, weights)
+    codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
+    records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
+    mechanism = {} if certificate is None else certificate.facts["mechanism"]
+    return Released(
+        domain=domain,
+        records=records,
+        counts=counts,
+        mechanism=mechanism.get("name"),
+        parameters=mechanism.get("parameters", {}),
+        held=None if certificate is None else int(certificate.facts["records"]),
+    )
+
+
+def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame:
+    """Return the distinct rows and how often each occurs (or their weight), counted where the table is."""
+    import polars as pl
+
+    lazy = _table(release)
+    have = lazy.collect_schema().names()
+    for name in [*domain.names, *([] if weights is None else [weights])]:
+        if name not in have:
+            hint = "this is a table of counts, not of records" if "standard_error" in have else "check the certificate"
+            raise DataError(name, "is not in the release", hint)
+    count = pl.len() if weights is None else pl.col(weights).cast(pl.Float64).sum()
+    try:
+        table: pl.DataFrame = lazy.group_by(domain.names).agg(count.alias("\0count")).collect()
+    except pl.exceptions.PolarsError as problem:
+        raise DataError(None, "the release cannot be read", str(problem).partition("\n")[0]) from None
+    values = table["\0count"]
+    if not table.height or values.null_count() or not values.is_finite().all() or float(values.min()) <= 0:  # type: ignore[arg-type]
+        raise DataError(weights, "the release has no rows, or weights that are not positive", "check the file")
+    return table
+
+
+def _table(release: Any) -> pl.LazyFrame:
+    import narwhals as nw
+    import polars as pl
+
+    source = release
+    if isinstance(release, Release):
+        source = release.path if release.records is None else release.records
+    if isinstance(source, (str, os.PathLike)):
+        path = str(source)
+        if not Path(path).is_file():
+            raise FileProblem(path, "there is no such file", "check the path")
+        return pl.scan_csv(path, infer_schema=False) if path.lower().endswith(".csv") else pl.scan_parquet(path)
+    try:
+        frame: Any = nw.from_native(source)
+    except TypeError:
+        raise ParameterError(f"a release is a table or a file, not a {type(source).__name__}") from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    made: pl.DataFrame = frame.to_polars()
+    return made.lazy()
+
+
+def _encoded(values: pl.Series, name: str, column: Column) -> Any:
+    import polars as pl
+
+    if isinstance(column, OpenLabels):  # released labels may be of the reserved namespace, which encoding refuses
+        return np.array(values.cast(pl.String).to_list(), dtype=object)
+    texts = values.dtype == pl.String and not column._accepts(pl.String())
+    return column.encode(column.parse(values) if texts else values, name=name)
+
+
+def _merged(codes: list[Any], counts: Floats) -> tuple[Records, Floats]:
+    """Return distinct encoded records: values of one cell are one record."""
+    import polars as pl
+
+    names = [str(i) for i in range(len(codes))]
+    columns = {name: pl.Series(part, dtype=pl.String) if part.dtype == object else part
+               for name, part in zip(names, codes, strict=True)}  # fmt: skip
+    merged = pl.DataFrame({**columns, "count": counts}).group_by(names, maintain_order=True).agg(pl.col("count").sum())
+    parts = tuple(
+        np.array(merged[name].to_list(), dtype=object) if part.dtype == object else merged[name].to_numpy()
+        for name, part in zip(names, codes, strict=True)
+    )
+    return Records(columns=parts), merged["count"].to_numpy().astype(np.float64)
