@@ -2,7 +2,8 @@
 
 Run: python benchmarks/wasserstein_speed.py
 
-Each method runs in a process of its own. Times are the least of three calls, on the clock and of the processor. The memory is by how much the largest
+Each method runs in a process of its own. Times are the least of three calls, on the clock and of the processor. The
+memory is by how much the largest
 resident set of the process exceeds the one that held the two samples before the first call.
 """
 

@@ -1,4 +1,4 @@
-"""The distinct values of one confidential column, and how often each occurs: raw, before any cell."""
+"""Distinct values of confidential columns, and how often each occurs: raw, before any cell."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     import numpy.typing as npt
     import polars as pl
 
     from discreet.domain import Column
 
-__all__ = ["column_values"]
+__all__ = ["column_values", "row_values"]
 
 _PENDING = 2**22
 
@@ -51,36 +53,77 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
     >>> column_values(pl.DataFrame({"age": [31, 45, 31]}), "age", Integer(lower=0, upper=120))
     <confidential tuple>
     """
+    table, frequencies, provenance = _counted(data, {name: column})
+    return Confidential((table[name], frequencies), provenance=provenance)
+
+
+def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, npt.NDArray[np.int64]]]:
+    """Count the distinct rows of several columns where the table is.
+
+    Parameters
+    ----------
+    data : dataframe, str or path
+        Confidential; what :func:`~discreet.confidential.confidential` takes.
+    columns : mapping of str to Column
+        The columns and their declarations.
+
+    Returns
+    -------
+    Confidential of (polars.DataFrame, ndarray of int64)
+        Distinct rows in no particular order, and their frequencies.
+
+    Raises
+    ------
+    DataError, FileProblem
+        As :func:`column_values`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Boolean, Integer
+    >>> table = pl.DataFrame({"age": [31, 45, 31], "ill": [True, False, True]})
+    >>> row_values(table, {"age": Integer(lower=0, upper=120), "ill": Boolean()})
+    <confidential tuple>
+    """
+    table, frequencies, provenance = _counted(data, columns)
+    return Confidential((table, frequencies), provenance=provenance)
+
+
+def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, npt.NDArray[np.int64], Provenance]:
     import polars as pl
 
     source = open_source(data)
-    if name not in source.names:
-        have = ", ".join(map(repr, source.names))
-        raise DataError(name, "is not in the table", f"its columns are: {have}")
+    for name in columns:
+        if name not in source.names:
+            have = ", ".join(map(repr, source.names))
+            raise DataError(name, "is not in the table", f"its columns are: {have}")
     grouped: list[pl.DataFrame] = []
     settled = 0
-    for batch in source.batches([name]):
+    for batch in source.batches(list(columns)):
         count = pl.col(FREQUENCY).sum() if FREQUENCY in batch.columns else pl.len()
-        grouped.append(batch.group_by(name).agg(count.cast(pl.Int64).alias(FREQUENCY)))
+        grouped.append(batch.group_by(*columns).agg(count.cast(pl.Int64).alias(FREQUENCY)))
         if sum(part.height for part in grouped[1:]) > max(_PENDING, settled):
-            grouped = [_merged(grouped, name)]
+            grouped = [_merged(grouped, columns)]
             settled = grouped[0].height
-    table = _merged(grouped, name) if grouped else None
+    table = _merged(grouped, columns) if grouped else None
     if table is None or table.height == 0:
         raise DataError(None, "has no rows", "there is nothing to compare")
-    values = table[name]
     if source.texts:
-        parsed = column.parse(values)
-        if parsed.null_count() > values.null_count():
-            raise DataError(name, f"holds a text that is not a {column.kind}", "correct the file or the declaration")
-        values = parsed
-    provenance = Provenance(frame_kind=source.kind, columns=(name,), path=source.path)
-    return Confidential((values, table[FREQUENCY].to_numpy()), provenance=provenance)
+        table = table.with_columns(_parsed(name, table[name], column) for name, column in columns.items())
+    provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
+    return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
 
 
-def _merged(parts: list[pl.DataFrame], name: str) -> pl.DataFrame:
+def _parsed(name: str, texts: pl.Series, column: Column) -> pl.Series:
+    values = column.parse(texts)
+    if values.null_count() > texts.null_count():
+        raise DataError(name, f"holds a text that is not a {column.kind}", "correct the file or the declaration")
+    return values.alias(name)
+
+
+def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.DataFrame:
     import polars as pl
 
     if len(parts) == 1:
         return parts[0]
-    return pl.concat(parts).group_by(name).agg(pl.col(FREQUENCY).sum())
+    return pl.concat(parts).group_by(*columns).agg(pl.col(FREQUENCY).sum())

@@ -2,14 +2,18 @@
 
 from discreet.utility._compare import ColumnComparison, Comparison, compare, reveal_to_custodian
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
+from discreet.utility._transport import Sliced, sliced_wasserstein, transport_distance
 
 __all__ = [
     "ColumnComparison",
     "Comparison",
+    "Sliced",
     "compare",
     "ks_distance",
     "reveal_to_custodian",
+    "sliced_wasserstein",
     "summary",
     "total_variation",
+    "transport_distance",
     "wasserstein_1d",
 ]

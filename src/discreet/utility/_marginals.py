@@ -1,0 +1,242 @@
+"""Shares of a column's values in a few bins, for a picture. The bins are public; shares of a confidential table are not.
+
+The bins are made from the declared domain and the released values. The confidential values never choose them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.confidential import Confidential
+from discreet.confidential._column_values import column_values
+from discreet.confidential._open import open_confidential
+from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Bins", "Shares", "bins_of", "confidential_shares", "shown"]
+
+_MOST_BINS = 40
+_MOST_LABELS = 12
+_TAIL = 0.005  # share of the released records that a picture may leave out at either end
+
+
+class Shares(NamedTuple):
+    """How the records of one column are spread.
+
+    Parameters
+    ----------
+    bins : ndarray of float64
+        Share of the records in each bin.
+    beyond : float
+        Share outside all bins.
+    nulls : float
+        Share without a value.
+    """
+
+    bins: npt.NDArray[np.float64]
+    beyond: float
+    nulls: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bins:
+    """Where the values of a column are counted for a picture. Public.
+
+    Parameters
+    ----------
+    column : Column
+        The column's declaration.
+    names : tuple of str
+        One a bin, in words.
+    starts : tuple of str
+        What is written where each bin begins, and where the last one ends; empty for columns without an order.
+    points : bool
+        Whether each bin of an ordered column is one value.
+    cuts : ndarray
+        Ordered columns: where each bin begins, and where the last one ends, in cells or coordinates.
+    labels : tuple
+        Unordered columns: the label (or the cell) of each bin.
+    """
+
+    column: Column
+    names: tuple[str, ...]
+    starts: tuple[str, ...] = ()
+    points: bool = False
+    cuts: npt.NDArray[np.float64] | None = None
+    labels: tuple[Any, ...] = ()
+
+    def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
+        """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0.
+
+        Raises
+        ------
+        DataError
+            When a value does not fit the declaration. The message holds no value.
+        """
+        line, missing = _line(self.column, values)
+        if self.cuts is not None:
+            place = np.searchsorted(self.cuts, line, side="right") - 1
+            if self.column.size is None:  # the last interval holds its upper end
+                place[line == self.cuts[-1]] = len(self.names) - 1
+            place[(place < 0) | (place >= len(self.names))] = len(self.names)
+        else:
+            where = {label: i for i, label in enumerate(self.labels)}
+            place = np.array([where.get(label, len(self.names)) for label in line.tolist()], dtype=np.int64)
+        found = np.bincount(place.astype(np.int64), weights=weights[~missing], minlength=len(self.names) + 1)
+        found = np.maximum(np.append(found, weights[missing].sum()), 0.0)
+        total = found.sum()
+        share = found / total if total > 0 else found
+        return Shares(share[:-2], float(share[-2]), float(share[-1]))
+
+
+def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bins:
+    """Choose bins for a column from its declaration and released values.
+
+    Up to 40 bins of whole cells that cover the released values, but for up to 0.5 % at an end that would take more than
+    a third of the picture; or the 12 most frequent labels.
+
+    Parameters
+    ----------
+    column : Column
+        Public.
+    values : polars.Series
+        Released values.
+    weights : ndarray, shape (len(values),)
+        How often each occurs, or its estimated count.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Integer
+    >>> bins = bins_of(Integer(lower=0, upper=9), pl.Series([1, 2, 2, 4]), np.ones(4))
+    >>> bins.names
+    ('1', '2', '3', '4')
+    >>> bins.shares(pl.Series([1, 2, 2, 9]), np.ones(4))
+    Shares(bins=array([0.25, 0.5 , 0.  , 0.  ]), beyond=0.25, nulls=0.0)
+    """
+    line, missing = _line(column, values)
+    weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
+    if isinstance(column, (Boolean, Category, OpenLabels)):
+        return _labelled(column, line, weight)
+    if not weight.sum() > 0:
+        return Bins(column=column, names=())
+    low, high = _range(line, weight)
+    if column.size is None:
+        cuts = np.linspace(low, high, _MOST_BINS + 1) if high > low else np.array([low, np.nextafter(low, math.inf)])
+        starts = tuple(shown(column.kind, cut, 4) for cut in cuts)
+        return Bins(column=column, names=_spans(starts), starts=starts, cuts=cuts)
+    step = -(-int(high - low + 1) // _MOST_BINS)
+    count = -(-int(high - low + 1) // step)
+    last_cell = (column.values or 1) - 1
+    firsts = int(low) + step * np.arange(count)
+    lasts = np.minimum(firsts + step - 1, last_cell)
+    begins, ends = column.ends(firsts)[0], column.ends(lasts)[1]
+    points = bool((begins == ends).all())
+    starts = tuple(shown(column.kind, cut, 6 if points else 4) for cut in (*begins, ends[-1]))
+    spans = tuple(f"{shown(column.kind, a)} to {shown(column.kind, b)}" for a, b in zip(begins, ends, strict=True))
+    names = starts[:-1] if points else spans
+    cuts = np.append(firsts, lasts[-1] + 1).astype(np.float64)
+    return Bins(column=column, names=names, starts=starts, points=points, cuts=cuts)
+
+
+def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> Confidential[dict[str, Shares]]:
+    """Return how the records of a confidential table are spread over public bins.
+
+    Parameters
+    ----------
+    data : dataframe, str or path
+        The confidential table.
+    domain : Domain
+        Public.
+    bins : mapping of str to Bins
+        One a column to be counted.
+
+    Returns
+    -------
+    Confidential of dict
+        Closed; :func:`reveal_to_custodian` opens it.
+
+    Raises
+    ------
+    DataError
+        If the table does not fit the domain. No message holds a value.
+    FileProblem
+        If a file cannot be read.
+    """
+    found = {}
+    for name, where in bins.items():
+        values, frequencies = open_confidential(column_values(data, name, domain.columns[name]), caller=__name__)
+        found[name] = where.shares(values, frequencies)
+    return Confidential(found)
+
+
+def shown(kind: str, value: float, digits: int = 6) -> str:
+    """Write a coordinate of a column of this kind: dates and times as such, other numbers in so many digits.
+
+    Examples
+    --------
+    >>> shown("date", 19_000.0), shown("integer", 12_000.0)
+    ('2022-01-08', '12,000')
+    """
+    if kind == "duration":
+        return str(dt.timedelta(seconds=round(float(value))))
+    if kind not in ("date", "datetime"):
+        return f"{float(f'{value:.{digits}g}'):,.12g}"
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=value * 86_400 if kind == "date" else value)
+    return moment.date().isoformat() if kind == "date" else moment.replace(tzinfo=None).isoformat(timespec="minutes")
+
+
+def _line(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return cells, coordinates or labels of the values that are not null, and which ones are."""
+    missing = values.is_null().to_numpy()
+    if values.dtype.is_float():
+        missing = missing | values.is_nan().fill_null(value=False).to_numpy()
+    present = values.filter(~missing)
+    if isinstance(column, OpenLabels):
+        return present.to_numpy().astype(str).astype(object), missing
+    return (column.encode(present) if column.finite else column.coordinates(present)), missing
+
+
+def _range(line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[float, float]:
+    order = np.argsort(line)
+    ordered, reached = np.asarray(line[order], dtype=np.float64), np.cumsum(weight[order])
+    held = ordered[weight[order] > 0]
+    low, high = float(held[0]), float(held[-1])
+    inner = [float(ordered[np.searchsorted(reached, share * reached[-1])]) for share in (_TAIL, 1.0 - _TAIL)]
+    return (
+        inner[0] if inner[0] - low > (high - low) / 3 else low,
+        inner[1] if high - inner[1] > (high - low) / 3 else high,
+    )
+
+
+def _labelled(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> Bins:
+    labels, place = np.unique(line, return_inverse=True) if len(line) else (line, np.zeros(0, dtype=np.int64))
+    tally = np.bincount(place, weights=weight, minlength=len(labels))
+    if isinstance(column, OpenLabels):
+        most = sorted(zip(labels.tolist(), tally.tolist(), strict=True), key=lambda item: (-item[1], item[0]))
+        kept = tuple(label for label, _ in most[:_MOST_LABELS])
+        return Bins(column=column, names=kept, labels=kept)
+    words = ("false", "true") if isinstance(column, Boolean) else tuple(map(str, _categories(column)))
+    cells = np.arange(len(words))
+    if len(words) > _MOST_LABELS:
+        full = np.zeros(len(words))
+        full[labels.astype(np.int64)] = tally
+        cells = np.sort(np.argsort(-full, kind="stable")[:_MOST_LABELS])  # the most frequent, in the declared order
+    return Bins(column=column, names=tuple(words[c] for c in cells.tolist()), labels=tuple(cells.tolist()))
+
+
+def _categories(column: Column) -> tuple[Any, ...]:
+    return tuple(column.categories) if isinstance(column, Category) else ()
+
+
+def _spans(starts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{a} to {b}" for a, b in zip(starts, starts[1:], strict=False))
