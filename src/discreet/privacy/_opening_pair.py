@@ -125,7 +125,7 @@ class OpeningPair:
         s = np.arange(max(first, low), high + 1, dtype=np.float64)
         left_out = 4 * _NEGLIGIBLE
         if len(s) == 0:
-            value = min(1.0, alone + left_out)
+            value = min(1.0, alone + left_out * (first <= self.size))  # beyond the size nothing can happen
             return Divergence(value, value)
         weight = np.exp(log_beta_binomial(s, float(self.size), mass, opening + self.others))
         hockey = event = 0.0
