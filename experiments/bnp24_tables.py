@@ -124,12 +124,12 @@ Written by `python experiments/bnp24_tables.py`; `tables.csv` has all digits, th
 3. **Zero events in 10,000 are not zero.** They leave 0.0015 possible, at the confidence of 1 - 10^-6 that the
    thesis uses. Printed values of 0.00009 are less than one event in 10,000.
 4. **Most printed cells cannot be reproduced.** Data drawn as the captions say hold many values once or twice, and
-   with them, doubled or left out, the criterion fails far more often than printed in most of Tables 1, 2, 4, 5, 6, 9, 10
-   and 12; in Table 11 more often at epsilon 2 and less often at epsilon 1. Table 3 agrees, doubled, within the
-   spread of four private tables but for one cell (m = 125, epsilon 1). Single cells agree with private tables of
-   frequent values (Table 1 at epsilon 1 and 2 lies between the last two readings). Some are impossible: at epsilon
-   2 Table 10 prints 0.00009, 0.0018 and 0.0939, and no private table has less than about 0.59, 0.85 and 0.96. Those
-   cells are not the criterion as printed.
+   with them, doubled or left out, the criterion fails far more often than printed in most of Tables 1, 2, 4, 5, 6,
+   9, 10 and 12; in Table 11 more often at epsilon 2 and less often at epsilon 1. Table 3 agrees, doubled, within
+   the spread of four private tables but for one cell (m = 125, epsilon 1). Single cells agree with private tables
+   of frequent values (Table 1 at epsilon 1 and 2 lies between the last two readings). Some are impossible: at
+   epsilon 2 Table 10 prints 0.00009, 0.0018 and 0.0939, and no private table has less than about 0.59, 0.85 and
+   0.96. Those cells are not the criterion as printed.
 5. **The cells are not of one experiment.** At fixed data the criterion falls with epsilon, but Table 2 rises from
    0.6672 to 0.6967 (m = 125) and Table 9 from 0.4399 to 0.4558 (m = 500); it grows with m, but Table 4 falls from
    0.0759 to 0.0017. So each cell seems to have a private table of its own. The row 0.0817, 0.3943, 0.4459 appears

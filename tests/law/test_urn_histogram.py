@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from discreet._random import seeded
+from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.mechanisms import PitmanYor, UrnHistogram
 from discreet.privacy import Budget, Relation
+from discreet.releases import publish, verify
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -109,6 +113,17 @@ def test_many_draws_come_in_chunks_of_held_values() -> None:
     assert len(chunks) == 3
     assert set(released.tolist()) <= set(x.records.columns[0].tolist())
     assert 0 < len(released) < 300_000
+
+
+def test_a_release_may_have_fewer_records_than_draws(tmp_path: Path) -> None:
+    table = confidential(pl.DataFrame({"x": [0.25, 0.25, 0.5]}), UNIT)
+    mechanism = UrnHistogram(domain=UNIT, size=40, strength=9.0)
+    release = publish(table, mechanism, rng=seeded(1), accept_poor_utility=True, out=tmp_path / "o.parquet")
+    rows = pl.read_parquet(tmp_path / "o.parquet")
+    assert 0 < len(rows) < 40
+    assert set(rows["x"].to_list()) <= {0.25, 0.5}
+    assert release.certificate.facts["released"]["rows"] == len(rows)
+    assert all(check.agrees for check in verify(release.certificate, data=tmp_path / "o.parquet"))
 
 
 def test_calibration_parameters_and_refusals() -> None:

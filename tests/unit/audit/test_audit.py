@@ -158,6 +158,8 @@ def test_refusals() -> None:
 
 def test_the_choices_of_the_thesis() -> None:
     assert empirical_bayes_strength(39_374, 95) == pytest.approx(11.6257, abs=5e-5)
+    assert round(empirical_bayes_strength(44_816, 3_263)) == 809  # section 7.2 prints 500
+    assert round(empirical_bayes_strength(44_816 + 1_436, 3_263)) == 801  # values held once counted twice
     assert empirical_bayes_strength(10, 1) == 0.0
     assert empirical_bayes_strength(10, 10) == math.inf
     with pytest.raises(ParameterError):
