@@ -18,8 +18,8 @@ from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
 from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
 from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
 from discreet.mechanisms.stability_histogram import StabilityHistogram
-from discreet.mechanisms.urn_histogram import UrnHistogram
 from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
+from discreet.mechanisms.urn_histogram import UrnHistogram
 
 __all__ = [
     "REGISTRY",
@@ -38,8 +38,8 @@ __all__ = [
     "SmoothedHistogram",
     "StabilisedPitmanYor",
     "StabilityHistogram",
-    "UrnHistogram",
     "SubsampledRandomisedResponse",
+    "UrnHistogram",
     "named",
 ]
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from discreet._numeric import least_integer
 from discreet._text import rounded_up
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, Infeasible, Refused
@@ -38,7 +37,7 @@ class Option:
         The exact guarantee at the budget's epsilon.
     largest_size : int or None
         The most records it can release within the budget with at most a fifth of them from prior or noise alone,
-        looked for up to 100 times the number of records held.
+        found to within 1 % below, up to 100 times the number of records held.
     share_not_from_data : float or None
         Expected share of records from prior or noise alone.
     w1 : float or None
@@ -77,6 +76,9 @@ class Option:
 class Plan:
     """Every mechanism for one request, best predicted utility first.
 
+    Without a public reference table, mechanisms that leave out rare records come after those that do not, where one of
+    these would be released without asking.
+
     Parameters
     ----------
     domain : Domain
@@ -97,12 +99,12 @@ class Plan:
 
     @property
     def feasible(self) -> list[Option]:
-        """The options that meet the budget, best predicted utility first."""
+        """The options that meet the budget, in the plan's order."""
         return [o for o in self.options if o.mechanism is not None]
 
     @property
     def best(self) -> Mechanism:
-        """The mechanism with the least predicted error of those that meet the budget.
+        """The first mechanism of the plan that meets the budget.
 
         Raises
         ------
@@ -119,7 +121,9 @@ class Plan:
     def why(self) -> str:
         """Why the best option was chosen, in one sentence."""
         best, *others = self.feasible
-        reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the mechanisms that meet {self.budget}"
+        behind = any((o.w1 or 0.0) < (best.w1 or 0.0) for o in others)  # it leaves out rare records
+        those = "mechanisms that leave out nothing rare and" if behind else "mechanisms that"
+        reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the {those} meet {self.budget}"
         if others:
             reason += f"; next {others[0].name} ({others[0].w1:.4g})"
         return reason + "; predicted from public facts alone"
@@ -247,7 +251,7 @@ def plan(
     >>> from discreet.domain import Domain, Integer
     >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> plan(ages, records=50_000, epsilon=1.0, delta=1e-9, size=50_000).best.name
-    'perturbed-histogram'
+    'hierarchical-histogram'
     """
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     budget = Budget(epsilon=epsilon, delta=delta)
@@ -259,7 +263,10 @@ def plan(
         _option(name, domain, n, m, budget, group, with_sampling(named(name), fixed, sampling), largest_sizes, like)
         for name in names
     ]
-    options.sort(key=lambda o: math.inf if o.w1 is None else o.w1)
+    # An invented table has no rare records, so that what leaves them out looks too good; a reference shows how many.
+    whole = [o for o in options if o.w1 is not None and not named(o.name).leaves_out]
+    behind = like.table is None and any((o.share_not_from_data or 0.0) <= POOR_UTILITY for o in whole)
+    options.sort(key=lambda o: (o.w1 is None, behind and named(o.name).leaves_out, math.inf if o.w1 is None else o.w1))
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
 
 
@@ -304,7 +311,7 @@ def _option(
 
 
 def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]) -> int:
-    """Return the most records within the budget with at most a fifth of them from prior or noise alone."""
+    """Return, to within 1 % below, the most records within the budget of which a fifth are from prior or noise."""
 
     def too_many(m: int) -> bool:
         try:
@@ -313,11 +320,13 @@ def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group
             return True
         return bool(mechanism.share_not_from_data(n) > POOR_UTILITY)
 
-    most = _most(n)
-    if not too_many(most):
-        return most
-    beyond = least_integer(too_many, 1, most)
-    return 0 if beyond is None else beyond - 1
+    fits, beyond = 0, _most(n)
+    if not too_many(beyond):
+        return beyond
+    while beyond - fits > max(1.0, 0.01 * fits):
+        middle = math.isqrt(max(fits, 1) * beyond) if beyond > 4 * max(fits, 1) else (fits + beyond) // 2
+        fits, beyond = (fits, middle) if too_many(middle) else (middle, beyond)
+    return fits
 
 
 def _most(n: int) -> int:

@@ -20,7 +20,8 @@ AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
 
 def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
     made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=5000)
-    assert [o.w1 for o in made.feasible] == sorted(o.w1 or 0.0 for o in made.feasible)
+    whole = [o.w1 for o in made.feasible if o.mechanism is not None and not o.mechanism.leaves_out]
+    assert whole == sorted(w or 0.0 for w in whole)
     for option in made.feasible:
         assert option.mechanism is not None
         guarantee = option.mechanism.guarantee(n=20_000)
@@ -31,15 +32,29 @@ def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
     assert "predicted W1" in str(made)
 
 
-def test_the_largest_size_is_the_largest() -> None:
+def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
     made = plan(AGES, records=2000, epsilon=1.0, delta=1e-6, size=100, mechanisms=["smoothed-histogram"])
     (option,) = made.options
     largest = option.largest_size or 0
     assert 100 < largest < 200_000
-    for size, share_is_fine in ((largest, True), (largest + 1, False)):
+    for size, share_is_fine in ((largest, True), (largest + largest // 99, False)):
         budget = {"epsilon": 1.0, "delta": 1e-6}
         again = plan(AGES, records=2000, size=size, mechanisms=["smoothed-histogram"], largest_sizes=False, **budget)
         assert ((again.options[0].share_not_from_data or 0.0) <= 0.2) is share_is_fine
+
+
+def test_what_leaves_out_rare_records_comes_last_unless_a_reference_says_how_many() -> None:
+    request = {"records": 50_000, "epsilon": 1.0, "delta": 1e-9, "largest_sizes": False}
+    guessed = plan(AGES, **request)
+    assert [o.name for o in guessed.feasible][-2:] == ["stability-histogram", "stabilised-pitman-yor"]
+    assert "that leave out nothing rare and meet" in guessed.why
+    common = pl.DataFrame({"age": [20, 21, 22, 23] * 500})
+    assert plan(AGES, reference=common, **request).feasible[0].name == "stability-histogram"
+    rare = pl.DataFrame({"age": [*range(100), *[20] * 9900]})
+    assert plan(AGES, reference=rare, **{**request, "records": 2000}).feasible[0].name != "stability-histogram"
+    words = Domain(columns={"word": OpenLabels()})
+    assert plan(words, **request).best.name == "stability-histogram"
+    assert plan(words, size=100, **request).best.name == "stability-histogram"  # not 100 invented labels
 
 
 def test_infeasible_options_say_why() -> None:
