@@ -154,7 +154,8 @@ def release(
         why = "; ".join([*chosen_cells(declared, solved.domain), why])
     share = solved.share_not_from_data(n)
     if announce is not None:
-        announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone")
+        rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
+        announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}")
     return publish(
         closed,
         solved,

@@ -120,6 +120,8 @@ class Mechanism(ABC):
         Whether the guarantee depends on the number of cells.
     random_size : bool
         Whether the kernel may release fewer records than asked for.
+    leaves_out : bool
+        Whether rare records are left out, of which no public number tells how many there are.
     """
 
     name: ClassVar[str]
@@ -127,6 +129,7 @@ class Mechanism(ABC):
     needs_cells: ClassVar[bool] = True
     cells_cost: ClassVar[bool] = True
     random_size: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = False
     domain: Domain
 
     @property

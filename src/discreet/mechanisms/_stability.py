@@ -56,6 +56,7 @@ class StableCounts(Mechanism):
     free: ClassVar[tuple[str, ...]] = ("threshold", "scale")
     needs_cells: ClassVar[bool] = False
     cells_cost: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = True
 
     scale: float
     threshold: int
