@@ -294,14 +294,23 @@ def verify(certificate: str, data: str | None, as_json: bool) -> int:
 @click.argument("data", type=click.Path())
 @click.argument("released", type=click.Path())
 @_domain
+@click.option(
+    "--measures",
+    help="Measures to add, beside bootstrap samples: all, or names with commas, such as w1,ks,transport,pmse.",
+)
+@click.option(
+    "--holdout", type=click.Path(), help="CONFIDENTIAL table of the same population, not used in the release."
+)
+@click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples.")
 @_json
-def compare(data: str, released: str, domain_file: str, as_json: bool) -> None:
+def compare(data: str, released: str, domain_file: str, measures: str | None, as_json: bool, **options: Any) -> None:
     """Compare a RELEASED table with the confidential DATA: W1, KS, summary. The result is confidential."""
     from discreet.domain import Domain
     from discreet.utility import compare as run
     from discreet.utility import reveal_to_custodian
 
-    comparison = reveal_to_custodian(run(data, released, Domain.read(domain_file)))
+    names = measures if measures in (None, "all") else [name.strip() for name in measures.split(",")]
+    comparison = reveal_to_custodian(run(data, released, Domain.read(domain_file), measures=names, **options))
     if as_json:
         _show(comparison.to_dict())
     else:

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._random import public, secure
 from discreet.confidential import Confidential
-from discreet.confidential._column_values import column_values
+from discreet.confidential._column_values import column_values, row_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
 from discreet.errors import DataError, DomainError
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
+from discreet.utility._measures import Measured, chosen, measured
+from discreet.utility._rows import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 __all__ = ["BANNER", "ColumnComparison", "Comparison", "compare", "reveal_to_custodian"]
@@ -29,6 +32,7 @@ BANNER = "CONFIDENTIAL: computed from the private data"
 """How the text of a comparison begins."""
 
 _MOST_SHARES = 10
+_IN_RELEASE = "in the release: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +85,14 @@ class Comparison:
         Records of the release.
     columns : tuple of ColumnComparison
         One a column of the domain, in its order.
+    measures : tuple of Measured
+        The measures asked for, each beside its baselines.
     """
 
     records: int
     released: int
     columns: tuple[ColumnComparison, ...]
+    measures: tuple[Measured, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, marked ``"confidential": true``."""
@@ -115,11 +122,22 @@ class Comparison:
                 lines += _table(("", *column.data), body)
             if column.shares is not None:
                 lines += ["", *_share_lines(column)]
+        if self.measures:
+            lines += ["", *_measure_lines(self.measures)]
         return "\n".join(lines)
 
 
-def compare(data: Any, release: Any, domain: Domain) -> Confidential[Comparison]:
-    """Compare a release with the confidential table it came from, column by column.
+def compare(
+    data: Any,
+    release: Any,
+    domain: Domain,
+    *,
+    measures: str | Iterable[str] | None = None,
+    holdout: Any = None,
+    resamples: int = 100,
+    rng: np.random.Generator | None = None,
+) -> Confidential[Comparison]:
+    """Compare a release with the confidential table it came from: column by column, and by the measures asked for.
 
     The table's own values are compared, not their cells: what discretisation loses counts. Values outside the bounds of
     a column that declares ``out_of_bounds = "clip"`` are clipped first, as in a release.
@@ -132,6 +150,17 @@ def compare(data: Any, release: Any, domain: Domain) -> Confidential[Comparison]
         The released table.
     domain : Domain
         Public. The columns it names are compared; others are left aside.
+    measures : "all", str or iterable of str, optional
+        Which measures to add, each beside what bootstrap samples of the confidential table reach: of ordered columns
+        ``"w1"``, ``"ks"`` and ``"kde-l2"``; of all columns ``"tv"`` and ``"hellinger"``; of all columns together
+        ``"transport"``, ``"marginals-2"``, ``"marginals-3"``, ``"correlation"`` and ``"pmse"``. None by default, all
+        where there is a holdout.
+    holdout : dataframe, str or path, optional
+        Confidential records of the same population that the release was not made from. Never a part of ``data``.
+    resamples : int
+        How many bootstrap samples. They take most of the time: fewer for large tables, 0 for none.
+    rng : numpy.random.Generator, optional
+        Draws them; a fresh one by default.
 
     Returns
     -------
@@ -144,6 +173,8 @@ def compare(data: Any, release: Any, domain: Domain) -> Confidential[Comparison]
         If a table does not fit the domain. No message holds a value.
     FileProblem
         If a file cannot be read.
+    ParameterError
+        If there is no such measure.
 
     Examples
     --------
@@ -155,6 +186,14 @@ def compare(data: Any, release: Any, domain: Domain) -> Confidential[Comparison]
     <confidential Comparison>
     >>> reveal_to_custodian(closed).columns[0].wasserstein
     3.0
+
+    With a measure and its baseline:
+
+    >>> closed = compare(
+    ...     pl.DataFrame({"age": [30, 40]}), pl.DataFrame({"age": [31, 45]}), ages, measures="ks", resamples=10
+    ... )
+    >>> reveal_to_custodian(closed).measures[0].release
+    0.5
     """
     if not isinstance(domain, Domain):
         raise DomainError(f"the domain is a Domain, such as Domain.read(path), not a {type(domain).__name__}")
@@ -164,7 +203,22 @@ def compare(data: Any, release: Any, domain: Domain) -> Confidential[Comparison]
         y = _released(release, name, column)
         columns.append(_compared(name, column, x, y))
         sizes = (x.size, y.size)
-    return Confidential(Comparison(records=sizes[0], released=sizes[1], columns=tuple(columns)))
+    wanted = chosen(("all" if holdout is not None else ()) if measures is None else measures)
+    found: tuple[Measured, ...] = ()
+    if wanted:
+        sources = [(data, ""), (release, _IN_RELEASE)] + ([] if holdout is None else [(holdout, "in the holdout: ")])
+        rows = tables(
+            sources, domain, lambda table: open_confidential(row_values(table, domain.columns), caller=__name__)
+        )
+        found = measured(
+            rows[0],
+            rows[1],
+            rows[2] if len(rows) > 2 else None,
+            measures=wanted,
+            resamples=resamples,
+            rng=public(secure()) if rng is None else rng,
+        )
+    return Confidential(Comparison(records=sizes[0], released=sizes[1], columns=tuple(columns), measures=found))
 
 
 def reveal_to_custodian(comparison: Confidential[Comparison]) -> Comparison:
@@ -229,7 +283,7 @@ def _released(release: Any, name: str, column: Column) -> _Side:
     try:
         return _Side.of(release, name, column)
     except DataError as problem:
-        raise DataError(problem.column, f"in the release: {problem.problem}", problem.remedy) from None
+        raise DataError(problem.column, _IN_RELEASE + problem.problem, problem.remedy) from None
 
 
 def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
@@ -319,6 +373,22 @@ def _shown(kind: str, key: str, value: float) -> str:
     seconds = value * 86_400 if kind == "date" else value
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds)
     return moment.date().isoformat() if kind == "date" else moment.replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def _measure_lines(measures: Sequence[Measured]) -> list[str]:
+    """Write the measures as a table, and once each how they are computed."""
+    head = ("measure", "release", "bootstrap", "95 % of them", "holdout", "of")
+    rows = []
+    for one in measures:
+        mean, low, high = one.bootstrap or (None, None, None)
+        spread = "-" if one.bootstrap is None else f"{_number(low)} to {_number(high)}"
+        rows.append((one.measure, _number(one.release), _number(mean), spread, _number(one.holdout), one.of))
+    how = dict.fromkeys(f"  {one.measure}: {one.how}" for one in measures)
+    return [
+        "Measures, beside what bootstrap samples of the confidential table reach at the size of the release",
+        *_table(head, rows),
+        *how,
+    ]
 
 
 def _share_lines(column: ColumnComparison) -> list[str]:

@@ -1,0 +1,137 @@
+"""What is lost between columns: marginals of several columns, and how strongly pairs of columns are associated."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.utility._distances import Floats, total_variation
+from discreet.utility._rows import Rows, Values
+
+__all__ = ["associations", "features", "marginal_distances"]
+
+_MOST_LABELS = 50
+
+
+def marginal_distances(x: Rows, y: Rows, ways: int) -> dict[str, float]:
+    """Return the total variation distance between each marginal of ``ways`` columns, by their names.
+
+    Labels are compared: the cells of the columns, ordered ones cut into at most 20 equal ranges, nulls one more.
+    """
+    found = {}
+    for subset in combinations(range(len(x.columns)), ways):
+        keys = [_keys(side, subset) for side in (x, y)]
+        stacked = np.concatenate(keys)
+        _, which = np.unique(stacked, axis=0, return_inverse=True)
+        a, b = which[: len(keys[0])], which[len(keys[0]) :]
+        apart = total_variation(a, b, x_weights=x.frequencies, y_weights=y.frequencies)
+        found[" x ".join(x.columns[i].name for i in subset)] = apart
+    return found
+
+
+def _keys(side: Rows, subset: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    return np.column_stack([side.columns[i].labels[side.columns[i].place] for i in subset])
+
+
+def associations(table: Rows) -> dict[str, float]:
+    r"""Return how strongly each pair of columns is associated, by their names.
+
+    Of two ordered columns Pearson's correlation, between -1 and 1, over the rows without nulls in them; of two
+    unordered ones Cramér's :math:`V = \sqrt{\chi^2 / (N \min(r - 1, s - 1))}`; of an ordered and an unordered one the
+    correlation ratio :math:`\eta`, the square root of the share of variance between labels. A null is one more label.
+    Without variation, or without rows, 0.
+    """
+    found = {}
+    for one, other in combinations(table.columns, 2):
+        if one.ordered and other.ordered:
+            value = _pearson(one, other, table.frequencies)
+        elif one.ordered or other.ordered:
+            value = _ratio(one, other, table.frequencies) if one.ordered else _ratio(other, one, table.frequencies)
+        else:
+            value = _cramer(one, other, table.frequencies)
+        found[f"{one.name} x {other.name}"] = value
+    return found
+
+
+def _pearson(one: Values, other: Values, frequencies: npt.NDArray[np.int64]) -> float:
+    a, b = one.points[one.place], other.points[other.place]
+    known = ~(np.isnan(a) | np.isnan(b)) & (frequencies > 0)
+    if not known.any():
+        return 0.0
+    a, b, w = a[known], b[known], frequencies[known] / frequencies[known].sum()
+    a, b = a - w @ a, b - w @ b
+    spread = np.sqrt((w @ (a * a)) * (w @ (b * b)))
+    return float((w @ (a * b)) / spread) if spread > 0 else 0.0
+
+
+def _ratio(ordered: Values, label: Values, frequencies: npt.NDArray[np.int64]) -> float:
+    a = ordered.points[ordered.place]
+    known = ~np.isnan(a) & (frequencies > 0)
+    if not known.any():
+        return 0.0
+    a, w = a[known], frequencies[known] / frequencies[known].sum()
+    a = a - w @ a
+    group = label.place[known]
+    mass = np.bincount(group, weights=w)
+    means = np.bincount(group, weights=w * a)[mass > 0] / mass[mass > 0]
+    total = float(w @ (a * a))
+    between = float(mass[mass > 0] @ (means * means))
+    return float(np.sqrt(min(1.0, between / total))) if total > 0 else 0.0
+
+
+def _cramer(one: Values, other: Values, frequencies: npt.NDArray[np.int64]) -> float:
+    keys, which = np.unique(one.place * len(other.points) + other.place, return_inverse=True)
+    observed = np.bincount(which, weights=frequencies) / frequencies.sum()
+    rows, columns = keys // len(other.points), keys % len(other.points)
+    row, column = np.bincount(rows, weights=observed), np.bincount(columns, weights=observed)
+    degrees = min(np.count_nonzero(row), np.count_nonzero(column)) - 1
+    if degrees < 1:
+        return 0.0
+    expected = row[rows] * column[columns]
+    held = observed > 0
+    # chi^2 / N = sum of o^2 / e less 1: cells that nobody holds add nothing to the sum.
+    return float(np.sqrt(max(0.0, (observed[held] ** 2 / expected[held]).sum() - 1.0) / degrees))
+
+
+def features(x: Rows, y: Rows) -> tuple[Floats, Floats]:
+    """Return the features of the propensity model, of the rows that occur.
+
+    Of an ordered column: the scaled coordinate, its square, and the products with other ordered ones (a null is at the
+    middle of the values of ``x``, and has an indicator). Of another: an indicator of each of the labels that are second
+    to fiftieth in ``x`` by frequency; the others together are what these are compared with.
+    """
+    both = []
+    columns = list(zip(x.columns, y.columns, strict=True))
+    kept = [_frequent(one, x.frequencies) if not one.ordered else np.zeros(0) for one in x.columns]
+    centre = [_middle(one, x.frequencies) if one.ordered else 0.0 for one in x.columns]
+    gaps = [any(np.isnan(side.points).any() for side in pair) for pair in columns]
+    for table in (x, y):
+        held = table.held
+        parts, coordinates = [], []
+        for index, column in enumerate(table.columns):
+            values = column.points[column.place[held]]
+            missing = np.isnan(values)
+            if gaps[index]:
+                parts.append(missing.astype(np.float64))
+            if column.ordered:
+                coordinates.append(np.where(missing, 0.0, values - centre[index]) / column.scale)
+            else:
+                parts += [(values == label).astype(np.float64) for label in kept[index]]
+        parts += coordinates
+        parts += [a * a for a in coordinates] + [a * b for a, b in combinations(coordinates, 2)]
+        both.append(np.column_stack(parts) if parts else np.zeros((len(held), 0)))
+    return both[0], both[1]
+
+
+def _frequent(column: Values, frequencies: npt.NDArray[np.int64]) -> Floats:
+    known = ~np.isnan(column.points)
+    order = np.argsort(-column.masses(frequencies)[known], kind="stable")
+    return column.points[known][order][:_MOST_LABELS][1:]
+
+
+def _middle(column: Values, frequencies: npt.NDArray[np.int64]) -> float:
+    known = ~np.isnan(column.points)
+    masses = column.masses(frequencies)[known]
+    return float(column.points[known] @ masses / masses.sum()) if masses.sum() else 0.0

@@ -1,0 +1,194 @@
+"""Tables as measures read them: distinct rows with frequencies, and each column's distinct values. Confidential."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
+from discreet.errors import DataError
+from discreet.utility._distances import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["BINS", "Rows", "Values", "tables"]
+
+BINS = 20
+"""Into how many equal ranges ordered columns with more cells, or without cells, are cut where labels are compared."""
+
+Reader = Callable[[Any], "tuple[pl.DataFrame, npt.NDArray[np.int64]]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """The distinct values of one column, and where the rows hold them.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    ordered : bool
+        Whether values are coordinates.
+    points : ndarray of float64, shape (v,)
+        Distinct values, sorted: coordinates in the column's unit, or codes of labels. A null is NaN, the last.
+    labels : ndarray of int64, shape (v,)
+        The label of each value: cells, cut into at most :data:`BINS` ranges where ordered; a null has its own.
+    scale : float
+        By what coordinates are divided to lie in a range of length 1.
+    place : ndarray of int64, shape (rows,)
+        Which of the values each row holds.
+    """
+
+    name: str
+    ordered: bool
+    points: Floats
+    labels: npt.NDArray[np.int64]
+    scale: float
+    place: npt.NDArray[np.int64]
+
+    def masses(self, frequencies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how many records hold each value."""
+        return np.bincount(self.place, weights=frequencies, minlength=len(self.points)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Distinct rows of a table and how often each occurs.
+
+    Parameters
+    ----------
+    columns : tuple of Values
+        One a column of the domain.
+    weights : ndarray of float64, shape (columns,)
+        The domain's metric weights.
+    frequencies : ndarray of int64, shape (rows,)
+        At least 0.
+    """
+
+    columns: tuple[Values, ...]
+    weights: Floats
+    frequencies: npt.NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.frequencies.sum())
+
+    @property
+    def held(self) -> npt.NDArray[np.intp]:
+        """Which rows occur."""
+        return np.flatnonzero(self.frequencies)
+
+    @property
+    def ordered(self) -> npt.NDArray[np.bool_]:
+        """Which columns hold coordinates."""
+        return np.array([column.ordered for column in self.columns])
+
+    def scaled(self) -> Floats:
+        """Return the rows that occur: coordinates scaled to a range of length 1, codes of labels, NaN for nulls."""
+        held = self.held
+        return np.column_stack([(one.points / one.scale)[one.place[held]] for one in self.columns])
+
+    def resampled(self, size: int, rng: np.random.Generator) -> Rows:
+        """Return ``size`` records drawn from these with replacement: a bootstrap sample."""
+        return replace(self, frequencies=rng.multinomial(size, self.frequencies / self.size))
+
+
+def tables(sources: list[tuple[Any, str]], domain: Domain, read: Reader) -> list[Rows]:
+    """Read tables on one domain, with one coding of open labels.
+
+    Parameters
+    ----------
+    sources : list of (table, str)
+        Each table, and what a message about it begins with.
+    domain : Domain
+        Public.
+    read : callable
+        Gives the distinct rows of a table and their frequencies.
+    """
+    read_tables = []
+    for source, what in sources:
+        try:
+            frame, frequencies = read(source)
+            coded = [_coded(name, column, frame[name]) for name, column in domain.columns.items()]
+        except DataError as problem:
+            raise DataError(problem.column, what + problem.problem, problem.remedy) from None
+        read_tables.append((coded, frequencies))
+    for index, column in enumerate(domain.columns.values()):
+        if isinstance(column, OpenLabels):
+            _number([coded[index] for coded, _ in read_tables])
+    metric = domain.metric_weights or {}
+    weights = np.array([float(metric.get(name, 1.0)) for name in domain.names])
+    return [
+        Rows(
+            columns=tuple(_values(*item, one) for item, one in zip(domain.columns.items(), coded, strict=True)),
+            weights=weights,
+            frequencies=frequencies,
+        )
+        for coded, frequencies in read_tables
+    ]
+
+
+@dataclass(slots=True)
+class _Coded:
+    """One column of one table, row by row: codes as the domain gives them, and coordinates where there are any."""
+
+    codes: npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_]
+    points: Floats
+
+
+def _coded(name: str, column: Column, values: pl.Series) -> _Coded:
+    missing = values.is_null().to_numpy()
+    if values.dtype.is_float():
+        missing = missing | values.is_nan().fill_null(value=False).to_numpy()
+    if missing.any() and not column.nullable:
+        raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
+    # A release holds labels of the reserved namespace, so open labels are numbered later, not encoded.
+    codes = values.to_numpy() if isinstance(column, OpenLabels) else column.encode(values, name=name)
+    points = np.full(len(values), np.nan)
+    if isinstance(column, (Boolean, Category)):
+        points[~missing] = codes[~missing]
+    elif not isinstance(column, OpenLabels):
+        points[~missing] = column.coordinates(values.filter(~missing))
+    return _Coded(codes=codes, missing=missing, points=points)
+
+
+def _number(sides: list[_Coded]) -> None:
+    """Give the open labels of all tables numbers, the same label the same number."""
+    texts = [side.codes[~side.missing].astype(str) for side in sides]
+    _, numbers = np.unique(np.concatenate(texts), return_inverse=True)
+    start = 0
+    for side, own in zip(sides, texts, strict=True):
+        side.points[~side.missing] = numbers[start : start + len(own)]
+        start += len(own)
+
+
+def _values(name: str, column: Column, coded: _Coded) -> Values:
+    points, first, place = np.unique(coded.points, return_index=True, return_inverse=True)
+    ordered = not isinstance(column, (Boolean, Category, OpenLabels)) or getattr(column, "ordered", False)
+    return Values(
+        name=name,
+        ordered=ordered,
+        points=points,
+        labels=_labels(column, coded, first) if ordered else np.where(np.isnan(points), -1, points).astype(np.int64),
+        scale=float(column.scale or 1.0) if ordered else 1.0,
+        place=place,
+    )
+
+
+def _labels(column: Column, coded: _Coded, first: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Return the range of each distinct value of an ordered column; -1 for a null."""
+    codes, missing = coded.codes[first], coded.missing[first]
+    if not column.finite:
+        lower, scale = column.lower, column.scale  # type: ignore[attr-defined]  # columns without cells are numeric
+        codes = (np.where(missing, lower, codes) - lower) / (scale or 1.0) * BINS
+        return np.where(missing, -1, np.clip(codes.astype(np.int64), 0, BINS - 1))
+    cells = (column.size or 1) - int(column.nullable)
+    codes = codes.astype(np.int64) if cells <= BINS else codes.astype(np.int64) * BINS // cells
+    return np.where(missing, -1, codes)
