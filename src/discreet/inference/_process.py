@@ -19,7 +19,7 @@ from discreet.inference._prior import Hyperprior, Prior, known_prior, learned_pr
 from discreet.inference._released import Released, read_release
 from discreet.inference._tail import TailPlan, tail_plan, tail_weights
 
-__all__ = ["predictive_weights", "process_posterior"]
+__all__ = ["given_parameter", "predictive_weights", "process_posterior"]
 
 _BLOCK = 2_000_000
 _MOST_CELLS = 65_536
@@ -105,7 +105,7 @@ def process_posterior(
         raise ParameterError(f"records is an integer from 1 to 10,000,000,000, not {held!r}")
     if draws < 1:
         raise ParameterError(f"draws is at least 1, not {draws!r}")
-    theta, sigma = _given(z, "strength", strength), _given(z, "discount", discount)
+    theta, sigma = given_parameter(z, "strength", strength), given_parameter(z, "discount", discount)
     children = seeded(seed)
     if "learned" in (theta, sigma):
         prior = learned_prior(z, theta, sigma, draws=draws, hyperprior=hyperprior, rng=children)
@@ -180,7 +180,7 @@ def predictive_weights(
     return weights, float(1.0 - weights.sum())
 
 
-def _given(z: Released, name: str, value: float | str | None) -> float | str:
+def given_parameter(z: Released, name: str, value: float | str | None) -> float | str:
     """Return a parameter as given, or the mechanism's own."""
     if value is not None:
         return value

@@ -1,0 +1,358 @@
+r"""How many values the confidential records have that no released record shows, and how much mass nobody holds.
+
+The release continues the urn of the confidential records, so both together are exchangeable, and the confidential
+records given the release continue its urn. Theory: docs/theory/posterior-from-a-release.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet._numeric import log_factorial_coefficient, log_rising
+from discreet._random import seeded
+from discreet.errors import ParameterError
+from discreet.inference._line import Floats
+from discreet.inference._process import given_parameter
+from discreet.inference._released import Released, read_release
+
+__all__ = ["Unseen", "given_fresh_values", "missing_mass", "new_values_law", "unseen_categories"]
+
+_LISTED = 4096
+_DEEP = 45.0  # nats below the mode at which a law is cut off
+_HITS = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unseen:
+    """An estimate of something that a release does not show.
+
+    Parameters
+    ----------
+    what : str
+        What it is, in words.
+    estimate : float
+        Posterior mean.
+    lower, upper : float
+        Credible interval: equal-tailed, or wider where ``conservative``.
+    level : float
+        Its probability.
+    conservative : bool
+        Whether the interval holds with at least that probability instead of about it.
+    confidential : bool
+        Whether it was computed from a confidential number, so that it is confidential itself.
+    """
+
+    what: str
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+    conservative: bool = False
+    confidential: bool = False
+
+    def __str__(self) -> str:
+        head = "CONFIDENTIAL: " if self.confidential else ""
+        least = "at least " if self.conservative else ""
+        return (
+            f"{head}{self.what}: {self.estimate:,.6g} ({least}{self.level:.0%}: {self.lower:,.6g} to {self.upper:,.6g})"
+        )
+
+
+class CountLaw(NamedTuple):
+    """The law of a count, on all its values or on equally spaced ones where there are many.
+
+    Parameters
+    ----------
+    values, masses : ndarray of float64, shape (points,)
+        A value stands for those around it too; masses sum to one.
+    """
+
+    values: Floats
+    masses: Floats
+
+    @property
+    def mean(self) -> float:
+        """Its mean."""
+        return float(self.values @ self.masses)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+        tail = (1.0 - level) / 2.0
+        reached = np.cumsum(self.masses)
+        last = len(reached) - 1
+        return tuple(float(self.values[min(int(np.searchsorted(reached, q)), last)]) for q in (tail, 1.0 - tail))  # type: ignore[return-value]
+
+
+def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, discount: float = 0.0) -> CountLaw:
+    r"""Return the law of the number of new values in further draws of a Pitman-Yor urn.
+
+    After ``m`` draws with ``k`` distinct values, the number of values first seen in the next ``n`` draws is ``j`` with
+    probability
+
+    .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
+       \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
+
+    Parameters
+    ----------
+    draws : int
+        ``n``, at least 0.
+    seen, distinct : int
+        ``m`` and ``k``, ``1 <= k <= m``.
+    strength, discount : float
+        ``theta > -sigma``, ``0 <= sigma < 1``.
+
+    References
+    ----------
+    Lijoi, Mena and Prünster (2007), equation (4); BNP24, section 6.3.
+
+    Examples
+    --------
+    >>> law = new_values_law(1, seen=4, distinct=2, strength=1.0, discount=0.5)
+    >>> law.masses.round(12).tolist()  # the next draw is new with probability (1 + 2/2) / 5
+    [0.6, 0.4]
+    """
+    _check(seen, distinct, strength, discount)
+
+    def log_mass(j: Floats) -> Floats:
+        if discount > 0.0:
+            opened = j * math.log(discount) + log_rising(strength / discount + distinct, j)
+        else:
+            opened = j * math.log(strength)
+        counted = log_factorial_coefficient(draws, j, discount, -(seen - distinct * discount))
+        return np.asarray(opened + counted - log_rising(strength + seen, draws))
+
+    law, total = _law(log_mass, 0, draws)
+    if not abs(total - 1.0) < 1e-3:
+        raise ArithmeticError("the law of the number of new values does not sum to one")
+    return law
+
+
+def unseen_categories(
+    release: Any,
+    facts: Any = None,
+    *,
+    strength: float | None = None,
+    discount: float | None = None,
+    records: int | None = None,
+    level: float = 0.95,
+) -> Unseen:
+    """Return how many distinct values the confidential records have that the release does not show.
+
+    Parameters
+    ----------
+    release, facts, strength, discount, records
+        As for :func:`process_posterior`; nothing is learned here.
+    level : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Unseen
+        From the release alone.
+    """
+    z, theta, sigma, n = _read(release, facts, strength, discount, records)
+    law = new_values_law(n, seen=int(z.size), distinct=len(z.counts), strength=theta, discount=sigma)
+    lower, upper = law.interval(level)
+    what = f"distinct values among the {n:,} confidential records that the release does not show"
+    return Unseen(what=what, estimate=law.mean, lower=lower, upper=upper, level=level)
+
+
+def missing_mass(
+    release: Any,
+    facts: Any = None,
+    *,
+    strength: float | None = None,
+    discount: float | None = None,
+    records: int | None = None,
+    level: float = 0.95,
+    of: str = "population",
+) -> Unseen:
+    r"""Return the probability that the next record has a value that nobody has shown yet, from the release alone.
+
+    Two questions that are easily taken for one. ``of="population"``: the next member of the *population* has a value
+    that none of the ``n`` confidential records has, :math:`(\theta+\sigma K_n)/(\theta+n)` with :math:`K_n` their
+    number of distinct values; its posterior mean uses :math:`E[K_n\mid z]=\sum_l(1-\pi_l)+E[K']`, and its interval adds
+    up those of the two parts. ``of="urn"`` (BNP24, section 6.3): one more *released* record would have a value that
+    neither the table nor the release has,
+
+    .. math:: E=\frac{\theta+\sigma k}{\theta+n+m}\,\frac{(\theta+m+\sigma)_n}{(\theta+m)_n}.
+
+    Parameters
+    ----------
+    release, facts, strength, discount, records
+        As for :func:`process_posterior`; nothing is learned here.
+    level : float
+        Probability of the interval.
+    of : {"population", "urn"}
+        The question.
+
+    Returns
+    -------
+    Unseen
+        From the release alone.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Domain, Numeric
+    >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    >>> table = pl.DataFrame({"x": [0.25, 0.25, 0.75]})
+    >>> print(missing_mass(table, unit, strength=1.0, discount=0.5, records=100, of="urn"))
+    probability that one more released record is of a new value: 0.101041 (95%: 0.0384615 to 0.177885)
+    """
+    z, theta, sigma, n = _read(release, facts, strength, discount, records)
+    m, k = int(z.size), len(z.counts)
+    law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
+    low, high = law.interval(level)
+    if of == "urn":
+        total = theta + n + m
+        growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
+        return Unseen(
+            what="probability that one more released record is of a new value",
+            estimate=(theta + sigma * k) / total * growth,
+            lower=(theta + sigma * (k + low)) / total,
+            upper=(theta + sigma * (k + high)) / total,
+            level=level,
+        )
+    if of != "population":
+        raise ParameterError(f"of is 'population' or 'urn', not {of!r}")
+    absent = np.exp(log_rising(theta + m - z.counts + sigma, n) - log_rising(theta + m, n))
+    # The two parts of K_n, each at half the error; the released values that are held by simulation.
+    half = (1.0 + level) / 2.0
+    low, high = law.interval(half)
+    shown = _held_values(z, theta, sigma, n)
+    tail = (1.0 - half) / 2.0
+    few, many = np.quantile(shown, [tail, 1.0 - tail], method="closest_observation")
+    total = theta + n
+    return Unseen(
+        what="probability that the next member of the population has a value that no confidential record has",
+        estimate=(theta + sigma * float((1.0 - absent).sum() + law.mean)) / total,
+        lower=(theta + sigma * (low + float(few))) / total,
+        upper=(theta + sigma * (high + float(many))) / total,
+        level=level,
+        conservative=True,
+    )
+
+
+def given_fresh_values(
+    fresh: int, *, released: int, records: int, strength: float, discount: float, level: float = 0.95
+) -> Unseen:
+    r"""Return BNP24's estimate of the discovery probability, which conditions on a confidential number.
+
+    Given that ``k`` of the distinct released values are held by no confidential record, which only the custodian knows,
+    the number of distinct confidential values :math:`Y` has
+    :math:`P(Y=j)\propto(\theta/\sigma+1)_{j+k-1}\,\mathscr C(n,j;\sigma)\,\mathscr C(m,k;\sigma,-n+j\sigma)`, and the
+    next draw of the urn is new with probability :math:`(\theta+\sigma(k+Y))/(\theta+n+m)`.
+
+    Parameters
+    ----------
+    fresh : int
+        **Confidential**: ``k``, the number of distinct released values that no confidential record has.
+    released, records : int
+        ``m`` and ``n``.
+    strength, discount : float
+        Of the mechanism; ``0 <= discount < 1``.
+    level : float
+        Probability of the interval.
+
+    Returns
+    -------
+    Unseen
+        Confidential, and marked so.
+
+    References
+    ----------
+    BNP24, section 6.3.
+
+    Examples
+    --------
+    >>> print(given_fresh_values(1, released=3, records=5, strength=1.0, discount=0.5))
+    CONFIDENTIAL: probability that one more released record is of a new value: 0.352778 (95%: 0.222222 to 0.444444)
+    """
+    _check(released, max(fresh, 1), strength, discount)
+    n, m, k = records, released, fresh
+    if n < 1 or not 0 <= k <= m:
+        raise ParameterError("records is at least 1, and fresh from 0 to the number released")
+
+    def log_mass(j: Floats) -> Floats:
+        if discount > 0.0:
+            opened = (j + k - 1.0) * math.log(discount) + log_rising(strength / discount + 1.0, j + k - 1.0)
+        else:
+            opened = (j + k - 1.0) * math.log(strength)
+        held = log_factorial_coefficient(n, j, discount)
+        return np.asarray(opened + held + log_factorial_coefficient(m, k, discount, -(n - j * discount)))
+
+    law, _ = _law(log_mass, 1, n)
+    total = strength + n + m
+    low, high = law.interval(level)
+    return Unseen(
+        what="probability that one more released record is of a new value",
+        estimate=(strength + discount * (k + law.mean)) / total,
+        lower=(strength + discount * (k + low)) / total,
+        upper=(strength + discount * (k + high)) / total,
+        level=level,
+        confidential=True,
+    )
+
+
+def _law(log_mass: Callable[[Floats], Floats], least: int, most: int) -> tuple[CountLaw, float]:
+    """Return a law from its log-masses, and their sum: on all integers of its window, or on 4,096 spread evenly."""
+    low, high = least, most
+    for _ in range(40):  # narrow down to where the mass is; it has one mode
+        if high - low < _LISTED:
+            break
+        spread = np.concatenate((np.linspace(low, high, 200), low + np.geomspace(1.0, high - low, 100)))
+        at = np.unique(np.clip(np.rint(spread), low, high))
+        values = log_mass(at)
+        kept = np.flatnonzero(values > values.max() - _DEEP)
+        narrower = int(at[max(kept[0] - 1, 0)]), int(at[min(kept[-1] + 1, len(at) - 1)])
+        if narrower[1] - narrower[0] > 0.9 * (high - low):
+            break
+        low, high = narrower
+    at = np.unique(np.rint(np.linspace(low, high, min(high - low + 1, _LISTED))))
+    values = log_mass(at)
+    reach = np.gradient(at) if len(at) > 1 else np.ones(1)  # how many integers each stands for
+    top = float(values.max())
+    masses = np.exp(values - top) * reach
+    return CountLaw(at, masses / masses.sum()), float(masses.sum() * math.exp(min(top, 700.0)))
+
+
+def _held_values(z: Released, theta: float, sigma: float, n: int) -> Floats:
+    """Draw how many of the released values are held by one of the confidential records."""
+    rng, counts = seeded(0), np.append(z.counts - sigma, theta + len(z.counts) * sigma)
+    found = np.zeros(_HITS)
+    rows = max(1, 2_000_000 // len(counts))
+    for start in range(0, _HITS, rows):
+        size = min(rows, _HITS - start)
+        gammas = rng.standard_gamma(np.broadcast_to(counts, (size, len(counts))))
+        masses = gammas / gammas.sum(axis=1, keepdims=True)
+        found[start : start + size] = (rng.multinomial(n, masses)[:, :-1] > 0).sum(axis=1)
+    return found
+
+
+def _read(
+    release: Any, facts: Any, strength: float | None, discount: float | None, records: int | None
+) -> tuple[Released, float, float, int]:
+    z = read_release(release, facts)
+    theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
+    held = z.held if records is None else records
+    if held is None or held < 1:
+        raise ParameterError("give records, the number of confidential records")
+    if z.domain.finite:
+        raise ParameterError("a finite domain's values are all known: there are no new ones to discover")
+    _check(int(z.size), len(z.counts), theta, sigma)
+    return z, theta, sigma, held
+
+
+def _check(seen: int, distinct: int, strength: float, discount: float) -> None:
+    if not 0.0 <= discount < 1.0:
+        raise ParameterError(f"discount is at least 0 and below 1, not {discount!r}")
+    if not strength > -discount or (discount == 0.0 and strength <= 0.0):
+        raise ParameterError(f"strength is above -discount, not {strength!r}")
+    if not 1 <= distinct <= seen:
+        raise ParameterError("there are at least one distinct value and as many records")
