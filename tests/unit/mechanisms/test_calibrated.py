@@ -177,9 +177,7 @@ def test_the_written_numbers_are_feasible_too() -> None:
 def test_every_mechanism_refuses_add_remove(name: str) -> None:
     kind = named(name)
     domain = UNIT if kind is PitmanYor else cells(5)
-    fixed: dict[str, Any] = {"records": 10, "scale": 1.0} if kind is PerturbedHistogram else {"size": 3}
-    fixed |= {DirichletMultinomial: {"prior": 1.0}, SmoothedHistogram: {"mixing": 0.5}}.get(kind, {})
-    mechanism = kind(domain=domain, **fixed)
+    mechanism = kind.calibrated(Budget(epsilon=1.0, delta=0.6), domain=domain, n=10, size=3)
     with pytest.raises(RelationNotSupported, match="replacement"):
         mechanism.guarantee(Relation(name="add-remove"), n=10)
     assert 0 <= mechanism.share_not_from_data(10) <= 1
