@@ -13,7 +13,7 @@ __all__ = ["inference_data"]
 
 
 def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
-    """Return named draws of shape ``(chains, draws)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""
+    """Return draws of shape ``(chains, draws, ...)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1 once a day
@@ -21,7 +21,10 @@ def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
             import xarray
     except ImportError:
         raise ParameterError("this needs ArviZ: pip install 'discreet[bayes]'") from None
-    variables = {name: (("chain", "draw"), values) for name, values in posterior.items()}
+    variables = {
+        name: (("chain", "draw", *(f"{name}_{i}" for i in range(values.ndim - 2))), values)
+        for name, values in posterior.items()
+    }
     attributes = {
         key: value if isinstance(value, (str, int, float)) else json.dumps(value) for key, value in facts.items()
     }

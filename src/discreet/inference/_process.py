@@ -184,7 +184,7 @@ def given_parameter(z: Released, name: str, value: float | str | None) -> float 
     """Return a parameter as given, or the mechanism's own."""
     if value is not None:
         return value
-    if name in z.parameters and z.mechanism in ("pitman-yor", "stabilised-pitman-yor"):
+    if name in z.parameters and z.mechanism == "pitman-yor":
         return float(z.parameters[name])
     if name == "discount" and z.mechanism is not None:
         return 0.0
