@@ -11,7 +11,7 @@ Claims, for the 2,064,734 positive incomes of the American Community Survey 2024
 Both draw exact noise as a release does, so results repeat up to their standard errors, not to the last digit.
 
 Run: python benchmarks/hierarchical_utility.py [--seeds 100] [--other-seeds 25]
-The other rows (linear cells, pure privacy, other projections) use fewer seeds, the bootstrap ten times as many.
+The other rows (linear cells, pure privacy, other projections) use fewer seeds.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def main() -> None:
     n = table.n
     cells = HierarchicalHistogram.cells_wanted(n=n, epsilon=BUDGET.epsilon, columns=1)
     print(f"{n:,} incomes, {BUDGET}, {cells:,} cells; mean W1 in dollars, with standard errors", flush=True)
-    table.bootstrap(10 * asked.seeds)
+    table.bootstrap(asked.seeds)
     chosen: dict[str, Any] = {}
     for spacing, budget, seeds in (
         ("log", BUDGET, asked.seeds),
