@@ -1,0 +1,47 @@
+"""What the experiments share: where shared data lie, how data files and plots are written."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+BAND = 2.5758293035489004  # two-sided 99 % of the normal distribution
+
+
+def shared(name: str) -> Path:
+    """Return the path of a shared data file, or leave with a message where it is absent."""
+    path = ROOT.parent / "shared" / "data" / name
+    if not path.exists():
+        raise SystemExit(f"skipped: ../shared/data/{name} is not there")
+    return path
+
+
+def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a data file, numbers with six significant digits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(head)
+        out.writerows([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
+    print(f"written: {path.relative_to(ROOT)}")
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a plot as SVG, the same bytes every time."""
+    import matplotlib as mpl
+
+    mpl.rcParams["svg.hashsalt"] = "discreet"
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+    print(f"written: {path.relative_to(ROOT)}")
+
+
+def mean_and_band(values: Any) -> tuple[float, float, float]:
+    """Return the mean of independent runs and its 99 % confidence interval."""
+    values = np.asarray(values, dtype=np.float64)
+    mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    return mean, mean - BAND * error, mean + BAND * error

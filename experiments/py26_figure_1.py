@@ -1,0 +1,109 @@
+"""Figure 1 of PY26: Wasserstein-1 distance of Dirichlet process releases as the table grows, beside the theory.
+
+Run ``python experiments/py26_figure_1.py``; it writes ``experiments/results/py26_figure_1/`` in a few minutes.
+
+Settings as printed (section 4.2, C.2): records T(G), G geometric with success probability 0.05, T the dyadic map; a
+population of 1,000,000, of which n records are held; strength 1, 10, 100; epsilon 2 with delta 1e-2, 1e-3, 1e-4, the
+size by Theorem 2; and m = n / log n; the mean of 100 releases with a 99 % band. Added: the rates of Theorem 4.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _shared import mean_and_band, save, write
+
+from discreet._random import seeded
+from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.mechanisms import PitmanYor
+from discreet.privacy import largest_size_theorem_2
+from discreet.utility import dirichlet_process_rate, wasserstein_1d
+
+RESULTS = Path(__file__).resolve().parent / "results" / "py26_figure_1"
+POPULATION = 1_000_000
+RECORDS = (10_000, 50_000, 75_000, 100_000, 200_000, 250_000, 500_000, 1_000_000)
+STRENGTHS = (1.0, 10.0, 100.0)
+EPSILON, DELTAS, RUNS, SEED = 2.0, (1e-2, 1e-3, 1e-4), 100, 26
+LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+
+
+def dyadic(k: Any) -> Any:
+    """Return ``T(k)``: 1/2, 1/4, 3/4, 1/8, 3/8, ..."""
+    half = 2.0 ** np.floor(np.log2(k))
+    return (2 * (k - half) + 1) / (2 * half)
+
+
+def size(regime: str, n: int, strength: float) -> int:
+    """Return the number of records released."""
+    if regime == "n / log n":
+        return int(n / math.log(n))
+    return largest_size_theorem_2(EPSILON, float(regime), n=n, strength=strength)
+
+
+def distances(x: Counts, m: int, strength: float, rng: np.random.Generator) -> list[float]:
+    """Return the distance of each of the releases from the table."""
+    mechanism = PitmanYor(domain=LINE, size=m, strength=strength, discount=0.0)
+    held = x.records.columns[0]
+    found = []
+    for _ in range(RUNS):
+        drawn = Records.concatenate(mechanism.kernel(x, rng=rng)).columns[0]
+        found.append(wasserstein_1d(held, drawn, x_weights=x.frequencies))
+    return found
+
+
+def main() -> None:
+    rng = seeded(SEED)
+    population = dyadic(rng.geometric(0.05, size=POPULATION).astype(np.float64))
+    rows = []
+    for n in RECORDS:
+        held = population if n == POPULATION else rng.choice(population, size=n, replace=False)
+        x = Counts.of_cells(held)
+        for strength in STRENGTHS:
+            for regime in (*map(str, DELTAS), "n / log n"):
+                m = size(regime, n, strength)
+                mean, low, high = mean_and_band(distances(x, m, strength, rng))
+                delta = PitmanYor(domain=LINE, size=m, strength=strength, discount=0.0).guarantee(n=n).delta(EPSILON)
+                rate = dirichlet_process_rate(n, m, 1)
+                rows.append((strength, regime, n, m, float(delta), mean, low, high, float(rate), mean / rate))
+        print(f"n = {n:,} done")
+    head = ("strength", "regime", "n", "m", "exact_delta", "mean_w1", "low_99", "high_99", "rate_theorem_4", "ratio")
+    write(RESULTS / "figure_1.csv", head, rows)
+    slopes = []
+    for strength in STRENGTHS:
+        for regime in (*map(str, DELTAS), "n / log n"):
+            line = np.array([(r[2], r[5], r[8]) for r in rows if r[0] == strength and r[1] == regime])
+            n, mean, rate = np.log(line).T
+            slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
+    write(RESULTS / "slopes.csv", ("strength", "regime", "measured", "theorem_4"), slopes)
+    plot(rows)
+
+
+def plot(rows: list[tuple[Any, ...]]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(1, 3, figsize=(13, 4), sharey=True)
+    for panel, strength in zip(panels, STRENGTHS, strict=True):
+        for index, regime in enumerate((*map(str, DELTAS), "n / log n")):
+            n, mean, low, high, rate = np.array(
+                [(r[2], r[5], r[6], r[7], r[8]) for r in rows if r[0] == strength and r[1] == regime]
+            ).T
+            colour = f"C{index}"
+            label = f"m = {regime}" if "log" in regime else f"delta = {regime}"
+            panel.plot(n, mean, "o-", color=colour, markersize=3, label=label)
+            panel.fill_between(n, low, high, color=colour, alpha=0.25, linewidth=0)
+            panel.plot(n, rate * mean[-1] / rate[-1], "--", color=colour, linewidth=1)
+        panel.set(xscale="log", yscale="log", xlabel="records held, n", title=f"strength {strength:g}")
+    panels[0].set_ylabel("mean W1 to the table")
+    panels[0].legend(fontsize=8)
+    figure.suptitle("Solid: 100 releases with a 99 % band. Dashed: rate of Theorem 4, through the last point.", y=1.02)
+    save(figure, RESULTS / "figure_1.svg")
+
+
+if __name__ == "__main__":
+    main()

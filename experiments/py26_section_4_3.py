@@ -1,0 +1,165 @@
+"""Section 4.3 of PY26 (Table 1, Figures 2 and 3) on personal incomes of 49 states in place of California's.
+
+Run ``python experiments/py26_section_4_3.py``; it writes ``experiments/results/py26_section_4_3/`` in a few minutes.
+
+As printed: incomes that are missing or not positive left out, logarithms scaled to [0, 1], strength 1, uniform base
+measure, epsilon 2, 300 bins, 119 records released, 100 runs. The histograms get Gaussian noise; the smoothed one is
+then mixed with the uniform law. Added: the size that this n and delta = 1e-5 allow, and what else the budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _shared import mean_and_band, save, shared, write
+
+from discreet._random import seeded
+from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
+from discreet.privacy import Budget, largest_size_theorem_2
+from discreet.utility import kde_l2, summary, wasserstein_1d
+
+RESULTS = Path(__file__).resolve().parent / "results" / "py26_section_4_3"
+TOP = 2_000_000.0  # public: no income is recorded above it
+EPSILON, DELTA, STRENGTH, BINS, SIZE, RUNS, SEED = 2.0, 1e-5, 1.0, 300, 119, 100, 43
+LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+CELLS = Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=BINS)})
+Release = Callable[[], Any]
+
+
+def incomes() -> tuple[Counts, Counts]:
+    """Return the scaled logarithms of the positive incomes, as values and as counts of the bins."""
+    import polars as pl
+
+    table = pl.read_parquet(shared("acs2024_persons_income_49.parquet"), columns=["PINCP"])
+    counted = table.filter(pl.col("PINCP") > 0).group_by("PINCP").len().sort("PINCP")
+    x = np.log(counted["PINCP"].to_numpy()) / math.log(TOP)
+    frequencies = counted["len"].to_numpy().astype(np.int64)
+    masses = np.bincount(np.minimum((x * BINS).astype(np.int64), BINS - 1), weights=frequencies, minlength=BINS)
+    held = np.flatnonzero(masses)
+    cells = Counts(records=Records(columns=(held,)), frequencies=masses[held].astype(np.int64))
+    return Counts(records=Records(columns=(x,)), frequencies=frequencies), cells
+
+
+def releases(x: Counts, cells: Counts, size: int, delta: float, rng: np.random.Generator) -> dict[str, Release]:
+    """Return a maker of releases for each mechanism of the paper, all at (epsilon, delta)."""
+    n = x.n
+    budget = Budget(epsilon=EPSILON, delta=delta)
+    gaussian = PerturbedHistogram.calibrated(budget, domain=CELLS, n=n, noise="gaussian", projection="clip")
+    process = PitmanYor(domain=LINE, size=size, strength=STRENGTH, discount=0.0)
+    mixing = least_mixing(n, size)
+
+    def perturbed() -> Any:
+        return drawn(gaussian.finish(gaussian.kernel(cells, rng=rng), size=size, rng=rng), rng)
+
+    def smoothed() -> Any:
+        shares = (1 - mixing) * gaussian.probabilities(gaussian.kernel(cells, rng=rng)) + mixing / BINS
+        return (rng.choice(BINS, size=size, p=shares) + rng.random(size)) / BINS
+
+    def predictive() -> Any:
+        return Records.concatenate(process.kernel(x, rng=rng)).columns[0]
+
+    return {"perturbed": perturbed, "smoothed": smoothed, "dirichlet-process": predictive}
+
+
+def least_mixing(n: int, size: int) -> float:
+    """Return the mixing weight at which ``size`` draws of the smoothed histogram alone are epsilon-private."""
+    step = n * math.expm1(EPSILON / size)
+    return BINS / (step + BINS)
+
+
+def further(x: Counts, cells: Counts, rng: np.random.Generator) -> dict[str, Release]:
+    """Return what (epsilon, 1e-5) allows beyond the paper: as many records as are held."""
+    n = x.n
+    budget = Budget(epsilon=EPSILON, delta=DELTA)
+    dirichlet = DirichletMultinomial.calibrated(budget, domain=CELLS, n=n, size=n)
+    mixture = SmoothedHistogram.calibrated(budget, domain=CELLS, n=n, size=n)
+    perturbed = PerturbedHistogram.calibrated(budget, domain=CELLS, n=n, projection="clip")
+    return {
+        f"dirichlet-multinomial, prior {dirichlet.prior:.3g}": lambda: drawn(dirichlet.kernel(cells, rng=rng), rng),
+        f"smoothed, q = {mixture.mixing:.3g}, exact": lambda: drawn(mixture.kernel(cells, rng=rng), rng),
+        f"perturbed, {perturbed.noise} scale {perturbed.scale:.3g}": lambda: drawn(
+            perturbed.finish(perturbed.kernel(cells, rng=rng), size=n, rng=rng), rng
+        ),
+    }
+
+
+def drawn(parts: Any, rng: np.random.Generator) -> Any:
+    """Return cells as values: uniform within the bin."""
+    codes = Records.concatenate(parts).columns[0]
+    return (codes + rng.random(len(codes))) / BINS
+
+
+def main() -> None:
+    rng = seeded(SEED)
+    x, cells = incomes()
+    n, values = x.n, x.records.columns[0]
+    weights = {"x_weights": x.frequencies}
+    wider = next(
+        d for d in np.geomspace(DELTA, 1e-3, 2000) if largest_size_theorem_2(EPSILON, d, n=n, strength=1) >= SIZE
+    )
+    allowed = largest_size_theorem_2(EPSILON, DELTA, n=n, strength=STRENGTH)
+    settings = [(SIZE, float(wider)), (allowed, DELTA)]
+    facts = summary(values, x.frequencies)
+    spread = facts["sd"]
+    head = ("mechanism", "size", "delta", "mean", "sd", "q1", "median", "q3", "kde_l2", "w1", "low_99", "high_99")
+    rows: list[tuple[Any, ...]] = [
+        ("confidential", n, "", *(facts[k] for k in ("mean", "sd", "p25", "p50", "p75")), "", "", "", "")
+    ]
+    runs, pictures = [], {}
+    todo = [(m, delta, RUNS, releases(x, cells, m, delta, rng)) for m, delta in settings]
+    todo.append((SIZE, 0.0, RUNS, {"bootstrap, no privacy": lambda: rng.choice(values, SIZE, p=x.frequencies / n)}))
+    todo.append((n, DELTA, 3, further(x, cells, rng)))
+    for size, delta, count, makers in todo:
+        for name, make in makers.items():
+            found = []
+            for run in range(count):
+                z = make()
+                found.append(wasserstein_1d(values, z, **weights))
+                if run == 0:
+                    facts = summary(z)
+                    width = spread * size**-0.2  # Scott's, for the number of released records
+                    apart = kde_l2(values, z, width=width, **weights)
+                    pictures[name, size] = z
+            mean, low, high = mean_and_band(found)
+            shown = (facts[k] for k in ("mean", "sd", "p25", "p50", "p75"))
+            rows.append((name, size, delta, *shown, apart, mean, low, high))
+            runs += [(name, size, delta, run, value) for run, value in enumerate(found)]
+            print(f"{name}, {size:,} records: mean W1 {mean:.5f}")
+    write(RESULTS / "table_1.csv", head, rows)
+    write(RESULTS / "figure_3.csv", ("mechanism", "size", "delta", "run", "w1"), runs)
+    plot(x, pictures, runs)
+
+
+def plot(x: Counts, pictures: dict[tuple[str, int], Any], runs: list[tuple[Any, ...]]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from scipy.stats import gaussian_kde
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5))
+    grid = np.linspace(0.3, 1, 400)
+    rng = seeded(SEED + 1)
+    thinned = rng.choice(x.records.columns[0], 100_000, p=x.frequencies / x.n)  # for the picture only
+    left.plot(grid, gaussian_kde(thinned)(grid), color="black", label="confidential")
+    names = ("perturbed", "smoothed", "dirichlet-process")
+    for name in names:
+        left.plot(grid, gaussian_kde(pictures[name, SIZE])(grid), label=name)
+    left.set(
+        xlabel="scaled logarithm of income", ylabel="kernel density estimate", title=f"Figure 2: one release of {SIZE}"
+    )
+    left.legend(fontsize=8)
+    shown = (*names, "bootstrap, no privacy")
+    right.boxplot([[r[4] for r in runs if r[0] == name and r[1] == SIZE] for name in shown], tick_labels=shown)
+    right.set(ylabel="W1 to the confidential records", ylim=(0, None), title=f"Figure 3: {RUNS} releases of {SIZE}")
+    right.tick_params(axis="x", labelsize=8)
+    save(figure, RESULTS / "figures_2_3.svg")
+
+
+if __name__ == "__main__":
+    main()
