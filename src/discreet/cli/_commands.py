@@ -318,6 +318,44 @@ def compare(data: str, released: str, domain_file: str, measures: str | None, as
 
 
 @click.command()
+@click.argument("released", type=click.Path())
+@click.option("--column", help="Column to estimate; the only one by default.")
+@click.option(
+    "--functional",
+    "functionals",
+    multiple=True,
+    required=True,
+    help="mean, variance, sd, qNN, P(>a), P(<a), P(a..b), P(=a); several with commas between them.",
+)
+@click.option("--level", type=float, default=0.95, show_default=True, help="Probability of the intervals.")
+@click.option("--certificate", type=click.Path(), help="Default: RELEASED with .certificate.json.")
+@click.option("--strength", type=float, help="Weight of the prior in records; an urn's own, else 1, by default.")
+@click.option("--draws", type=click.IntRange(2), default=2000, show_default=True, help="Posterior draws.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Everything read here is public.")
+@_json
+def estimate(
+    released: str, column: str | None, functionals: tuple[str, ...], level: float, as_json: bool, **options: Any
+) -> None:
+    """Estimate numbers of the population from a RELEASED table alone, with credible intervals."""
+    import re
+    import warnings
+
+    from discreet.inference import posterior
+
+    asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        summary = posterior(released, **options).summary(asked, column=column, level=level)
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            click.echo(f"discreet: {warning.message}", err=True)
+    if as_json:
+        _show({"released": released, "column": column, **summary.to_dict()})
+    else:
+        click.echo(str(summary))
+
+
+@click.command()
 @click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write.")
 @_json
 def demo(out: str, as_json: bool) -> None:
@@ -361,4 +399,4 @@ def init(data: str, out: str | None, as_json: bool) -> None:
         click.echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
 
 
-COMMANDS: tuple[click.Command, ...] = (release, plan, privacy, calibrate, verify, compare, demo, domain)
+COMMANDS: tuple[click.Command, ...] = (release, plan, privacy, calibrate, verify, compare, estimate, demo, domain)

@@ -193,14 +193,19 @@ def given_parameter(z: Released, name: str, value: float | str | None) -> float 
 
 def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) -> tuple[str, ...]:
     law = "Dirichlet" if float(prior.discount.max()) == 0.0 else "Pitman-Yor"
-    same = (theta, sigma) == (z.parameters.get("strength"), z.parameters.get("discount"))
-    notes = [f"prior: {law} process" + (", parameters learned from the release" if "learned" in (theta, sigma) else "")]
+    learned = "learned" in (theta, sigma)
+    numbers = ", its parameters learned from the release" if learned else f" of strength {float(prior.strength[0]):g}"
+    if not learned and law == "Pitman-Yor":
+        numbers += f" and discount {float(prior.discount[0]):g}"
+    origin = f"drawn from {held:,} confidential ones that are independent draws of" if held else "a sample of"
+    notes = [f"given {z.size:,.10g} released records, taken as {origin} the population; {law} process prior{numbers}"]
     if held is None:
-        notes.append("the released records are taken to be a sample of the population: right where they are far fewer "
-                     "than the confidential ones")  # fmt: skip
-    elif not same:
-        notes.append("the release is taken to have been drawn with this prior's own parameters, which is an "
-                     "approximation of the order m/n otherwise")  # fmt: skip
+        notes.append("right where far fewer records were released than are held: say how many are held otherwise")
+    elif (theta, sigma) != (z.parameters.get("strength"), z.parameters.get("discount")):
+        notes.append(
+            "the release is taken to have been drawn with this prior's own parameters, which is an approximation of "
+            "the order m/n otherwise"
+        )
     return tuple(notes)
 
 

@@ -1,0 +1,60 @@
+"""``discreet estimate``: from a released file alone to numbers with intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.cli._main import run
+
+CONTINUOUS = '[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\n'
+
+
+@pytest.fixture
+def released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Release 200 of 20,000 values; the data are deleted afterwards."""
+    values = np.round(np.random.default_rng(1).beta(2, 5, 20_000), 2)
+    pl.DataFrame({"x": values}).write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(CONTINUOUS)
+    options = ["--epsilon", "1", "--delta", "0.01", "--size", "200", "--mechanism", "dirichlet-process", "--seed", "1"]
+    made = run(["release", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), *options,
+                "--param", "strength=1", "--out", str(tmp_path / "z.csv")])  # fmt: skip
+    assert made == 0
+    (tmp_path / "data.parquet").unlink()
+    capsys.readouterr()
+    return tmp_path / "z.csv"
+
+
+def test_a_table_and_the_same_numbers_as_json(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["estimate", str(released), "--column", "x", "--functional", "mean,q25,q50,P(>0.75)",
+             "--functional", "P(0.1..0.2)"]  # fmt: skip
+    assert run(asked) == 0
+    text = capsys.readouterr().out
+    assert [line.split()[0] for line in text.splitlines()[1:6]] == ["mean", "q25", "q50", "P(>0.75)", "P(0.1..0.2)"]
+    assert "20,000 confidential" in text
+    assert run([*asked, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    mean = document["estimates"][0]
+    assert mean["lower"] < 2 / 7 < mean["upper"]
+    assert mean["effective_draws"] == 2000
+    assert document["level"] == 0.95
+
+
+def test_bad_input_says_what_is_wrong(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, named in (
+        (["--functional", "median"], "not a functional"),
+        (["--functional", "P(>high)"], "is not a numeric"),
+        (["--functional", "mean", "--column", "y"], "there is no column 'y'"),
+        (["--functional", "mean", "--level", "95"], "level"),
+        (["--functional", "mean", "--certificate", "none.json"], "cannot be read"),
+        ([], "functional"),
+    ):
+        assert run(["estimate", str(released), *arguments]) == 2
+        assert named in capsys.readouterr().err
+    released.with_suffix(".certificate.json").unlink()
+    assert run(["estimate", str(released), "--functional", "mean"]) == 2
+    assert "certificate" in capsys.readouterr().err
