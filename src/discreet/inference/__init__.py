@@ -1,6 +1,7 @@
 """The public side: from a release and its certificate to conclusions, with intervals. No confidential data is read."""
 
 from discreet.inference._choose import posterior
+from discreet.inference._collapsed import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._combine import Combined, combine
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._fit import Fit, fit
@@ -29,8 +30,10 @@ __all__ = [
     "fit",
     "functional",
     "given_fresh_values",
+    "mechanism_posterior",
     "missing_mass",
     "new_values_law",
+    "noisy_counts_posterior",
     "posterior",
     "predictive_weights",
     "process_posterior",

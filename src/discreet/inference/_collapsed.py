@@ -1,0 +1,266 @@
+"""Mechanism-aware posteriors: of the population, given what a histogram mechanism released.
+
+Theory: docs/theory/mechanism-aware-posterior.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._random import seeded
+from discreet.domain import Domain
+from discreet.errors import DataError, ParameterError
+from discreet.inference._collapsed_models import Indices, Model
+from discreet.inference._collapsed_noise import Noise
+from discreet.inference._collapsed_pairs import Floats
+from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model
+from discreet.inference._collapsed_run import run
+from discreet.inference._posterior import Posterior
+from discreet.inference._released import _table, read_certificate, read_release
+from discreet.mechanisms import HierarchicalHistogram, Mechanism, named
+from discreet.mechanisms._base import positive_size, real
+from discreet.releases import Certificate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["mechanism_posterior", "noisy_counts_posterior"]
+
+_MOST_CELLS = 65_536
+_MOST_NUMBERS = 1 << 28
+_COUNT, _ERROR = "count", "standard_error"
+
+
+def mechanism_posterior(
+    release: Any,
+    certificate: Any = None,
+    *,
+    strength: float = 1.0,
+    draws: int = 1000,
+    seed: int = 0,
+    most_sweeps: int = 50_000,
+) -> Posterior:
+    r"""Return the posterior of the population given the release of a histogram mechanism, noise and all.
+
+    The model: :math:`p\sim DP(\theta, H)` on the domain's cells; the ``n`` confidential records are independent draws
+    of ``p``; the mechanism of the certificate saw their counts :math:`C`. Given what was released, counts (and noise)
+    are drawn by Markov chains whose cost does not depend on ``n``; given the counts, the cells' probabilities are
+    :math:`\mathrm{Dirichlet}(\theta H + C)`. Exact up to Monte Carlo error.
+
+    Parameters
+    ----------
+    release : Release, dataframe or path
+        Released records, or the released table of counts.
+    certificate : Certificate or path of one, optional
+        The one found with the release by default.
+    strength : float
+        :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
+    draws : int
+        Independent draws that the result is worth, at least; it holds somewhat more.
+    seed : int
+        Everything here is public: a seed makes the numbers reproducible and does no harm.
+    most_sweeps : int
+        Give up after that many sweeps of the chains.
+
+    Returns
+    -------
+    Posterior
+        Of the cells' probabilities; within a cell mass is spread evenly, as the domain decodes it. ``facts`` states
+        effective draws, R-hat, chains and sweeps.
+
+    Raises
+    ------
+    ParameterError
+        When the mechanism has no such posterior here, or the domain has more than 65,536 cells.
+    DataError, FileProblem
+        When the release cannot be read.
+
+    Warns
+    -----
+    NotConverged
+        When the chains gave up, with the numbers.
+
+    References
+    ----------
+    PY26, section 4.1 and Appendix C.1, which keeps all ``n`` confidential records as latent variables.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.confidential import confidential
+    >>> from discreet.domain import Domain, Integer
+    >>> from discreet.mechanisms import PerturbedHistogram
+    >>> from discreet.releases import publish
+    >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=6)})
+    >>> rolls = confidential(pl.DataFrame({"eyes": [1, 2, 3, 4, 5, 6, 6, 6] * 100}), dice)
+    >>> mechanism = PerturbedHistogram(domain=dice, records=800, scale=2.0, projection="simplex")
+    >>> posterior = mechanism_posterior(publish(rolls, mechanism, size=400))
+    >>> bool(0.25 < posterior.evaluate("P(=6)").mean() < 0.5)
+    True
+    """
+    facts = read_certificate(release, certificate).facts
+    domain, records = Domain.from_dict(facts["domain"]), int(facts["records"])
+    mechanism: Mechanism = named(facts["mechanism"]["name"]).of(
+        facts["mechanism"]["parameters"], domain=domain, records=records, size=facts["size"]
+    )
+    alpha = _prior_masses(domain, strength)
+    leaf = (
+        mechanism._tree.leaf_of(_all(domain)).astype(np.intp) if isinstance(mechanism, HierarchicalHistogram) else None
+    )
+    if facts["size"] is None:
+        model = model_of_counts(mechanism, _at(leaf, alpha), records, _at(leaf, _read_counts(release, domain)))
+    else:
+        released = read_release(release, Certificate(facts=facts))
+        drawn = np.zeros(len(alpha))
+        drawn[domain.flat(released.records)] = released.counts
+        model = model_of_records(mechanism, _at(leaf, alpha), records, np.rint(_at(leaf, drawn)).astype(np.int64))
+    about = {"mechanism": mechanism.name, "records": records, "strength": strength}
+    return _posterior(domain, model, alpha, leaf, draws=draws, seed=seed, most_sweeps=most_sweeps, about=about)
+
+
+def noisy_counts_posterior(
+    counts: Sequence[float] | Floats,
+    *,
+    domain: Domain,
+    records: int,
+    noise: str | Callable[[Floats], Floats],
+    scale: float,
+    strength: float = 1.0,
+    draws: int = 1000,
+    seed: int = 0,
+    most_sweeps: int = 50_000,
+) -> Posterior:
+    r"""Return the posterior of the population given noisy counts of all cells, by whatever tool they were released.
+
+    Parameters
+    ----------
+    counts : sequence of float, shape (cells,)
+        Noisy counts, cell by cell in the order of :meth:`Domain.unflat <discreet.domain.Domain.unflat>`; not clipped,
+        not normalised.
+    domain : Domain
+        Public and finite.
+    records : int
+        Number of records counted, ``n``, without noise.
+    noise : {"laplace", "gaussian"} or callable
+        The noise's law: :math:`e^{-|z|/b}` or :math:`e^{-z^2/(2 b^2)}` with ``b`` the scale, on whole numbers or not,
+        or a function that returns the logarithm of its probability (or density), up to a constant, for an array.
+    scale : float
+        In records; of a function's law about its standard deviation.
+    strength, draws, seed, most_sweeps
+        As for :func:`mechanism_posterior`.
+
+    Returns
+    -------
+    Posterior
+        As for :func:`mechanism_posterior`.
+
+    Raises
+    ------
+    ParameterError
+        When a number is out of range.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=6)})
+    >>> noisy = [12.3, 9.1, 11.8, 8.2, -1.4, 20.9]
+    >>> posterior = noisy_counts_posterior(noisy, domain=dice, records=60, noise="laplace", scale=2.0)
+    >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
+    True
+    """
+    alpha, n = _prior_masses(domain, strength), positive_size("records", records)
+    noisy = np.asarray(counts, dtype=np.float64)
+    if noisy.shape != alpha.shape or not np.isfinite(noisy).all():
+        raise ParameterError(f"give one finite noisy count for each of the {len(alpha):,} cells")
+    model = noisy_model(alpha, n, noisy, Noise(noise, float(scale)))
+    about = {"mechanism": "noisy counts", "records": n, "strength": strength}
+    return _posterior(domain, model, alpha, None, draws=draws, seed=seed, most_sweeps=most_sweeps, about=about)
+
+
+def _prior_masses(domain: Domain, strength: float) -> Floats:
+    cells = domain.size
+    if cells is None or cells > _MOST_CELLS:
+        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {_MOST_CELLS:,} cells")
+    if not 0.0 < real("strength", strength) <= 1e9:
+        raise ParameterError(f"strength is above 0 and at most 1e9, not {strength!r}")
+    return np.asarray(strength * np.exp(domain.log_base(_all(domain))))
+
+
+def _all(domain: Domain) -> Any:
+    return domain.unflat(np.arange(domain.size or 0))
+
+
+def _at(leaf: Indices | None, numbers: Floats) -> Floats:
+    """Return the sums over leaves, where cells lie in leaves."""
+    return numbers if leaf is None else np.asarray(np.bincount(leaf, weights=numbers), dtype=np.float64)
+
+
+def _posterior(
+    domain: Domain,
+    model: Model,
+    alpha: Floats,
+    leaf: Indices | None,
+    *,
+    draws: int,
+    seed: int,
+    most_sweeps: int,
+    about: dict[str, Any],
+) -> Posterior:
+    wanted = positive_size("draws", draws)
+    if 2 * wanted * len(alpha) > _MOST_NUMBERS:
+        raise ParameterError(f"{wanted:,} draws of {len(alpha):,} cells are too many to hold; ask for fewer draws")
+    rng = seeded(seed)
+    result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps)
+    masses = result.masses
+    if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
+        gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
+        sums = np.stack([np.bincount(leaf, weights=row) for row in gammas])
+        masses = masses[:, leaf] * gammas / sums[:, leaf]
+    return Posterior.of_arrays(
+        domain,
+        _all(domain),
+        masses,
+        chains=result.chains,
+        notes=(
+            f"given what {about['mechanism']} released about {about['records']:,} records, taken as independent draws "
+            f"of the population; Dirichlet process prior of strength {about['strength']:g}",
+        ),
+        facts={
+            **about,
+            "effective_draws": result.effective,
+            "r_hat": result.r_hat,
+            "sweeps": result.sweeps,
+        },
+    )
+
+
+def _read_counts(release: Any, domain: Domain) -> Floats:
+    """Return the released counts, cell by cell; nan where a cell is not in the table.
+
+    Raises
+    ------
+    DataError
+        When the table does not fit the domain.
+    """
+    import polars as pl
+
+    table: pl.DataFrame = _table(release).collect()
+    cells = domain.describe(_all(domain), rng=seeded(0)).with_row_index("\0cell")
+    names = cells.columns[1:]
+    for name in (*names, _COUNT):
+        if name not in table.columns:
+            raise DataError(name, "is not in the released table of counts", "check that the certificate is its own")
+    try:
+        typed = table.with_columns([pl.col(name).cast(cells.schema[name]) for name in names])
+    except pl.exceptions.PolarsError:
+        raise DataError(None, "the released counts have columns of other types", "check the certificate") from None
+    joined = typed.join(cells, on=names, how="left", nulls_equal=True)
+    found = joined["\0cell"]
+    if found.null_count() or found.n_unique() != len(found):
+        raise DataError(None, "the released counts are not of the declared cells", "check the certificate")
+    counts = np.full(len(cells), np.nan)
+    counts[found.to_numpy()] = joined[_COUNT].cast(pl.Float64).to_numpy()
+    return counts

@@ -1,0 +1,213 @@
+"""Chains over counts and noise where records were drawn from noisy counts that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.inference._collapsed_models import Indices, Noisy, NoisyCounts, Pairs, apportion
+from discreet.inference._collapsed_noise import Noise
+from discreet.inference._collapsed_pairs import Floats, Integers
+
+__all__ = ["LogRelease", "ReleasedRecords"]
+
+_LEAPS = 4
+
+LogRelease = Callable[[Integers, Noisy], Floats]
+"""``f(counts, noisy)``: the exact log-likelihood of the released records, for rows of counts and of noisy counts."""
+
+
+class ReleasedRecords(NoisyCounts):
+    """Counts and noise are both latent; the records are known, and how they were drawn from noisy counts.
+
+    Parameters
+    ----------
+    alpha, records, levels, noise
+        As in :class:`NoisyCounts`.
+    drawn : ndarray of int64, shape (k,)
+        Number of released records in each cell, ``z``.
+    log_release : callable
+        The exact log-likelihood of the release.
+    reads_counts : bool
+        Whether it depends on the counts beside the noisy counts.
+    least : int
+        A noisy count from which on a cell's records can be drawn.
+    estimate : callable, optional
+        ``f(noisy)``: unbiased linear estimates of the counts, where there are several levels.
+
+    Notes
+    -----
+    Records change cells while the noisy counts stay; records change cells and take the noisy
+    counts along, so that the noise stays; noise is redrawn. The last two are proposed under a stand-in for the
+    likelihood that is a product over cells, ``z_l log max(D_l, 1/2) - u D_l``, so that all cells move at once, and
+    accepted in blocks by the ratio of the exact likelihood to the stand-in. Blocks are as large as acceptance allows;
+    their number and ``u`` are tuned while nothing is kept. Where the release says little about the noise, leaps to
+    fresh counts and fresh noise are accepted too: they are proposed from the posterior that the records would have,
+    had an urn drawn them from the counts, ``DirMult(n; alpha + z)``.
+    """
+
+    def __init__(
+        self,
+        alpha: Floats,
+        records: int,
+        levels: Sequence[Indices],
+        noise: Noise,
+        drawn: Integers,
+        log_release: LogRelease,
+        *,
+        reads_counts: bool = False,
+        least: int = 1,
+        estimate: Callable[[Noisy], Floats] | None = None,
+    ) -> None:
+        super().__init__(alpha, records, levels, noise, None)
+        self._drawn, self._log_release = np.asarray(drawn, dtype=np.float64), log_release
+        self._reads_counts, self._least, self._estimate = reads_counts, least, estimate
+        self._room = np.clip(1.0 / (alpha + self._drawn), 0.5, 50.0)
+        self._rate = float(self._drawn.sum()) / records
+        self._blocks = [1, 1]
+        self._leaps = _LEAPS
+
+    def start(self, chains: int, rng: np.random.Generator) -> None:
+        """Begin without noise, at counts in which every released cell is held, where there are records enough.
+
+        Raises
+        ------
+        ParameterError
+            When the release has no positive probability there.
+        """
+        held = (self._drawn > 0).astype(np.int64)
+        held = held if held.sum() <= self.records else np.zeros_like(held)
+        left = self.records - int(held.sum())
+        spread = self._prior_counts(self.alpha + 0.25 * self._drawn, chains, rng).astype(np.float64)
+        share = self._drawn / max(self._drawn.sum(), 1.0)
+        level = np.diff(np.rint(self.records * np.cumsum(share)), prepend=0.0)  # near in every sum of neighbours
+        for counts in (
+            held + apportion(spread, left),
+            held + apportion(np.tile(np.maximum(self.records * share - held, 0.0), (chains, 1)), left),
+            np.tile(level.astype(np.int64), (chains, 1)),
+        ):
+            noisy = [self._sums(t, counts) for t in range(len(self._levels))]
+            lacking = np.maximum(self._least - noisy[-1][:, self._levels[-1]], 0) * (self._drawn > 0)
+            noisy[-1] = noisy[-1] + self._sums(len(self._levels) - 1, lacking.astype(np.int64))
+            log = self._log_release(counts, noisy)
+            if np.isfinite(log).all():
+                self.counts, self.noisy, self._log = counts, noisy, log
+                return
+        raise ParameterError(
+            "no counts were found from which these records could have been drawn: check that the certificate is "
+            "theirs, or release counts instead"
+        )
+
+    def sweep(self, rng: np.random.Generator, *, tune: bool) -> None:
+        """Move records with and without their noisy counts, and redraw noise."""
+        if tune:
+            expected = np.maximum(self.counts + self._leaf(), 0.0).sum(axis=1).mean()
+            self._rate = float(self._drawn.sum()) / max(float(expected), 1.0)
+        for kind, act, most in ((0, self._together, self.cells // 2), (1, self._redraw, sum(self._sizes))):
+            accepted = act(self._blocks[kind], rng)
+            if tune and accepted < 0.4:
+                self._blocks[kind] = min(2 * self._blocks[kind], max(1, most))
+            elif tune and accepted > 0.8:
+                self._blocks[kind] = max(1, self._blocks[kind] // 2)
+        leapt = [self._leap(rng) for _ in range(self._leaps)]
+        if tune and max(leapt, default=1.0) < 0.02:
+            self._leaps = 0
+        self._centred(rng)
+
+    def _leap(self, rng: np.random.Generator) -> float:
+        """Propose everything afresh, as if the records had been drawn from the counts by an urn."""
+        counts = self._prior_counts(self.alpha + self._drawn, len(self.counts), rng)
+        noisy = [self._sums(t, counts) + self._noise.draw(y.shape, rng) for t, y in enumerate(self.noisy)]
+        return self._accept(counts, noisy, self._log_urn(counts) - self._log_urn(self.counts), rng)
+
+    def _log_urn(self, counts: Integers) -> Floats:
+        from scipy.special import gammaln
+
+        held = self.alpha + counts
+        return np.asarray((gammaln(held + self._drawn) - gammaln(held)).sum(axis=1))
+
+    def _keep(self, them: Pairs, moved: Integers, rng: np.random.Generator) -> None:
+        if not self._reads_counts:
+            super()._keep(them, moved, rng)
+            return
+        counts = self.counts.copy()
+        counts[them.chain, them.a], counts[them.chain, them.b] = moved, them.total - moved
+        self._accept(counts, self.noisy, np.zeros(len(counts)), rng)
+
+    def _accept(
+        self, counts: Integers, noisy: list[npt.NDArray[Any]], stand_in: Floats, rng: np.random.Generator
+    ) -> float:
+        """Accept a proposal in each chain, given the stand-in's gain; return the share accepted."""
+        log = self._log_release(counts, noisy)
+        with np.errstate(invalid="ignore"):
+            yes = np.log(rng.random(len(log))) < log - self._log - stand_in
+        self._log = np.where(yes, log, self._log)
+        self.counts = np.where(yes[:, None], counts, self.counts)
+        self.noisy = [np.where(yes[:, None], new, old) for new, old in zip(noisy, self.noisy, strict=True)]
+        return float(yes.mean())
+
+    def _leaf(self) -> Floats:
+        """Return by how much the noise moves each cell's estimate."""
+        if self._estimate is not None:
+            return self._estimate(self.noisy) - self.counts
+        return np.asarray(self.noisy[0][:, self._levels[0]] - self.counts, dtype=np.float64)
+
+    def _stand_in(self, cells: Indices, estimate: npt.NDArray[Any]) -> Floats:
+        return np.asarray(
+            self._drawn[cells] * np.log(np.maximum(estimate, 0.5)) - self._rate * np.maximum(estimate, 0.0)
+        )
+
+    def _together(self, blocks: int, rng: np.random.Generator) -> float:
+        """Move records within pairs of cells, the noise staying as it is."""
+        leaf = self._leaf()
+        first, second = self._matching(rng)
+        accepted = []
+        for part in np.array_split(np.arange(len(first)), min(blocks, max(1, len(first)))):
+
+            def log_term(them: Pairs, which: Indices, c: Integers) -> Floats:
+                chain, a, b = them.chain[which], them.a[which], them.b[which]
+                here = self._stand_in(a, c + leaf[chain, a])
+                return here + self._stand_in(b, them.total[which] - c + leaf[chain, b])
+
+            them, moved = self._transfer((first[part], second[part]), log_term, rng)
+            everything = np.arange(len(moved))
+            gain = log_term(them, everything, moved) - log_term(them, everything, them.first)
+            counts = self.counts.copy()
+            counts[them.chain, them.a], counts[them.chain, them.b] = moved, them.total - moved
+            change = counts - self.counts
+            noisy = [y + self._sums(t, change) for t, y in enumerate(self.noisy)]
+            accepted.append(self._accept(counts, noisy, gain.reshape(len(counts), -1).sum(axis=1), rng))
+        return float(np.mean(accepted)) if accepted else 1.0
+
+    def _redraw(self, blocks: int, rng: np.random.Generator) -> float:
+        """Draw new noise, from its law or near its present value, for the sets of a random level or of the only one."""
+        level = int(rng.integers(len(self._levels)))
+        sums = self._sums(level, self.counts)
+        fresh = rng.random() < 0.5
+        step = self._noise.scale * 2.0 ** -rng.integers(1, 6)
+        accepted = []
+        for part in np.array_split(rng.permutation(self._sizes[level]), min(blocks, self._sizes[level])):
+            old: Integers = self.noisy[level][:, part] - sums[:, part]
+            if fresh:
+                new, gain = self._noise.draw(old.shape, rng), np.zeros(old.shape)
+            else:
+                new = old + np.rint(rng.normal(0.0, max(step, 0.6), size=old.shape)).astype(np.int64)
+                gain = self._noise.log_pmf(new.astype(np.float64)) - self._noise.log_pmf(old.astype(np.float64))
+            stand_in = np.zeros(len(old))
+            log = np.log(rng.random(old.shape))
+            if len(self._levels) == 1:  # the set is a cell: each is accepted by itself under the stand-in
+                cell = self._cell_of[part]
+                drawn = self._stand_in(cell, sums[:, part] + new) - self._stand_in(cell, sums[:, part] + old)
+                yes = log < gain + drawn
+                new, stand_in = np.where(yes, new, old), np.where(yes, drawn, 0.0).sum(axis=1)
+            else:
+                new = np.where(log < gain, new, old)
+            noisy = list(self.noisy)
+            noisy[level] = noisy[level].copy()
+            noisy[level][:, part] = sums[:, part] + new
+            accepted.append(self._accept(self.counts, noisy, stand_in, rng))
+        return float(np.mean(accepted))

@@ -1,0 +1,258 @@
+"""What each mechanism's release says about the confidential counts: from a certificate to a model of the chains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.inference._collapsed_models import Indices, Model, Noisy, NoisyCounts, WeightedCounts, apportion
+from discreet.inference._collapsed_noise import Noise
+from discreet.inference._collapsed_pairs import Floats, Integers
+from discreet.inference._collapsed_records import LogRelease, ReleasedRecords
+from discreet.mechanisms import (
+    DirichletMultinomial,
+    GaussianSmoothedHistogram,
+    HierarchicalHistogram,
+    LaplaceProjectionSampler,
+    Mechanism,
+    PerturbedHistogram,
+    RevealOrObscure,
+    SmoothedHistogram,
+    StabilityHistogram,
+)
+from discreet.mechanisms._tree import consistent
+
+__all__ = ["model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
+
+_FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler)
+_KNOWN = (
+    "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, hierarchical-histogram, "
+    "stability-histogram, smoothed-histogram, reveal-or-obscure and dirichlet-multinomial"
+)
+
+
+def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: Integers) -> Model:
+    """Return the model of released records.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        As its certificate states it.
+    alpha : ndarray of float64, shape (k,)
+        Prior masses of the cells, of the leaves for a hierarchical histogram.
+    records : int
+        Number of confidential records.
+    drawn : ndarray of int64, shape (k,)
+        Released records of each.
+
+    Raises
+    ------
+    ParameterError
+        When the mechanism's law is not known here.
+    """
+    if isinstance(mechanism, (SmoothedHistogram, RevealOrObscure)):
+        return _urn_like(alpha, records, drawn, _mixture_weight(mechanism, records, drawn))
+    if isinstance(mechanism, DirichletMultinomial):
+        return _urn_like(alpha, records, drawn, _urn_weight(mechanism, drawn))
+    if isinstance(mechanism, _FLAT):
+        log = _log_drawn(_probabilities(mechanism), drawn, mechanism.sampling)
+        noise = Noise(mechanism.noise, mechanism.scale)
+        return ReleasedRecords(alpha, records, [np.arange(len(alpha))], noise, drawn, log)
+    if isinstance(mechanism, HierarchicalHistogram):
+        return _tree_records(mechanism, alpha, records, drawn)
+    if isinstance(mechanism, StabilityHistogram):
+        log = _log_drawn(_kept_shares(mechanism), drawn, mechanism.sampling)
+        noise, least = Noise("laplace", mechanism.scale), mechanism.threshold
+        cells = [np.arange(len(alpha))]
+        return ReleasedRecords(alpha, records, cells, noise, drawn, log, reads_counts=True, least=least)
+    raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}, only for {_KNOWN}")
+
+
+def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: Floats) -> Model:
+    """Return the model of released counts; parameters as for :func:`model_of_records`, ``nan`` where none was released.
+
+    Raises
+    ------
+    ParameterError
+        When what was released does not determine the posterior.
+    """
+    if isinstance(mechanism, StabilityHistogram):
+        return _thresholded(mechanism, alpha, records, counts)
+    if np.isnan(counts).any():
+        raise ParameterError("the table of counts lacks cells of the domain: check that it is complete")
+    if isinstance(mechanism, _FLAT):
+        return noisy_model(alpha, records, counts, Noise(mechanism.noise, mechanism.scale))
+    if isinstance(mechanism, HierarchicalHistogram):
+        if mechanism.noise != "gaussian":
+            raise ParameterError(
+                "the consistent counts of a hierarchical histogram determine the posterior for gaussian noise only: "
+                "with laplace noise, release records"
+            )
+        levels = tree_levels(mechanism)
+        sums = [np.bincount(level, weights=counts) for level in levels]
+        return NoisyCounts(alpha, records, levels, Noise("gaussian", mechanism.scale), sums)
+    raise ParameterError(f"there is no posterior for the counts of {mechanism.name}, only for {_KNOWN}")
+
+
+def noisy_model(alpha: Floats, records: int, counts: Floats, noise: Noise) -> Model:
+    """Return the model of one noisy count a cell."""
+    return NoisyCounts(alpha, records, [np.arange(len(alpha))], noise, [np.asarray(counts, dtype=np.float64)])
+
+
+def tree_levels(mechanism: HierarchicalHistogram) -> list[Indices]:
+    """Return, for each level that has noise, the node that each leaf lies in; nodes as in the noisy counts."""
+    tree, levels = mechanism._tree, []
+    for level in mechanism._measured:
+        node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
+        for below in range(level + 1, tree.depth + 1):
+            node = tree.down(below, node)
+        levels.append(node.ravel().astype(np.intp))
+    return levels
+
+
+# -- records of the counts, without noise ------------------------------------------------------------------------
+
+
+def _urn_like(
+    alpha: Floats, records: int, drawn: Integers, log_weight: Callable[[Indices, Integers], Floats]
+) -> WeightedCounts:
+    def guess(chains: int, rng: np.random.Generator) -> Integers:
+        gammas = rng.standard_gamma(np.broadcast_to(alpha + 0.25 * drawn, (chains, len(alpha))))
+        return apportion(gammas, records)
+
+    return WeightedCounts(alpha, records, log_weight, guess)
+
+
+def _mixture_weight(
+    mechanism: SmoothedHistogram | RevealOrObscure, records: int, drawn: Integers
+) -> Callable[[Indices, Integers], Floats]:
+    mixing = mechanism.share_not_from_data(records)
+    if mixing >= 1.0:  # only uniform cells were released: they say nothing
+        return lambda cells, _: np.zeros(len(cells))
+    uniform = records * mixing / (len(drawn) * (1.0 - mixing))
+    return lambda cells, c: np.asarray(drawn[cells] * np.log(c + uniform))
+
+
+def _urn_weight(mechanism: DirichletMultinomial, drawn: Integers) -> Callable[[Indices, Integers], Floats]:
+    from scipy.special import gammaln
+
+    cells = np.arange(len(drawn))
+    prior = mechanism.prior * len(drawn) * np.exp(mechanism.domain.log_base(mechanism.domain.unflat(cells)))
+
+    def weight(cells: Indices, c: Integers) -> Floats:
+        mass = prior[cells] + c
+        return np.asarray(gammaln(mass + drawn[cells]) - gammaln(mass))
+
+    return weight
+
+
+# -- records of noisy counts ------------------------------------------------------------------------------------
+
+
+Shares = Callable[[Integers, Noisy], Floats]
+
+
+def _log_drawn(shares: Shares, drawn: Integers, sampling: str, order: Indices | None = None) -> LogRelease:
+    """Return the log-likelihood of records drawn from probabilities, independently or systematically.
+
+    Systematic draws with offset ``U`` give the sums ``N_j`` of the first cells' counts exactly where
+    ``m F_j - N_j <= U < m F_j - N_j + 1`` for all ``j``: the likelihood is the length of that interval within [0, 1].
+    """
+    released = np.flatnonzero(drawn)
+    size = int(drawn.sum())
+    order = np.arange(len(drawn)) if order is None else order
+    before = np.cumsum(drawn[order])[:-1]
+
+    def independent(counts: Integers, noisy: Noisy) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(shares(counts, noisy)[:, released]) @ drawn[released].astype(np.float64))
+
+    def systematic(counts: Integers, noisy: Noisy) -> Floats:
+        ahead = size * np.cumsum(shares(counts, noisy)[:, order], axis=1)[:, :-1] - before
+        first = np.maximum(ahead.max(axis=1, initial=-math.inf), 0.0)
+        last = np.minimum(ahead.min(axis=1, initial=math.inf) + 1.0, 1.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(last - first, 0.0)))
+
+    return independent if sampling == "iid" else systematic
+
+
+def _probabilities(mechanism: PerturbedHistogram | GaussianSmoothedHistogram | LaplaceProjectionSampler) -> Shares:
+    """Return the mechanism's own post-processing, for rows of noisy counts."""
+    if isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "clip":
+        base = _base(mechanism)
+
+        def clipped(_: Integers, noisy: Noisy) -> Floats:
+            return _normalised(np.maximum(noisy[0], 0).astype(np.float64), base)
+
+        return clipped
+
+    def rows(_: Integers, noisy: Noisy) -> Floats:
+        return np.stack([mechanism.probabilities(row) for row in noisy[0]])
+
+    return rows
+
+
+def _kept_shares(mechanism: StabilityHistogram) -> Shares:
+    base, least = _base(mechanism), mechanism.threshold
+
+    def kept(counts: Integers, noisy: Noisy) -> Floats:
+        return _normalised(np.where((counts > 0) & (noisy[0] >= least), noisy[0], 0).astype(np.float64), base)
+
+    return kept
+
+
+def _base(mechanism: Mechanism) -> Floats:
+    """Return the base measure, which records are drawn from where no noisy count remains."""
+    domain = mechanism.domain
+    return np.asarray(np.exp(domain.log_base(domain.unflat(np.arange(mechanism._cells)))))
+
+
+def _normalised(weights: Floats, base: Floats) -> Floats:
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), base)
+
+
+def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int, drawn: Integers) -> ReleasedRecords:
+    levels, tree = tree_levels(mechanism), mechanism._tree
+    order = np.asarray(tree.in_order(), dtype=np.intp)
+
+    def shares(_: Integers, noisy: Noisy) -> Floats:
+        return np.stack([mechanism.probabilities(row) for row in np.concatenate(noisy, axis=1)])
+
+    def estimate(noisy: Noisy) -> Floats:
+        rows = np.concatenate(noisy, axis=1)
+        return np.stack([consistent(*mechanism._upward(y), total=records, positive=False).ravel() for y in rows])
+
+    log = _log_drawn(shares, drawn, mechanism.sampling, order)
+    noise = Noise(mechanism.noise, mechanism.scale)
+    return ReleasedRecords(alpha, records, levels, noise, drawn, log, estimate=estimate)
+
+
+# -- counts above a threshold -----------------------------------------------------------------------------------
+
+
+def _thresholded(mechanism: StabilityHistogram, alpha: Floats, records: int, counts: Floats) -> WeightedCounts:
+    """Return the model of the counts that reached the threshold; the others were held and stayed below, or not held."""
+    noise, least = Noise("laplace", mechanism.scale), mechanism.threshold
+    kept, noisy = ~np.isnan(counts), np.nan_to_num(counts)
+    ratio = math.exp(-1.0 / mechanism.scale)
+
+    def weight(cells: Indices, c: Integers) -> Floats:
+        below = least - c
+        tail = np.exp(-np.abs(below) / mechanism.scale)
+        short = np.where(below > 0, np.log1p(-tail / (1.0 + ratio)), (below - 1) / mechanism.scale - math.log1p(ratio))
+        seen = np.where(c > 0, noise.log_pmf(noisy[cells] - c), -np.inf)
+        return np.where(kept[cells], seen, np.where(c > 0, short, 0.0))
+
+    def guess(chains: int, rng: np.random.Generator) -> Integers:
+        held = kept.astype(np.int64)
+        near = np.maximum(noisy - noise.draw((chains, len(alpha)), rng) - 1.0, 0.0) * kept
+        missing = np.maximum(records - near.sum(axis=1, keepdims=True) - held.sum(), 0.0)
+        weights = near + np.where(kept.all(), 1.0, ~kept) * missing / max(1, int((~kept).sum()) or len(alpha))
+        return np.asarray(held + apportion(weights, records - int(held.sum())))
+
+    return WeightedCounts(alpha, records, weight, guess)
