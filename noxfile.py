@@ -39,8 +39,9 @@ def architecture(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The test-suite, with doctests, and coverage of what the guarantee rests on."""
-    session.install("-e", ".[pandas,demo]", *GROUPS["test"])
-    session.run("coverage", "run", "-m", "pytest", *session.posargs)
+    session.install("-e", ".[pandas,demo,report,transport,bayes]", *GROUPS["test"])
+    arguments = session.posargs or ["-n", "auto", "--cov", "--cov-report="]
+    session.run("pytest", *arguments)
     if not session.posargs:
         session.run("coverage", "report", "--include=*/privacy/*,*/releases/*,*/confidential/*", "--fail-under=90")
 
