@@ -155,7 +155,10 @@ def plot(x: Counts, pictures: dict[tuple[str, int], Any], runs: list[tuple[Any, 
     )
     left.legend(fontsize=8)
     shown = (*names, "bootstrap, no privacy")
-    right.boxplot([[r[4] for r in runs if r[0] == name and r[1] == SIZE] for name in shown], tick_labels=shown)
+    right.boxplot(
+        [[r[4] for r in runs if r[0] == name and r[1] == SIZE] for name in shown],
+        tick_labels=[name.replace(", ", ",\n") for name in shown],
+    )
     right.set(ylabel="W1 to the confidential records", ylim=(0, None), title=f"Figure 3: {RUNS} releases of {SIZE}")
     right.tick_params(axis="x", labelsize=8)
     save(figure, RESULTS / "figures_2_3.svg")

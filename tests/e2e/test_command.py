@@ -94,6 +94,19 @@ def test_release_verify_and_compare_in_real_processes(files: Path) -> None:
     assert json.loads(compared.stdout)["confidential"] is True
 
 
+def test_compare_with_measures_and_a_holdout(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(files / "data.parquet")
+    arguments = ["compare", data, data, "--domain", str(files / "domain.toml")]
+    assert run([*arguments, "--measures", "tv, marginals-2", "--holdout", data, "--resamples", "5", "--json"]) == 0
+    measures = json.loads(capsys.readouterr().out)["measures"]
+    assert {one["measure"] for one in measures} == {"tv", "marginals-2"}
+    assert all(one["release"] == one["holdout"] == 0.0 < one["bootstrap"][0] for one in measures)
+    assert run([*arguments, "--measures", "tv", "--resamples", "0"]) == 0
+    assert "Measures, beside" in capsys.readouterr().out
+    assert run([*arguments, "--measures", "nonsense"]) != 0
+    assert "unknown measure 'nonsense'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 @pytest.mark.parametrize(
     "mechanism", ["dirichlet-multinomial", "smoothed-histogram", "perturbed-histogram", "dirichlet-process"]

@@ -22,17 +22,23 @@ def marginal_distances(x: Rows, y: Rows, ways: int) -> dict[str, float]:
     """
     found = {}
     for subset in combinations(range(len(x.columns)), ways):
-        keys = [_keys(side, subset) for side in (x, y)]
-        stacked = np.concatenate(keys)
-        _, which = np.unique(stacked, axis=0, return_inverse=True)
-        a, b = which[: len(keys[0])], which[len(keys[0]) :]
+        a, b = _keys(x, y, subset)
         apart = total_variation(a, b, x_weights=x.frequencies, y_weights=y.frequencies)
         found[" x ".join(x.columns[i].name for i in subset)] = apart
     return found
 
 
-def _keys(side: Rows, subset: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    return np.column_stack([side.columns[i].labels[side.columns[i].place] for i in subset])
+def _keys(x: Rows, y: Rows, subset: tuple[int, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return one number for the labels that each row has in some columns, the same number for the same labels."""
+    keys = np.zeros(len(x.frequencies) + len(y.frequencies), dtype=np.int64)
+    for index in subset:
+        labels = np.concatenate([side.columns[index].labels[side.columns[index].place] for side in (x, y)])
+        labels -= labels.min()
+        count = int(labels.max()) + 1
+        if int(keys.max()) * count >= 2**62:  # many columns of many open labels: number what occurs
+            keys = np.unique(keys, return_inverse=True)[1]
+        keys = keys * count + labels
+    return keys[: len(x.frequencies)], keys[len(x.frequencies) :]
 
 
 def associations(table: Rows) -> dict[str, float]:

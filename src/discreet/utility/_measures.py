@@ -141,7 +141,9 @@ def _by_column(distance: _Apart, *, ordered: bool) -> Measure:
             p, q = one.masses(x.frequencies), other.masses(y.frequencies)
             if ordered and not (p[~np.isnan(one.points)].any() and q[~np.isnan(other.points)].any()):
                 continue
-            found[one.name] = distance(one, p, other, q)
+            apart = distance(one, p, other, q)
+            if np.isfinite(apart):  # a constant table has no density estimate
+                found[one.name] = apart
         return found
 
     return measure

@@ -16,6 +16,7 @@ from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, ParameterError
 from discreet.utility import _measures as module
 from discreet.utility import (
+    _rows,
     compare,
     hellinger,
     kde_l2,
@@ -25,6 +26,7 @@ from discreet.utility import (
     transport_distance,
     wasserstein_1d,
 )
+from discreet.utility._joint import marginal_distances
 from discreet.utility._measures import MEASURES
 
 DOMAIN = Domain(
@@ -183,6 +185,27 @@ def test_nothing_but_nulls_has_no_distance_on_the_line() -> None:
     found = _measured(DATA, gone)
     assert ("w1", "x") not in found
     assert found["tv", "x"].release > 0.5
+
+
+def test_a_constant_column_has_no_density() -> None:
+    same, other = pl.DataFrame({"age": [5, 5]}), pl.DataFrame({"age": [6, 7]})
+    found = _measured(same, other, domain=SINGLE, resamples=2)
+    assert ("kde-l2", "age") not in found
+    assert found["w1", "age"].release == pytest.approx(1.5 / 99)
+
+
+def test_many_columns_of_many_labels_are_numbered_when_a_product_would_not_fit() -> None:
+    """Eight open columns of 1000 labels: 10^24 combinations."""
+    rng = seeded(7)
+    domain = Domain(columns={f"c{i}": OpenLabels() for i in range(8)})
+    tables = [
+        pl.DataFrame({f"c{i}": [f"l{k}" for k in rng.integers(0, 1000, 1500)] for i in range(8)}) for _ in range(2)
+    ]
+    rows = _rows.tables([(table, "") for table in tables], domain, lambda t: (t, np.ones(t.height, dtype=np.int64)))
+    (apart,) = marginal_distances(*rows, 8).values()
+    assert apart == 1.0
+    (same,) = marginal_distances(rows[0], rows[0], 8).values()
+    assert same == 0.0
 
 
 def test_text_and_plain_data_show_every_number() -> None:
