@@ -309,12 +309,45 @@ def compare(data: str, released: str, domain_file: str, measures: str | None, as
     from discreet.utility import compare as run
     from discreet.utility import reveal_to_custodian
 
-    names = measures if measures in (None, "all") else [name.strip() for name in measures.split(",")]
+    names = _names(measures)
     comparison = reveal_to_custodian(run(data, released, Domain.read(domain_file), measures=names, **options))
     if as_json:
         _show(comparison.to_dict())
     else:
         click.echo(str(comparison))
+
+
+def _names(measures: str | None) -> Any:
+    return measures if measures in {None, "all"} else [name.strip() for name in str(measures).split(",")]
+
+
+@click.command()
+@click.argument("released", type=click.Path())
+@click.option("--certificate", type=click.Path(), help="Default: RELEASED with .certificate.json.")
+@click.option("--also", type=click.Path(), multiple=True, help="Certificate of another release of the same table.")
+@click.option("--data", type=click.Path(), help="CONFIDENTIAL table: compare with it; the report is confidential then.")
+@click.option("--domain", "domain_file", type=click.Path(), help="TOML of the public facts of --data.")
+@click.option("--measures", default="w1,ks,tv", show_default=True, help="Distances from --data, as in compare.")
+@click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples of --data.")
+@click.option("--out", type=click.Path(), required=True, help="Report to write: .html.")
+@_json
+def report(released: str, out: str, domain_file: str | None, measures: str, as_json: bool, **options: Any) -> int:
+    """Write what a RELEASED table promises as one HTML page; exit status 1 where its certificate is not confirmed."""
+    from discreet.report import write_report
+
+    made = write_report(released, out, domain=domain_file, measures=_names(measures), **options)
+    wrong = sum(not check.agrees for check in made.checks)
+    if as_json:
+        _show({"out": str(made.path), "confidential": made.confidential, "agrees": made.agrees})
+    else:
+        click.echo(f"wrote {made.path}" + (
+            ": CONFIDENTIAL, it contains numbers computed from the private data" if made.confidential else ""
+        ))  # fmt: skip
+        if wrong:
+            click.echo(
+                f"{wrong} of {len(made.checks)} claims of the certificate disagree: do not rely on it.", err=True
+            )
+    return 1 if wrong else 0
 
 
 @click.command()
@@ -399,4 +432,15 @@ def init(data: str, out: str | None, as_json: bool) -> None:
         click.echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
 
 
-COMMANDS: tuple[click.Command, ...] = (release, plan, privacy, calibrate, verify, compare, estimate, demo, domain)
+COMMANDS: tuple[click.Command, ...] = (
+    release,
+    plan,
+    privacy,
+    calibrate,
+    verify,
+    compare,
+    report,
+    estimate,
+    demo,
+    domain,
+)

@@ -1,6 +1,7 @@
-"""Showing a release to people: the picture and the demonstration."""
+"""Showing a release to people: the report, the picture and the demonstration."""
 
 from discreet.report._demo import demo
+from discreet.report._html import Report, write_report
 from discreet.report._picture import picture
 
-__all__ = ["demo", "picture"]
+__all__ = ["Report", "demo", "picture", "write_report"]

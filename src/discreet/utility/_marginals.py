@@ -1,4 +1,4 @@
-"""Shares of a column's values in a few bins, for a picture. The bins are public; shares of a confidential table are not.
+"""Shares of a column's values in a few bins, for a picture: the bins are public, shares of a confidential table not.
 
 The bins are made from the declared domain and the released values. The confidential values never choose them.
 """
@@ -9,6 +9,7 @@ import datetime as dt
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -239,4 +240,4 @@ def _categories(column: Column) -> tuple[Any, ...]:
 
 
 def _spans(starts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{a} to {b}" for a, b in zip(starts, starts[1:], strict=False))
+    return tuple(f"{a} to {b}" for a, b in pairwise(starts))

@@ -1,0 +1,205 @@
+"""Pictures as geometry: positions in a drawing area, which the page's template turns into SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.utility._marginals import Bins, Shares
+
+__all__ = ["Chart", "attack_chart", "column_chart", "profile_chart"]
+
+_LEAST = 1e-16  # the least delta that is drawn
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One picture, in units of its drawing area; y grows downwards.
+
+    Parameters
+    ----------
+    title, description : str
+        For people who do not see the picture.
+    width, height : int
+        Of the drawing area.
+    left, top, right, bottom : float
+        The axes' box.
+    x_label, y_label : str
+        What the axes show.
+    x_ticks, y_ticks : tuple of (float, str)
+        Where, and what is written there.
+    lines : tuple of (str, str)
+        Class and path of each line.
+    bars : tuple of (float, float, float, float)
+        x, y, width and height of each bar.
+    marks : tuple of (float, float, str)
+        x, y and text of each marked point.
+    """
+
+    title: str
+    description: str
+    width: int
+    height: int
+    left: float
+    top: float
+    right: float
+    bottom: float
+    x_label: str
+    y_label: str
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    lines: tuple[tuple[str, str], ...] = ()
+    bars: tuple[tuple[float, float, float, float], ...] = ()
+    marks: tuple[tuple[float, float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """The axes' box, and the linear map into it."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        across = (x - self.x[0]) / (self.x[1] - self.x[0])
+        up = min(1.0, max(0.0, (y - self.y[0]) / (self.y[1] - self.y[0])))
+        return (
+            round(self.left + across * (self.right - self.left), 2),
+            round(self.bottom - up * (self.bottom - self.top), 2),
+        )
+
+    def path(self, points: Points) -> str:
+        return "M" + " L".join("{} {}".format(*self.at(x, y)) for x, y in points) if points else ""
+
+
+def profile_chart(
+    profiles: Sequence[tuple[str, Points]], *, upto: float, headline: tuple[float, float], marked: str
+) -> Chart:
+    """Draw delta against epsilon, delta on a logarithmic axis; a line ends where delta becomes 0.
+
+    Parameters
+    ----------
+    profiles : sequence of (str, points)
+        Class of the line, and its positive deltas.
+    upto : float
+        Largest epsilon.
+    headline : (float, float)
+        The epsilon and delta of the certificate.
+    marked : str
+        What is written beside that point.
+    """
+    epsilon, delta = headline
+    deltas = [delta or 1.0, *(d for _, points in profiles for _, d in points)]
+    low = min(-1.0, *(math.floor(math.log10(max(d, _LEAST))) for d in deltas))
+    box = _Box(66, 16, 420, 300, (0.0, upto), (low, 0.0))
+    step = max(1, math.ceil(-low / 8))
+    exponents = range(0, int(low) - 1, -step)
+    lines = tuple((kind, box.path([(e, math.log10(d)) for e, d in points if d >= _LEAST])) for kind, points in profiles)
+    return Chart(
+        title="Privacy profile",
+        description="Delta, on a logarithmic axis, against epsilon. The same numbers are in the table beside it.",
+        width=440,
+        height=350,
+        left=box.left,
+        top=box.top,
+        right=box.right,
+        bottom=box.bottom,
+        x_label="epsilon",
+        y_label="delta",
+        x_ticks=tuple((box.at(x, 0)[0], f"{x:g}") for x in _round_numbers(upto)),
+        y_ticks=tuple((box.at(0, e)[1], "1" if e == 0 else f"1e{e}") for e in exponents),
+        lines=lines,
+        marks=((*box.at(epsilon, math.log10(max(delta, _LEAST))), marked),),
+    )
+
+
+def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[Chart, tuple[tuple[float, float], ...]]:
+    """Draw the greatest power of a test against its false-alarm rate.
+
+    Parameters
+    ----------
+    curves : sequence of (str, points)
+        Class of the line, and its false-alarm rates and powers.
+    rates : points
+        Those that the slider stops at.
+
+    Returns
+    -------
+    Chart
+        The picture.
+    tuple of (float, float)
+        Where in it each of ``rates`` is.
+    """
+    box = _Box(66, 16, 410, 340, (0.0, 1.0), (0.0, 1.0))
+    ticks = [i / 5 for i in range(6)]
+    chart = Chart(
+        title="Power of the best attacker",
+        description="How often the best possible test detects the truth, at most, against how often it raises a false "
+        "alarm. The same numbers are in the table beside the picture.",
+        width=440,
+        height=390,
+        left=box.left,
+        top=box.top,
+        right=box.right,
+        bottom=box.bottom,
+        x_label="false alarms",
+        y_label="detected, at most",
+        x_ticks=tuple((box.at(t, 0)[0], f"{100 * t:.0f} %") for t in ticks),
+        y_ticks=tuple((box.at(0, t)[1], f"{100 * t:.0f} %") for t in ticks),
+        lines=(("guess", box.path([(0, 0), (1, 1)])), *((kind, box.path(points)) for kind, points in curves)),
+    )
+    return chart, tuple(box.at(*point) for point in rates)
+
+
+def column_chart(name: str, bins: Bins, released: Shares, confidential: Shares | None) -> Chart:
+    """Draw the shares of an ordered column: bars for the release, an outline for the confidential table."""
+    count = len(bins.names)
+    top = max([1e-9, *released.bins, *(() if confidential is None else confidential.bins)])
+    marks = _round_numbers(100.0 * top, 5)
+    box = _Box(56, 10, 470, 150, (0.0, float(count)), (0.0, top))
+    bars = []
+    for i, share in enumerate(released.bins):
+        x, y = box.at(i, share)
+        width = box.at(i + 1, 0)[0] - x
+        bars.append((round(x + 0.04 * width, 2), y, round(0.92 * width, 2), round(box.bottom - y, 2)))
+    outline: list[tuple[float, float]] = []
+    if confidential is not None:
+        for i, share in enumerate(confidential.bins):
+            outline += [(i, float(share)), (i + 1, float(share))]
+    every = max(1, -(-count // 5))
+    shift = 0.5 if bins.points else 0.0
+    ticks = [(i + shift, bins.starts[i]) for i in range(0, count, every)]
+    if not bins.points and count - ticks[-1][0] >= 0.7 * every:
+        ticks.append((count, bins.starts[count]))
+    return Chart(
+        title=f"Shares of {name}",
+        description="Share of the records in each of "
+        f"{count} intervals. The numbers are in the table below the picture.",
+        width=480,
+        height=180,
+        left=box.left,
+        top=box.top,
+        right=box.right,
+        bottom=box.bottom,
+        x_label="",
+        y_label="",
+        x_ticks=tuple((box.at(x, 0)[0], text) for x, text in ticks),
+        y_ticks=tuple((box.at(0, mark / 100)[1], f"{mark:g} %") for mark in marks),
+        lines=(("confidential", box.path(outline)),) if outline else (),
+        bars=tuple(bars),
+    )
+
+
+def _round_numbers(upto: float, about: int = 6) -> list[float]:
+    """Return about so many round numbers from 0 to ``upto``."""
+    rough = upto / about
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * (1 - 1e-9))
+    return [round(step * i, 12) for i in range(int(upto / step * (1 + 1e-9)) + 1)]

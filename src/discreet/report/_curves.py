@@ -1,0 +1,95 @@
+"""What a profile allows the best attacker: the trade-off function, on the safe side."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.privacy import Profile
+
+__all__ = ["LEVELS", "TradeOff", "furthest", "profile_points"]
+
+Floats = npt.NDArray[np.float64]
+
+LEVELS = (
+    *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+)
+"""False-alarm rates that a report lists."""
+
+_FURTHEST = -math.log(LEVELS[0])  # beyond, e^eps times the least level is above 1
+_SMALLEST = 1e-15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeOff:
+    r"""Lower bound on the trade-off function of a profile: the least type II error of a test at each level.
+
+    .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{0,\; 1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
+        e^{-\varepsilon} (1 - \delta(\varepsilon) - \alpha)\}
+
+    The profile holds for neighbours in both orders, which gives the two terms (Wasserman and Zhou, 2010, Theorem 2.4;
+    Dong, Roth and Su, 2022, on the duality of profile and trade-off function). Here the supremum is over finitely many
+    epsilons, and each delta is rounded up by the profile: the error that is returned is never above the least one, and
+    the power ``1 - f`` never below the greatest one.
+
+    Parameters
+    ----------
+    epsilons, deltas : ndarray of float64, shape (k,)
+        Points of the profile.
+
+    Examples
+    --------
+    >>> from discreet.privacy import ConstantProfile
+    >>> curve = TradeOff.of(ConstantProfile(value=0.1))
+    >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
+    [0.1, 0.11, 1.0]
+    """
+
+    epsilons: Floats
+    deltas: Floats
+
+    @classmethod
+    def of(cls, profile: Profile) -> Self:
+        """Take the points of a profile that matter at levels of 1e-4 and more."""
+        top = min(profile.pure, _FURTHEST)
+        epsilons = np.unique(np.concatenate(([0.0], np.geomspace(1e-4, 1.0, 60) * top, np.linspace(0.0, top, 150))))
+        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(e)) for e in epsilons]))
+
+    def power(self, level: Floats) -> Floats:
+        """Return an upper bound on the power of every test with these false-alarm rates."""
+        alpha = np.asarray(level, dtype=np.float64)[:, None]
+        above = np.exp(self.epsilons) * alpha + self.deltas
+        below = 1.0 - np.exp(-self.epsilons) * (1.0 - self.deltas - alpha)
+        # The last factor covers the rounding of these few operations.
+        return np.asarray(np.clip(np.minimum(above, below).min(axis=1) * (1.0 + 1e-12), alpha[:, 0], 1.0))
+
+
+def profile_points(profile: Profile, *, upto: float, among: float) -> list[tuple[float, float]]:
+    """Return points of a profile for a picture; those where delta is 0 are left out.
+
+    Parameters
+    ----------
+    profile : Profile
+        Of the release.
+    upto : float
+        Largest epsilon, finite.
+    among : float
+        An epsilon that is one of the points.
+    """
+    end = min(profile.pure, upto)
+    before = end * (1.0 - np.geomspace(1e-9, 0.1, 40))  # a profile falls steeply where it ends
+    epsilons = np.unique(np.concatenate((np.linspace(0.0, end, 120), before, [among])))
+    points = [(float(e), profile.delta(float(e))) for e in epsilons]
+    return [(epsilon, delta) for epsilon, delta in points if delta > 0.0]
+
+
+def furthest(profile: Profile, headline: float) -> float:
+    """Return how far a picture of a profile goes: to where delta falls no more, the headline epsilon always within."""
+    least = profile.delta(min(0.999 * profile.pure, 700.0))
+    end = min(profile.pure, profile.epsilon(min(1.0, max(_SMALLEST, 1.5 * least))))
+    return max(1.3 * headline, min(end * 1.05, 5.0 * headline), 1e-3)

@@ -1,0 +1,246 @@
+"""A report of a release as one HTML file: public from the release and its certificate, confidential with the data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet._text import rounded_up
+from discreet._version import __version__
+from discreet.domain import Domain
+from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.releases import Check
+from discreet.releases._writing import certificate_path, never_input, replace_all, temporary_beside, write_text
+from discreet.report._promise import Promise, attack, joint, profile_picture, profile_table
+from discreet.report._released import MOST_COLUMNS, declared, pictures, released_columns
+from discreet.utility import Measured, compare, reveal_to_custodian
+from discreet.utility._marginals import confidential_shares, shown
+
+__all__ = ["CONFIDENTIAL", "Report", "write_report"]
+
+CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
+"""The banner of a report that shows the confidential table."""
+
+_MEANINGS = {
+    "w1": "Wasserstein-1 distance, the average distance by which values have to be moved",
+    "ks": "Kolmogorov-Smirnov distance, the largest difference between the shares at or below any value",
+    "tv": "total variation, the share of records that have to be changed",
+    "hellinger": "Hellinger distance of the shares",
+    "kde-l2": "L2 distance of kernel density estimates",
+    "transport": "the average distance by which whole records have to be moved",
+    "marginals-2": "total variation of pairs of columns",
+    "marginals-3": "total variation of triples of columns",
+    "correlation": "difference of the associations between two columns",
+    "pmse": "how well a classifier tells released from confidential records",
+}
+
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What :func:`write_report` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    confidential : bool
+        Whether it shows numbers computed from the confidential table.
+    checks : tuple of Check
+        What verification of the release's certificate found.
+    """
+
+    path: Path
+    confidential: bool
+    checks: tuple[Check, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all claims of the certificate were confirmed."""
+        return all(check.agrees for check in self.checks)
+
+
+def write_report(
+    release: Path_,
+    out: Path_,
+    *,
+    certificate: Path_ | None = None,
+    also: Sequence[Path_] = (),
+    data: Any = None,
+    domain: Domain | Path_ | None = None,
+    measures: str | Sequence[str] = ("w1", "ks", "tv"),
+    resamples: int = 100,
+) -> Report:
+    """Write what a release promises, in plain words, numbers and pictures, as one HTML file that needs no network.
+
+    Without ``data`` the report is made from the released file and certificates alone, and is as public as they are.
+    Every number of the promise is recomputed from the certificate's public parameters, on the safe side.
+
+    Parameters
+    ----------
+    release : path
+        The released Parquet or CSV file.
+    out : path
+        The report to write; ends in ``.html``.
+    certificate : path, optional
+        The release's certificate; ``RELEASE.certificate.json`` by default.
+    also : sequence of path
+        Certificates of other releases of the same table: the report states what they promise together.
+    data : dataframe or path, optional
+        The confidential table. The report then compares the release with it, and is as confidential as it.
+    domain : Domain or path, optional
+        Public facts about the confidential table, as for the release; those of the certificate by default.
+    measures, resamples
+        Which distances from the confidential table to show, and how many bootstrap samples to show beside them; see
+        :func:`~discreet.utility.compare`. The measures of several columns at once take minutes on large tables.
+
+    Returns
+    -------
+    Report
+        The file, and whether the certificate was confirmed; the report itself says so too.
+
+    Raises
+    ------
+    ParameterError
+        When Jinja2 is not installed, or the certificates cannot be composed.
+    FileProblem
+        When a file cannot be read or written, a certificate states nothing that can be recomputed, or the output is one
+        of the inputs.
+    DataError
+        When the confidential table does not fit the domain. No message holds a value.
+    """
+    path, where = Path(out), certificate_path(Path(release), certificate)
+    if path.suffix.lower() != ".html":
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
+    never_input(path, (release, where, *also, data, domain))
+    if domain is not None and data is None:
+        raise ParameterError("a domain is only needed with the confidential table: give data as well")
+    promise = Promise.read(where, data=release)
+    others = tuple(Promise.read(other) for other in also)
+    try:
+        page = _public(promise, others, Path(release), where)
+    except DiscreetError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError):
+        wrong = "a field of it is missing or of the wrong kind"
+        raise FileProblem(where, wrong, "give the certificate written beside the release") from None
+    if data is not None:
+        page |= _confidential(page, data, Path(release), domain, measures=measures, resamples=resamples)
+    text = _rendered(page)
+    temporary = temporary_beside(path)
+    write_text(text, temporary, named=path)
+    replace_all([(temporary, path)])
+    return Report(path=path, confidential=data is not None, checks=promise.checks)
+
+
+def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where: Path) -> dict[str, Any]:
+    """Return everything the page shows of a release and its certificates."""
+    facts, mechanism, n = promise.certificate.facts, promise.mechanism, promise.guarantee.n
+    stated, group = mechanism.domain, promise.guarantee.relation.group
+    counts = facts["size"] is None
+    rows, columns = released_columns(release, stated, counts=counts)
+    together = joint((promise, *others))
+    names = [shlex.quote(path.name) for path in (where, release)]
+    return {
+        "title": f"Privacy report for {release.name}",
+        "release": release.name,
+        "promise": promise,
+        "counts": counts,
+        "rows": f"{rows:,}",
+        "records": f"{n:,}",
+        "units": f"{n // group:,}",
+        "group": group,
+        "unit": None if facts["unit"] is None else str(facts["unit"]["column"]),
+        "randomness": str(facts["randomness"]),
+        "made": f"{facts['created']}, with {facts['library']['name']} {facts['library']['version']}",
+        "attack": attack(promise, together),
+        "profile": profile_picture(promise, together),
+        "profile_table": profile_table(promise, together),
+        "together": together,
+        "domain": stated,
+        "declared": declared(stated),
+        "cells": None if stated.size is None else f"{stated.size:,}",
+        "columns": columns,
+        "pictures": pictures(columns),
+        "left_out": max(0, len(stated.names) - MOST_COLUMNS),
+        "parameters": {key: _parameter(value) for key, value in mechanism.parameters().items()},
+        "share_not_from_data": rounded_up(100.0 * mechanism.share_not_from_data(n), 3),
+        "command": f"discreet verify {names[0]} --data {names[1]}",
+        "version": __version__,
+        "confidential": None,
+        "compared": None,
+    }
+
+
+def _confidential(
+    page: dict[str, Any], data: Any, release: Path, domain: Domain | Path_ | None, **asked: Any
+) -> dict[str, Any]:
+    """Return what the page shows of the confidential table, and the marks that go with it."""
+    used = page["domain"] if domain is None else domain if isinstance(domain, Domain) else Domain.read(domain)
+    if used.names != page["domain"].names:
+        raise ParameterError("the domain names other columns than the certificate: give the one of the release")
+    bins = {name: column.bins for name, column in page["columns"].items()}
+    shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))  # type: ignore[arg-type]
+    # Distances are between records; a table of counts has none.
+    compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **asked))
+    return {
+        "title": f"CONFIDENTIAL: {page['title']}",
+        "confidential": CONFIDENTIAL,
+        "pictures": pictures(page["columns"], shares),
+        "compared": compared,
+    }
+
+
+def _parameter(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _in_words(one: Measured) -> str:
+    """Say in words how a measure of the release compares with bootstrap samples."""
+    if one.bootstrap is None:
+        return "-"
+    mean, _, high = one.bootstrap
+    if one.release <= high:
+        return "like a sample of the table itself"
+    return f"{one.release / mean:,.3g} times that of a sample" if mean > 0 else "more than a sample"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4g}"
+
+
+def _rendered(page: dict[str, Any]) -> str:
+    try:
+        import jinja2
+    except ImportError:
+        raise ParameterError("the report needs Jinja2: pip install 'discreet[report]'") from None
+    loader = jinja2.PackageLoader("discreet.report", "page")
+    environment = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=_number)
+    environment.globals.update(shown=shown, in_words=_in_words, meanings=_MEANINGS)
+    inlined = {name: loader.get_source(environment, name)[0] for name in ("style.css", "script.js")}
+    # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
+    policy = "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'".format(
+        _fingerprint(inlined["script.js"]), _fingerprint(inlined["style.css"])
+    )
+    text: str = environment.get_template("report.html").render(
+        **page, policy=policy, style=inlined["style.css"], script=inlined["script.js"]
+    )
+    return text
+
+
+def _fingerprint(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

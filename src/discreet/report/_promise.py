@@ -1,0 +1,342 @@
+"""The promise of a certificate in plain words and numbers: public facts only, recomputed rather than believed."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from discreet._text import rounded_down, rounded_up
+from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.mechanisms import Mechanism
+from discreet.privacy import Guarantee, Profile, compose
+from discreet.releases import Certificate, Check, verify
+from discreet.releases._certificate import _caveats, _rebuild
+from discreet.report._charts import Chart, attack_chart, profile_chart
+from discreet.report._curves import LEVELS, TradeOff, furthest, profile_points
+
+__all__ = ["Attack", "Joint", "Promise", "attack", "joint", "profile_picture", "profile_table"]
+
+_KINDS = {
+    "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",
+    "asymptotic": "Asymptotic: it holds in a limit of large samples only, and may not hold for this table.",
+    "empirical": "Empirical: it was measured, or holds in exact arithmetic and was sampled in floating point. It is "
+    "not proved for this release.",
+}
+_EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_DEFAULT = LEVELS.index(0.01)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One release's promise.
+
+    Parameters
+    ----------
+    name : str
+        File name of its certificate.
+    certificate : Certificate
+        As read.
+    mechanism : Mechanism
+        Rebuilt from the certificate's public facts.
+    guarantee : Guarantee
+        Recomputed from them.
+    checks : tuple of Check
+        What verification found.
+    """
+
+    name: str
+    certificate: Certificate
+    mechanism: Mechanism
+    guarantee: Guarantee
+    checks: tuple[Check, ...]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Promise:
+        """Read and verify a certificate.
+
+        Raises
+        ------
+        FileProblem
+            When it cannot be read, or states no guarantee that can be recomputed.
+        """
+        certificate = Certificate.read(path)
+        try:
+            mechanism, guarantee = _rebuild(certificate.facts)
+            guarantee.delta(certificate.epsilon)
+        except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
+            raise FileProblem(
+                path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
+            ) from None
+        checks = verify(certificate, data=data)
+        return cls(
+            name=Path(path).name,
+            certificate=certificate,
+            mechanism=mechanism,
+            guarantee=guarantee,
+            checks=tuple(checks),
+        )
+
+    @property
+    def disagreements(self) -> tuple[Check, ...]:
+        """Claims that were not confirmed."""
+        return tuple(check for check in self.checks if not check.agrees)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed was used, so that the release is not for publication."""
+        return self.certificate.seeded
+
+    @property
+    def epsilon(self) -> float:
+        """The certificate's epsilon; any one may be stated, since delta follows from it."""
+        return self.certificate.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta at that epsilon, recomputed."""
+        return self.guarantee.delta(self.epsilon)
+
+    @property
+    def epsilon_text(self) -> str:
+        """Epsilon, rounded up."""
+        return _epsilon(self.epsilon)
+
+    @property
+    def delta_text(self) -> str:
+        """Delta, rounded up."""
+        return rounded_up(self.delta)
+
+    @property
+    def pure_text(self) -> str | None:
+        """The epsilon from which on delta is 0, rounded up; None where it is so large that it says nothing."""
+        pure = self.guarantee.profile.pure
+        return _epsilon(pure) if pure <= 100 else None
+
+    @property
+    def kind(self) -> str:
+        """What kind of guarantee it is, in a sentence."""
+        return _KINDS[self.guarantee.kind]
+
+    @property
+    def tightness(self) -> str:
+        """Whether the numbers are attained, in a sentence."""
+        if self.guarantee.exact:
+            return "The numbers are exact: for some pair of tables the best attacker reaches them."
+        return "The numbers are upper bounds: the truth may be better than stated, never worse."
+
+    @property
+    def likelier(self) -> str:
+        """``e^epsilon``, rounded up."""
+        return rounded_up(math.exp(min(self.epsilon, 700.0)))
+
+    @property
+    def delta_words(self) -> str:
+        """What delta means for this number of records."""
+        n, delta = self.guarantee.n, self.delta
+        if delta == 0.0:
+            return "Delta is 0: the limit on what can be learned has no exception."
+        exposed = delta * n
+        if exposed > 0.1:
+            return (
+                f"Delta is {self.delta_text}, which is large for {n:,} records: by delta alone, publishing "
+                f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
+            )
+        chance = f", about 1 in {_thousands(1.0 / delta)}" if delta > 1e-18 else ""
+        times = f"{_thousands(1.0 / exposed)} times" if exposed > 1e-15 else "more than a million million times"
+        return (
+            f"Delta is {self.delta_text}{chance}. To compare: publishing one of the {n:,} records, chosen at random, "
+            f"in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
+        )
+
+    @property
+    def verbatim(self) -> tuple[str, ...]:
+        """The caveats about released values that are confidential values."""
+        return tuple(_sentence(caveat) for caveat in self.guarantee.caveats if "verbatim" in caveat)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """All other caveats, those of the budget and the privacy unit among them."""
+        unit = self.certificate.facts["unit"]
+        found = _caveats(self.guarantee, self.epsilon, self.delta, None if unit is None else str(unit["column"]))
+        return tuple(_sentence(caveat) for caveat in found if "verbatim" not in caveat)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What it rests on."""
+        return tuple(_sentence(assumption) for assumption in self.guarantee.assumptions)
+
+
+def _epsilon(value: float) -> str:
+    """Write an epsilon in six digits, rounded up unless they are exactly it."""
+    short = f"{value:.6g}"
+    return short if float(short) == value else rounded_up(value, 6)
+
+
+def _thousands(value: float) -> str:
+    return f"{float(rounded_down(value, 2)):,.0f}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """Several releases of the same table together.
+
+    Parameters
+    ----------
+    promises : tuple of Promise
+        At least two.
+    profile : Profile
+        Of all of them together, an upper bound.
+    epsilon, delta : float
+        A point of it: at the sum of the deltas.
+    """
+
+    promises: tuple[Promise, ...]
+    profile: Profile
+    epsilon: float
+    delta: float
+
+    @property
+    def epsilon_text(self) -> str:
+        """Epsilon, rounded up."""
+        return _epsilon(self.epsilon)
+
+    @property
+    def delta_text(self) -> str:
+        """Delta, rounded up."""
+        return rounded_up(self.delta)
+
+    @property
+    def epsilon_sum(self) -> str:
+        """The sum of the epsilons, which holds with the sum of the deltas too."""
+        return _epsilon(math.fsum(promise.epsilon for promise in self.promises))
+
+    @property
+    def other_records(self) -> bool:
+        """Whether the certificates state different numbers of records."""
+        return len({promise.guarantee.n for promise in self.promises}) > 1
+
+
+def joint(promises: tuple[Promise, ...]) -> Joint | None:
+    """Compose the promises of several releases; None for a single one.
+
+    Raises
+    ------
+    ParameterError
+        When they protect units of different sizes, or one is given twice.
+    """
+    if len(promises) == 1:
+        return None
+    if len({(p.guarantee.relation.name, p.guarantee.relation.group) for p in promises}) > 1:
+        raise ParameterError("the certificates protect privacy units of different sizes: they cannot be composed")
+    for i, promise in enumerate(promises):
+        if any(promise.certificate.facts == other.certificate.facts for other in promises[:i]):
+            raise ParameterError(f"the certificate {promise.name!r} is given twice: a release counts once")
+    profile = compose([promise.guarantee.profile for promise in promises])
+    delta = min(1.0, math.fsum(promise.delta for promise in promises) * (1.0 + 1e-15))
+    total = math.fsum(promise.epsilon for promise in promises) * (1.0 + 1e-15)
+    return Joint(promises=promises, profile=profile, epsilon=min(total, profile.epsilon(delta)), delta=delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """What the best attacker reaches at one false-alarm rate: texts, rounded to the safe side, and a place."""
+
+    level: str
+    power: str
+    missed: str
+    together: str | None
+    reading: str
+    at: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """The best attacker's power: a picture, and one row a false-alarm rate."""
+
+    chart: Chart
+    rates: tuple[Rate, ...]
+    default: int = _DEFAULT
+
+    @property
+    def usual(self) -> Rate:
+        """The row that is shown first."""
+        return self.rates[self.default]
+
+
+def attack(promise: Promise, together: Joint | None) -> Attack:
+    """Compute the greatest power of a test that tells two neighbours apart, at each false-alarm rate."""
+    levels = np.array(LEVELS)
+    fine = np.unique(np.concatenate((np.linspace(0.0, 1.0, 201), levels)))
+    alone = TradeOff.of(promise.guarantee.profile)
+    curves = [("this", list(zip(fine.tolist(), alone.power(fine).tolist(), strict=True)))]
+    powers = alone.power(levels)
+    joined = None
+    if together is not None:
+        curve = TradeOff.of(together.profile)
+        # One release is not more than all of them: their bound may be the coarser one.
+        joined = np.maximum(curve.power(levels), powers)
+        curves.append(("together", list(zip(fine.tolist(), curve.power(fine).tolist(), strict=True))))
+    chart, places = attack_chart(curves, list(zip(LEVELS, powers.tolist(), strict=True)))
+    rates = []
+    for i, (level, power) in enumerate(zip(LEVELS, powers.tolist(), strict=True)):
+        rates.append(
+            Rate(
+                level=f"{100 * level:.6g} %",
+                power=f"{_percent_up(power)} %",
+                missed=f"{_percent_down(1.0 - power)} %",
+                together=None if joined is None else f"{_percent_up(float(joined[i]))} %",
+                reading=_reading(level, power),
+                at=places[i],
+            )
+        )
+    return Attack(chart=chart, rates=tuple(rates))
+
+
+def _percent_up(share: float) -> str:
+    return rounded_up(min(100.0, 100.0 * share), 3)
+
+
+def _percent_down(share: float) -> str:
+    return rounded_down(max(0.0, 100.0 * share), 3)
+
+
+def _reading(level: float, power: float) -> str:
+    """Say how much better than guessing the best attacker is at most."""
+    if power >= 0.999:
+        return "No protection is promised at this rate."
+    if power <= 1.05 * level:
+        return "That is hardly better than guessing."
+    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
+
+
+def profile_table(promise: Promise, together: Joint | None) -> tuple[tuple[str, str, str | None, bool], ...]:
+    """Return rows of epsilon, delta, delta of all releases together, and whether this is the certificate's epsilon."""
+    rows = []
+    for epsilon in sorted({*_EPSILONS, promise.epsilon}):
+        joined = None if together is None else rounded_up(together.profile.delta(epsilon))
+        delta = rounded_up(promise.guarantee.delta(epsilon))
+        rows.append((_epsilon(epsilon), delta, joined, epsilon == promise.epsilon))
+    return tuple(rows)
+
+
+def profile_picture(promise: Promise, together: Joint | None) -> Chart:
+    """Draw the profile of the release, and of all releases together."""
+    drawn = [("this", promise.guarantee.profile, promise.epsilon)]
+    if together is not None:
+        drawn.append(("together", together.profile, together.epsilon))
+    upto = max(furthest(profile, epsilon) for _, profile, epsilon in drawn)
+    lines = [(kind, profile_points(profile, upto=upto, among=epsilon)) for kind, profile, epsilon in drawn]
+    return profile_chart(
+        lines,
+        upto=upto,
+        headline=(promise.epsilon, promise.delta),
+        marked=f"epsilon {promise.epsilon_text}, delta {promise.delta_text}",
+    )

@@ -1,0 +1,185 @@
+"""The released table in pictures, and beside it, for its custodian, the confidential one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain import Domain
+from discreet.errors import DiscreetError, FileProblem
+from discreet.report._charts import Chart, column_chart
+from discreet.utility._marginals import Bins, Shares, bins_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["MOST_COLUMNS", "ColumnPicture", "ReleasedColumn", "declared", "pictures", "released_columns"]
+
+MOST_COLUMNS = 40
+"""Columns that a report draws."""
+
+_MOST_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedColumn:
+    """One column of a release, counted. Public.
+
+    Parameters
+    ----------
+    bins : Bins
+        Where its values are counted.
+    shares : Shares
+        How they are spread.
+    """
+
+    bins: Bins
+    shares: Shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPicture:
+    """One column as the page shows it.
+
+    Parameters
+    ----------
+    name, kind : str
+        The column, and its declared type.
+    chart : Chart or None
+        The picture of an ordered column; unordered ones are shown as rows with bars.
+    rows : tuple
+        Name of each bin, share among the released records (text, and length of a bar from 0 to 100), and the same for
+        the confidential records where they are shown.
+    """
+
+    name: str
+    kind: str
+    chart: Chart | None
+    rows: tuple[tuple[str, str, float, str | None, float], ...]
+
+
+def released_columns(
+    path: str | os.PathLike[str], domain: Domain, *, counts: bool
+) -> tuple[int, dict[str, ReleasedColumn]]:
+    """Read a release and count each of its first forty columns.
+
+    Parameters
+    ----------
+    path : path
+        The released Parquet or CSV file.
+    domain : Domain
+        As the certificate states it.
+    counts : bool
+        Whether it is a table of counts.
+
+    Returns
+    -------
+    int
+        Number of rows.
+    dict of str to ReleasedColumn
+        One a column.
+
+    Raises
+    ------
+    FileProblem
+        When the file does not fit the domain.
+    """
+    import polars as pl
+
+    source = Path(path)
+    texts = source.suffix.lower() == ".csv"
+    misfit = FileProblem(path, "it does not fit the domain of its certificate", "give the file that belongs to it")
+    try:
+        table = pl.scan_csv(source, infer_schema=False) if texts else pl.scan_parquet(source)
+        rows = int(table.select(pl.len()).collect().item())
+        found = {
+            name: _counted(table, name, domain, texts=texts, counts=counts) for name in domain.names[:MOST_COLUMNS]
+        }
+    except (DiscreetError, pl.exceptions.PolarsError, ValueError):
+        raise misfit from None
+    return rows, found
+
+
+def _counted(table: pl.LazyFrame, name: str, domain: Domain, *, texts: bool, counts: bool) -> ReleasedColumn:
+    import polars as pl
+
+    column = domain.columns[name]
+    key, weight = name, pl.len()
+    if counts:
+        if name not in table.collect_schema():  # cells that are intervals are named by their ends
+            key = f"{name}_from"
+        weight = pl.col("count").cast(pl.Float64).sum()
+    grouped = table.group_by(pl.col(key).alias("value")).agg(weight.alias("weight")).sort("value").collect()
+    values = column.parse(grouped["value"]) if texts else grouped["value"]
+    if values.null_count() > grouped["value"].null_count():
+        raise ValueError
+    weights: npt.NDArray[Any] = grouped["weight"].to_numpy()
+    bins = bins_of(column, values, weights)
+    return ReleasedColumn(bins=bins, shares=bins.shares(values, weights))
+
+
+def pictures(
+    columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None
+) -> list[ColumnPicture]:
+    """Draw columns, beside the confidential ones where they are given."""
+    return [
+        _picture(name, column, None if confidential is None else confidential[name]) for name, column in columns.items()
+    ]
+
+
+def _picture(name: str, column: ReleasedColumn, other: Shares | None) -> ColumnPicture:
+    bins, shares = column.bins, column.shares
+    drawn = bool(bins.cuts is not None and bins.names)
+    sides = [shares] if other is None else [shares, other]
+    parts = [np.array([*side.bins, side.beyond, side.nulls]) for side in sides]
+    top = max(1e-9, *(float(part.max()) for part in parts))
+    names = (*bins.names, "all other values", "no value (null)")
+    rows = []
+    for i, label in enumerate(names):
+        if i >= len(bins.names) and not any(part[i] > 0 for part in parts):
+            continue
+        mine = float(parts[0][i])
+        yours = None if other is None else float(parts[1][i])
+        rows.append(
+            (
+                label,
+                _share(mine),
+                round(100.0 * mine / top, 2),
+                None if yours is None else _share(yours),
+                0.0 if yours is None else round(100.0 * yours / top, 2),
+            )
+        )
+    chart = column_chart(name, bins, shares, other) if drawn else None
+    return ColumnPicture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=tuple(rows))
+
+
+def _share(share: float) -> str:
+    return f"{100.0 * share:.2f} %"
+
+
+def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
+    """Return name, type, cells and other declared facts of each column of a domain, as text."""
+    rows = []
+    for name, column in domain.columns.items():
+        facts = column.to_dict()
+        kind = str(facts.pop("type")).replace("_", " ")
+        words = ", ".join(f"{key.replace('_', ' ')}: {_fact(value)}" for key, value in facts.items())
+        rows.append((name, kind, f"{column.size:,}" if column.size is not None else "not finite", words))
+    return rows
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_fact(part)}" for key, part in value.items())
+    if isinstance(value, (list, tuple)):
+        more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
+        return ", ".join(map(str, value[:_MOST_LISTED])) + more
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return str(value)
