@@ -11,8 +11,10 @@ from itertools import product
 import mpmath as mp
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pytest
 
+import discreet
 from discreet._random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
@@ -329,3 +331,13 @@ def test_the_stated_share_is_that_of_noise() -> None:
     mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
     assert mechanism.share_not_from_data(10**6) == pytest.approx(0.5 / math.sinh(0.5) / 42)
     assert mechanism.share_not_from_data(41) == 1.0
+
+
+def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
+    frame = pl.DataFrame({"word": ["often"] * 900 + [f"rare {i}" for i in range(100)]})
+    words = Domain(columns={"word": OpenLabels()})
+    made = discreet.release(frame, words, epsilon=1, delta=1e-9, size=50, mechanism="stability-histogram")
+    outcome = made.certificate.facts["released"]["outcome"]
+    assert outcome.startswith("1 labels were kept")  # a rare one would be with probability 1e-7 in all
+    assert 0.85 < float(outcome.split("about ")[1].split("%")[0]) / 100 < 0.95  # noise of scale 2 on 900
+    assert outcome in str(made.certificate)

@@ -185,6 +185,23 @@ class Mechanism(ABC):
             When the mechanism has no theorem for the relation.
         """
 
+    def outcome(self, y: Output, n: int) -> str | None:
+        """Return what the output itself tells about its use, in words: public post-processing.
+
+        Parameters
+        ----------
+        y : Output
+            What the kernel gave.
+        n : int
+            Number of records, public.
+
+        Returns
+        -------
+        str or None
+            None where there is nothing that was not known beforehand.
+        """
+        return None
+
     @abstractmethod
     def share_not_from_data(self, n: int) -> float:
         """Return the expected share of released records that come from prior or noise alone, an upper estimate."""

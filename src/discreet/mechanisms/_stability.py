@@ -132,6 +132,15 @@ class StableCounts(Mechanism):
         error = standard_deviation("laplace", self.scale)
         return Estimates(kept.records, kept.frequencies.astype(np.float64), np.full(kept.distinct, error))
 
+    def outcome(self, y: Output, n: int) -> str:
+        """Return how many labels were kept, and about what share of the records holds one of them."""
+        kept = cast(Counts, y)
+        share = min(1.0, float(kept.frequencies.sum()) / n)
+        return (
+            f"{kept.distinct:,} labels were kept; their noisy counts add up to about {share:.1%} of the {n:,} records, "
+            "the others have rarer labels"
+        )
+
     def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
         """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
         counts = np.rint(n * shares).astype(np.int64)

@@ -75,7 +75,7 @@ class Certificate:
             "unit": {"column": unit, "max_records": guarantee.relation.group} if unit else None,
             "guarantee": _promise(mechanism, guarantee, epsilon, unit=unit, seeded=seeded),
             "randomness": _SEEDED if seeded else _SECURE,
-            "released": {"columns": columns, "rows": size, "file": None, "sha256": None},
+            "released": {"columns": columns, "rows": size, "file": None, "sha256": None, "outcome": None},
             "shows": _SHOWS,
         }
         return cls(facts=facts)
@@ -98,6 +98,10 @@ class Certificate:
     def with_rows(self, rows: int) -> Certificate:
         """Return the certificate with the number of rows that were released."""
         return Certificate(facts={**self.facts, "released": {**self.facts["released"], "rows": rows}})
+
+    def with_outcome(self, outcome: str) -> Certificate:
+        """Return the certificate with what the output itself tells about its use."""
+        return Certificate(facts={**self.facts, "released": {**self.facts["released"], "outcome": outcome}})
 
     def for_file(self, path: Path, *, named: Path) -> Certificate:
         """Return the certificate with the name and hash of the file the records were written to."""
@@ -155,7 +159,9 @@ class Certificate:
 
     def __str__(self) -> str:
         promise = self.facts["guarantee"]
-        return "\n".join([promise["statement"], *(f"- {caveat}" for caveat in promise["caveats"]), self.facts["shows"]])
+        outcome = self.facts["released"].get("outcome")
+        said = [*promise["caveats"], *([] if outcome is None else [outcome])]
+        return "\n".join([promise["statement"], *(f"- {line}" for line in said), self.facts["shows"]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,6 +180,8 @@ def publish(
         columns=list(schema or mechanism.domain.names),
     )
     output = mechanism.kernel(x, rng=generator)
+    if (outcome := mechanism.outcome(output, n)) is not None:
+        document = document.with_outcome(outcome)
     free = public(generator)
     if size is None:
         frames = iter([_counts_table(mechanism, mechanism.estimates(output), free)])
