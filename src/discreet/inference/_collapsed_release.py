@@ -190,6 +190,9 @@ def _probabilities(mechanism: PerturbedHistogram | GaussianSmoothedHistogram | L
 
         return clipped
 
+    if isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "simplex":
+        return lambda _, noisy: mechanism.probabilities(noisy[0])
+
     def rows(_: Integers, noisy: Noisy) -> Floats:
         return np.stack([mechanism.probabilities(row) for row in noisy[0]])
 

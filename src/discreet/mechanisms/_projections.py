@@ -27,8 +27,8 @@ def simplex_projection(counts: npt.NDArray[np.int64], total: int) -> Floats:
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (k,)
-        Noisy counts.
+    counts : ndarray of int64, shape (.., k)
+        Noisy counts, one vector or rows of them.
     total : int
         The public number of records.
 
@@ -37,11 +37,11 @@ def simplex_projection(counts: npt.NDArray[np.int64], total: int) -> Floats:
     The projection is ``max(v - tau, 0)`` with ``tau`` such that it sums to one (Held, Wolfe and Crowder, 1974).
     """
     v = counts / total
-    descending = np.sort(v)[::-1]
-    excess = (np.cumsum(descending) - 1.0) / np.arange(1, len(v) + 1)
-    tau = excess[np.flatnonzero(descending > excess)[-1]]
-    projected = np.maximum(v - tau, 0.0)
-    result: Floats = projected / projected.sum()
+    descending = np.sort(v, axis=-1)[..., ::-1]
+    excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
+    last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
+    projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
+    result: Floats = projected / projected.sum(axis=-1, keepdims=True)
     return result
 
 
