@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ from scipy.stats.contingency import association
 
 from discreet._random import seeded
 from discreet.confidential import Confidential
-from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+)
 from discreet.errors import DataError, ParameterError
 from discreet.utility import _measures as module
 from discreet.utility import (
@@ -184,6 +196,45 @@ def test_nothing_but_nulls_has_no_distance_on_the_line() -> None:
     found = _measured(DATA, gone)
     assert ("w1", "x") not in found
     assert found["tv", "x"].release > 0.5
+
+
+def test_every_kind_of_column_has_every_measure() -> None:
+    """Dates, times, durations, decimals, booleans, ordered categories, clipped and null values."""
+    start = dt.datetime.fromisoformat("2024-01-01T00:00")
+    domain = Domain(
+        columns={
+            "day": Date(lower="2024-01-01", upper="2024-03-31"),
+            "moment": Datetime(lower="2024-01-01", upper="2024-03-31", step="1h", nulls="category"),
+            "stay": Duration(lower="0s", upper="100m", step="1m"),
+            "price": Decimal(lower="0", upper="99.99", digits=2),
+            "ill": Boolean(nulls="category"),
+            "level": Category(categories=("lo", "mid", "hi"), ordered=True),
+            "x": Numeric(lower=0, upper=50, out_of_bounds="clip"),
+            "cell": Numeric(lower=0, upper=100, cells=40, out_of_bounds="clip"),
+        }
+    )
+
+    def table(seed: int) -> pl.DataFrame:
+        k = seeded(seed).integers(0, 90, 60)
+        return pl.DataFrame(
+            {
+                "day": [start.date() + dt.timedelta(days=int(i)) for i in k],
+                "moment": [None if i % 7 == 0 else start + dt.timedelta(days=int(i)) for i in k],
+                "stay": [dt.timedelta(minutes=int(i)) for i in k],
+                "price": pl.Series([f"{i}.25" for i in k]).cast(pl.Decimal(10, 2)),
+                "ill": [None if i % 5 == 0 else bool(i % 2) for i in k],
+                "level": [("lo", "mid", "hi")[i % 3] for i in k],
+                "x": k.astype(float),
+                "cell": k * 2.0,
+            }
+        )
+
+    found = _measured(table(1), table(2), domain=domain, resamples=2)
+    assert {name for name, _ in found} == set(MEASURES)
+    assert {of for name, of in found if name == "w1"} == set(domain.names) - {"ill"}
+    assert all(0 < one.release < np.inf for one in found.values())
+    assert found["w1", "stay"].release == pytest.approx(found["w1", "day"].release * 90 / 100, rel=1e-9)
+    assert found["tv", "cell"].how.startswith("labels; ordered columns in at most 20")
 
 
 def test_a_constant_column_has_no_density() -> None:

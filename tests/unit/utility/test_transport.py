@@ -148,3 +148,10 @@ def test_refuses_what_is_no_sample_of_records(distance: Any) -> None:
         transport_distance([[0.0]], [[0.0]], norm="other")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="at least 2 directions"):
         sliced_wasserstein([[0.0]], [[0.0]], rng=seeded(0), directions=1)
+
+
+def test_without_the_solver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_transport, "transport_available", lambda: False)
+    with pytest.raises(ParameterError, match=r"pip install 'discreet\[transport\]'"):
+        transport_distance([[0.0]], [[1.0]])
+    assert transport_distance([[0.0]], [[0.0]]) == 0.0
