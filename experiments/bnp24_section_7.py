@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,8 @@ def main() -> None:
     figures, tables = [], []
     for study in studies():
         figures += figure(study, rng)
+        if study.doubled:  # what the doubling costs
+            figures += figure(replace(study, name=f"{study.name}, not doubled", doubled=False), rng)
         tables += table(study, rng)
         print(f"{study.name} done")
     head = ("study", "m", "mean_w1", "low_99", "high_99", "bootstrap_mean_w1", "exact_delta")
@@ -177,6 +179,9 @@ def plot(rows: list[tuple[Any, ...]]) -> None:
         m, mean, low, high, plain = np.array([r[1:6] for r in rows if r[0] == name]).T
         panel.plot(m, mean, "o-", markersize=3, label="Dirichlet process, 100 releases, 99 % band")
         panel.fill_between(m, low, high, alpha=0.3, linewidth=0)
+        rest = [r for r in rows if r[0] == f"{name}, not doubled"]
+        if rest:
+            panel.plot([r[1] for r in rest], [r[2] for r in rest], "C1s:", markersize=3, label="the same, not doubled")
         panel.plot(m, plain, "--", color="black", linewidth=1, label="bootstrap sample, no privacy")
         panel.set(xlabel="records released, m", ylabel="mean W1", ylim=(0, None), title=f"{title}: {name[4:]}")
         panel.legend(fontsize=8)
