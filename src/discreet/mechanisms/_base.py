@@ -122,6 +122,8 @@ class Mechanism(ABC):
         Whether the kernel may release fewer records than asked for.
     leaves_out : bool
         Whether rare records are left out, of which no public number tells how many there are.
+    verbatim : bool
+        Whether released records are confidential records themselves, where the domain is continuous or open.
     """
 
     name: ClassVar[str]
@@ -130,6 +132,7 @@ class Mechanism(ABC):
     cells_cost: ClassVar[bool] = True
     random_size: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = False
+    verbatim: ClassVar[bool] = False
     domain: Domain
 
     @property

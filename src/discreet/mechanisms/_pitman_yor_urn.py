@@ -51,6 +51,7 @@ class PitmanYorUrn(DrawnMechanism):
 
     free: ClassVar[tuple[str, ...]] = ("size", "strength")
     needs_cells: ClassVar[bool] = False
+    verbatim: ClassVar[bool] = True
 
     domain: Domain
     size: int

@@ -48,10 +48,10 @@ class StabilityHistogram(StableCounts):
     -----
     Guarantee (theorem T8, exact for groups of at most 16 in tables of ``2t - 2 + g`` records or more): with
     ``r = e^(-1/scale)``, for one record and ``eps >= 2/scale``, ``delta = r^(t-1) / (1+r)`` (where that is at most
-    ``1 - r``), the probability that a label held once is released. Confidential: how often labels are held, which are left out, and how many records
-    those hold. Public: the labels that remain and their noisy counts, which records are drawn from, renormalised. Where
-    nothing remains, records come from the base measure. Releases draw noise with OpenDP's exact sampler, so floating
-    point costs nothing.
+    ``1 - r``), the probability that a label held once is released. Confidential: how often labels are held, which are
+    left out, and how many records those hold. Public: the labels that remain and their noisy counts, which records are
+    drawn from, renormalised. Where nothing remains, records come from the base measure. Releases draw noise with
+    OpenDP's exact sampler, so floating point costs nothing.
 
     References
     ----------

@@ -76,8 +76,8 @@ class Option:
 class Plan:
     """Every mechanism for one request, best predicted utility first.
 
-    Without a public reference table, mechanisms that leave out rare records come after those that do not, where one of
-    these would be released without asking.
+    Mechanisms that release confidential records verbatim, and without a public reference table those that leave out
+    rare records, come after the others, where one of these would be released without asking.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ class Plan:
     def why(self) -> str:
         """Why the best option was chosen, in one sentence."""
         best, *others = self.feasible
-        behind = any((o.w1 or 0.0) < (best.w1 or 0.0) for o in others)  # it leaves out rare records
-        those = "mechanisms that leave out nothing rare and" if behind else "mechanisms that"
+        behind = any((o.w1 or 0.0) < (best.w1 or 0.0) for o in others)
+        those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
         reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the {those} meet {self.budget}"
         if others:
             reason += f"; next {others[0].name} ({others[0].w1:.4g})"
@@ -263,11 +263,20 @@ def plan(
         _option(name, domain, n, m, budget, group, with_sampling(named(name), fixed, sampling), largest_sizes, like)
         for name in names
     ]
-    # An invented table has no rare records, so that what leaves them out looks too good; a reference shows how many.
-    whole = [o for o in options if o.w1 is not None and not named(o.name).leaves_out]
-    behind = like.table is None and any((o.share_not_from_data or 0.0) <= POOR_UTILITY for o in whole)
-    options.sort(key=lambda o: (o.w1 is None, behind and named(o.name).leaves_out, math.inf if o.w1 is None else o.w1))
+    last = {o.name: _last_resort(named(o.name), like) for o in options}
+    enough = any(o.w1 is not None and not last[o.name] and (o.share_not_from_data or 0.0) <= POOR_UTILITY
+                 for o in options)  # fmt: skip
+    options.sort(key=lambda o: (o.w1 is None, enough and last[o.name], math.inf if o.w1 is None else o.w1))
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
+
+
+def _last_resort(kind: type[Any], reference: Reference) -> bool:
+    """Return whether a mechanism is only chosen where nothing else would do.
+
+    Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
+    table has none, so that they look too good.
+    """
+    return bool(kind.verbatim or (kind.leaves_out and reference.table is None))
 
 
 def with_sampling(kind: type[Any], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:

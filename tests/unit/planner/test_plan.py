@@ -47,7 +47,7 @@ def test_what_leaves_out_rare_records_comes_last_unless_a_reference_says_how_man
     request = {"records": 50_000, "epsilon": 1.0, "delta": 1e-9, "largest_sizes": False}
     guessed = plan(AGES, **request)
     assert [o.name for o in guessed.feasible][-2:] == ["stability-histogram", "stabilised-pitman-yor"]
-    assert "that leave out nothing rare and meet" in guessed.why
+    assert "repeat none verbatim and meet" in guessed.why
     common = pl.DataFrame({"age": [20, 21, 22, 23] * 500})
     assert plan(AGES, reference=common, **request).feasible[0].name == "stability-histogram"
     rare = pl.DataFrame({"age": [*range(100), *[20] * 9900]})
@@ -175,3 +175,12 @@ def test_solved_reports_what_it_solved() -> None:
     answer = solved("smoothed-histogram", records=39_374, epsilon=4.2, delta=0.0, size=5000, cells=10)
     assert list(answer.numbers["solved"]) == ["mixing"]
     assert abs(answer.numbers["solved"]["mixing"] - 0.2321) < 5e-5  # PY26: q = 0.2321
+
+
+def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:
+    unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    names = ["urn-histogram", "dirichlet-process", "stability-histogram", "hierarchical-histogram"]
+    made = plan(unit, records=100_000, epsilon=1.0, delta=0.3, size=1000, mechanisms=names)
+    assert made.feasible[0].name == "hierarchical-histogram"
+    alone = plan(unit, records=100_000, epsilon=1.0, delta=0.3, size=1000, mechanisms=names[:2])
+    assert alone.feasible[0].name in names[:2]
