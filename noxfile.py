@@ -54,6 +54,13 @@ def engines(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """The report in headless Chromium: skips with a message where Chromium is missing."""
+    session.install("-e", ".[report]", *GROUPS["test"], *GROUPS["browser"])
+    session.run("pytest", "-m", "browser", "tests/browser")
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation, warnings as errors."""
     session.install("-e", ".", *GROUPS["docs"])

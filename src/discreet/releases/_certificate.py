@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from discreet._text import rounded_up
 from discreet._version import __version__
+from discreet.confidential._source import open_source
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem
 from discreet.mechanisms import Mechanism, named
@@ -337,10 +338,12 @@ def _check_data(released: dict[str, Any], data: str | os.PathLike[str]) -> list[
     import polars as pl
 
     checks = [_compare("released.sha256", released.get("sha256"), file_sha256(data))]
+    columns = list(open_source(data).names)
     try:
-        path = str(data)
-        frame = pl.scan_csv(path, infer_schema=False) if path.lower().endswith(".csv") else pl.scan_parquet(path)
-        columns, rows = frame.collect_schema().names(), int(frame.select(pl.len()).collect().item())
+        path = Path(data)
+        csv = path.suffix.lower() == ".csv"
+        frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else pl.scan_parquet(path, glob=False)
+        rows = int(frame.select(pl.len()).collect().item())
     except pl.exceptions.PolarsError:
         raise FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file") from None
     checks.append(_compare("released.columns (in the file)", released.get("columns"), columns))

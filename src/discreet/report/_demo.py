@@ -10,6 +10,7 @@ from discreet._release import release
 from discreet.domain import Domain
 from discreet.errors import FileProblem, ParameterError
 from discreet.releases import Certificate, verify
+from discreet.report._html import write_report
 from discreet.report._picture import picture
 
 __all__ = ["demo"]
@@ -26,7 +27,7 @@ out_of_bounds = "clip"
 
 
 def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Release the numbers of doctor visits of 20,190 person-years, verify the certificate, draw a picture.
+    """Release the numbers of doctor visits of 20,190 person-years, verify the certificate, write a report.
 
     The data (RAND health insurance experiment, in the public domain) comes with the ``statsmodels`` package. It stands
     in for a confidential table.
@@ -35,7 +36,7 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     ----------
     out : Path
         Folder to write: ``visits.parquet``, ``visits.toml``, ``synthetic.parquet``,
-        ``synthetic.certificate.json`` and ``picture.png``.
+        ``synthetic.certificate.json``, ``picture.png``, ``report.html`` and ``report-confidential.html``.
     say : callable
         Where the explanation goes, a line at a time.
 
@@ -47,7 +48,7 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        When statsmodels or matplotlib is not installed.
+        When statsmodels, matplotlib or Jinja2 is not installed.
     FileProblem
         When the folder cannot be written.
     """
@@ -75,13 +76,18 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     checks = verify(certificate, data=synthetic)
     say(f"discreet verify: {sum(c.agrees for c in checks)} of {len(checks)} claims agree.")
     picture(pl.read_parquet(synthetic), certificate, drawn, confidential=visits)
+    public, own = out / "report.html", out / "report-confidential.html"
+    write_report(synthetic, public)
+    write_report(synthetic, own, data=data, domain=declared, measures="all")
     paths = {
         "confidential": str(data),
         "domain": str(declared),
         "synthetic": str(synthetic),
         "certificate": str(made.certificate_path),
         "picture": str(drawn),
+        "report": str(public),
+        "report_confidential": str(own),
     }
-    say(f"Look at {drawn}; the synthetic table is {synthetic}. The picture also shows the confidential table, as only "
-        "its custodian may.")  # fmt: skip
+    say(f"Open {public} in a browser: what the release promises, and to whom. The synthetic table is {synthetic}.")
+    say(f"{own} and {drawn} also show the confidential table, as only its custodian may.")
     return paths

@@ -13,6 +13,7 @@ from discreet.domain import Domain
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee
 from discreet.releases import Certificate, guarantee_of
+from discreet.report._curves import TradeOff
 
 __all__ = ["picture"]
 
@@ -84,12 +85,7 @@ def _draw_values(axes: Any, released: Any, confidential: Any, name: str) -> None
 def _draw_attack(axes: Any, guarantee: Guarantee) -> None:
     """Draw the greatest power of a test that tells two neighbours apart, against its false-alarm rate."""
     level = np.linspace(0.0, 1.0, 201)
-    power = np.ones_like(level)
-    for epsilon in np.concatenate(([0.0], np.geomspace(1e-3, 10.0, 60))):
-        delta = guarantee.delta(float(epsilon))
-        # both orders of the neighbours: power <= e^eps a + delta and 1 - power >= e^-eps (1 - a - delta)
-        power = np.minimum(power, np.exp(epsilon) * level + delta)
-        power = np.minimum(power, 1.0 - np.exp(-epsilon) * (1.0 - level - delta))
+    power = TradeOff.of(guarantee.profile).power(level)
     axes.fill_between(level, level, power, color="#4c78a8", alpha=0.25, label="what the guarantee allows")
     axes.plot(level, power, color="#4c78a8")
     axes.plot(level, level, color="#888888", linestyle="--", label="guessing")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.confidential._source import Source, open_source
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem
 from discreet.report._charts import Chart, column_chart
 from discreet.utility._marginals import Bins, Shares, bins_of
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["MOST_COLUMNS", "ColumnPicture", "ReleasedColumn", "declared", "pictures", "released_columns"]
 
@@ -88,37 +85,36 @@ def released_columns(
     Raises
     ------
     FileProblem
-        When the file does not fit the domain.
+        When the file cannot be read, or does not fit the domain.
     """
-    import polars as pl
-
-    source = Path(path)
-    texts = source.suffix.lower() == ".csv"
     misfit = FileProblem(path, "it does not fit the domain of its certificate", "give the file that belongs to it")
+    source = open_source(path)
     try:
-        table = pl.scan_csv(source, infer_schema=False) if texts else pl.scan_parquet(source)
-        rows = int(table.select(pl.len()).collect().item())
-        found = {
-            name: _counted(table, name, domain, texts=texts, counts=counts) for name in domain.names[:MOST_COLUMNS]
-        }
-    except (DiscreetError, pl.exceptions.PolarsError, ValueError):
+        rows = sum(batch.height for batch in source.batches(source.names[:1]))
+        found = {name: _counted(source, name, domain, counts=counts) for name in domain.names[:MOST_COLUMNS]}
+    except (DiscreetError, ValueError):
         raise misfit from None
     return rows, found
 
 
-def _counted(table: pl.LazyFrame, name: str, domain: Domain, *, texts: bool, counts: bool) -> ReleasedColumn:
+def _counted(source: Source, name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
     import polars as pl
 
     column = domain.columns[name]
-    key, weight = name, pl.len()
+    key, wanted, weight = name, [name], pl.len().cast(pl.Float64)
     if counts:
-        if name not in table.collect_schema():  # cells that are intervals are named by their ends
-            key = f"{name}_from"
-        weight = pl.col("count").cast(pl.Float64).sum()
-    grouped = table.group_by(pl.col(key).alias("value")).agg(weight.alias("weight")).sort("value").collect()
-    values = column.parse(grouped["value"]) if texts else grouped["value"]
-    if values.null_count() > grouped["value"].null_count():
-        raise ValueError
+        key = name if name in source.names else f"{name}_from"  # cells that are intervals are named by their ends
+        wanted, weight = [key, "count"], pl.col("count").cast(pl.Float64).sum()
+    parts = [pl.DataFrame({"value": pl.Series([], dtype=pl.Null), "weight": pl.Series([], dtype=pl.Float64)})]
+    parts += [
+        batch.group_by(pl.col(key).alias("value")).agg(weight.alias("weight")) for batch in source.batches(wanted)
+    ]
+    grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")
+    values = grouped["value"]
+    if source.texts and grouped.height:
+        values = column.parse(values)
+        if values.null_count() > grouped["value"].null_count():
+            raise ValueError
     weights: npt.NDArray[Any] = grouped["weight"].to_numpy()
     bins = bins_of(column, values, weights)
     return ReleasedColumn(bins=bins, shares=bins.shares(values, weights))

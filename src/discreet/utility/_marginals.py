@@ -202,6 +202,8 @@ def _line(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDAr
     if values.dtype.is_float():
         missing = missing | values.is_nan().fill_null(value=False).to_numpy()
     present = values.filter(~missing)
+    if not len(present):
+        return np.zeros(0), missing
     if isinstance(column, OpenLabels):
         return present.to_numpy().astype(str).astype(object), missing
     return (column.encode(present) if column.finite else column.coordinates(present)), missing

@@ -1,0 +1,408 @@
+"""The HTML report: its structure, what may be in it, and what it says of releases of every kind."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import Category, Domain, Integer, Numeric
+from discreet.cli._main import run
+from discreet.domain import Boolean, Column, Date, OpenLabels
+from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.privacy import compose
+from discreet.releases import Certificate, guarantee_of
+from discreet.report import write_report
+from discreet.utility._marginals import bins_of
+
+pytest.importorskip("jinja2")
+
+HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and text, of a page that is well-formed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in {"script", "style"}:
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.text))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of two columns, one with a hostile name, and the confidential table."""
+    where = tmp_path_factory.mktemp("report")
+    draws = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {HOSTILE: draws.integers(0, 90, 4000), "job": draws.choice(["nurse", "cook", HOSTILE], 4000, p=[0.5, 0.4, 0.1])}
+    )
+    frame.write_parquet(where / "private.parquet")
+    domain = Domain(
+        columns={HOSTILE: Integer(lower=0, upper=99, cells=20), "job": Category(categories=["nurse", "cook", HOSTILE])}
+    )
+    (where / "domain.toml").write_text(domain.to_toml(), encoding="utf-8")
+    make: dict[str, Any] = {"delta": 1e-7, "accept_poor_utility": True}
+    discreet.release(frame, domain, epsilon=1, size=800, mechanism="smoothed-histogram", out=where / "new.csv", **make)
+    return where
+
+
+@pytest.fixture(scope="module")
+def public(folder: Path) -> str:
+    write_report(folder / "new.csv", folder / "public.html")
+    return (folder / "public.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def own(folder: Path) -> str:
+    made = write_report(
+        folder / "new.csv", folder / "own.html", data=folder / "private.parquet", domain=folder / "domain.toml"
+    )
+    assert made.confidential
+    assert made.agrees
+    return (folder / "own.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_well_formed_and_its_structure_can_be_followed_by_ear(public: str) -> None:
+    page = Page(public)
+    tags = [tag for tag, _ in page.elements]
+    assert page.all("html")[0]["lang"] == "en"
+    assert [tags.count(tag) for tag in ("main", "nav", "header", "footer", "h1", "title")] == [1, 1, 1, 1, 1, 1 + 3]
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        for name in ("aria-labelledby", "for"):
+            for reference in (attributes.get(name) or "").split():
+                assert reference in ids
+        if (attributes.get("href") or "").startswith("#"):
+            assert str(attributes["href"])[1:] in ids
+    assert tags.count("table") == tags.count("caption")
+    assert all(attributes.get("scope") in {"col", "row"} for attributes in page.all("th"))
+    charts = [attributes for attributes in page.all("svg") if attributes["class"] == "chart"]
+    assert len(charts) == 3
+    assert all(chart["role"] == "img" and chart["aria-labelledby"] for chart in charts)
+    assert tags.count("desc") == 3
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_script(public: str, own: str) -> None:
+    for text in (public, own):
+        page = Page(text)
+        assert not re.search(
+            r"(?i)https?://|url\(|@import|//[a-z]", re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+        )
+        for tag, attributes in page.elements:
+            assert tag not in {"link", "img", "iframe", "object", "embed", "base", "form"}
+            assert not {"src", "style", "srcset", "action"} & set(attributes)
+            assert not [name for name in attributes if name.startswith("on")]
+        policy = str(page.all("meta")[1]["content"])
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert "unsafe" not in policy
+        assert len(page.all("script")) == 1
+
+
+def test_hostile_names_are_shown_as_text(public: str, own: str) -> None:
+    for text in (public, own):
+        assert "<img" not in text
+        assert "alert(2)</script>" not in text
+        assert HOSTILE in Page(text).words
+
+
+def test_the_promise_is_stated_with_its_numbers(public: str, folder: Path) -> None:
+    words = Page(public).words
+    certificate = Certificate.read(folder / "new.certificate.json")
+    assert "epsilon1" in words.replace(" ", "")
+    assert "4,000 records" in words
+    assert "800 synthetic records" in words
+    assert f"All {len(discreet.releases.verify(certificate, data=folder / 'new.csv'))} claims" in words
+    assert "Unconditional" in words
+    assert "T5" in words
+    assert "chosen at random, in full, would have a delta of 1 in 4,000" in words
+    assert "discreet verify new.certificate.json --data new.csv" in words
+    assert "This report is about this release alone" in words
+    # the power at one per cent, beside an independent evaluation of the profile on its own grid
+    guarantee = guarantee_of(certificate)
+    grid = np.linspace(0.0, 5.0, 2001)
+    deltas = np.array([guarantee.delta(float(e)) for e in grid])
+    least = np.minimum(np.exp(grid) * 0.01 + deltas, 1 - np.exp(-grid) * (1 - deltas - 0.01)).min()
+    row = re.search(r'<th scope="row">1 %</th><td>([\d.]+) %</td><td>([\d.]+) %</td>', public)
+    assert row is not None
+    assert least <= float(row[1]) / 100 <= 1.01 * least
+    assert float(row[2]) / 100 <= 1 - least
+
+
+def test_without_the_data_nothing_confidential_is_opened_or_shown(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("opened")
+
+    for module in ("discreet.utility._compare", "discreet.utility._marginals", "discreet.releases._publish"):
+        monkeypatch.setattr(f"{module}.open_confidential", refuse)
+    for module in ("discreet.utility._compare", "discreet.utility._marginals"):
+        monkeypatch.setattr(f"{module}.column_values", refuse)
+    write_report(folder / "new.csv", tmp_path / "r.html")
+
+
+def test_planted_values_are_in_the_confidential_report_only(tmp_path: Path) -> None:
+    # The share of the planted category, and the table's mean, are numbers that only the confidential table has.
+    n = 7000
+    frame = pl.DataFrame({"x": [0.123] * (n - 5) + [876.54321] * 5, "kind": ["a"] * 6191 + ["planted"] * 809})
+    domain = Domain(
+        columns={"x": Numeric(lower=0, upper=1000, cells=10), "kind": Category(categories=["a", "b", "planted"])}
+    )
+    frame.write_parquet(tmp_path / "private.parquet")
+    discreet.release(frame, domain, epsilon=0.5, size=500, mechanism="perturbed-histogram", out=tmp_path / "z.parquet")
+    write_report(tmp_path / "z.parquet", tmp_path / "public.html")
+    write_report(tmp_path / "z.parquet", tmp_path / "own.html", data=tmp_path / "private.parquet", resamples=2)
+    public, own = ((tmp_path / name).read_text(encoding="utf-8") for name in ("public.html", "own.html"))
+    planted = ("11.56 %", "0.749014", "876.5", "88.44 %")
+    for value in planted:
+        assert value not in public
+    assert planted[0] in own
+    assert planted[1] in own
+    assert "private.parquet" not in own
+
+
+def test_a_confidential_report_is_marked_everywhere(own: str, public: str) -> None:
+    page = Page(own)
+    assert re.search(r"<title>CONFIDENTIAL: ", own)
+    assert own.count('class="secret"') == own.count("<section") >= 9
+    assert page.words.count("Confidential: contains numbers computed from the private data") > 10
+    assert 'class="banner"' in own
+    assert "CONFIDENTIAL" not in re.sub(r"<style>.*?</style>", "", public, flags=re.DOTALL)
+    assert 'class="banner"' not in public
+    for words in ("95 % of samples", "Mean, standard deviation and quantiles", "ks"):
+        assert words in page.words
+
+
+def test_several_releases_are_composed(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"age": np.arange(5000) % 50})
+    domain = Domain(columns={"age": Integer(lower=0, upper=49)})
+    for name, epsilon in (("a", 1.0), ("b", 0.5)):
+        out = tmp_path / f"{name}.csv"
+        discreet.release(frame, domain, epsilon=epsilon, delta=1e-9, size=9, mechanism="perturbed-histogram", out=out)
+    second = tmp_path / "b.certificate.json"
+    write_report(tmp_path / "a.csv", tmp_path / "r.html", also=[second])
+    words = Page((tmp_path / "r.html").read_text(encoding="utf-8")).words
+    both = [Certificate.read(path) for path in (tmp_path / "a.certificate.json", second)]
+    profile = compose([guarantee_of(one).profile for one in both])
+    stated = re.search(r"all together: epsilon ([\d.]+), delta ([\d.e-]+)", words)
+    assert stated is not None
+    delta = sum(one.delta for one in both)
+    assert float(stated[2]) >= delta * (1 - 1e-9)
+    assert min(1.5, profile.epsilon(delta)) <= float(stated[1]) <= 1.5
+    assert "Adding up their epsilons would give 1.5" in words
+    assert "From all releases together: at most" in words
+    with pytest.raises(ParameterError, match="given twice"):
+        write_report(tmp_path / "a.csv", tmp_path / "r.html", also=[second, second])
+
+
+def test_units_of_different_sizes_are_not_composed(folder: Path, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"who": np.arange(900) // 2, "age": np.arange(900) % 50})
+    domain = Domain(columns={"age": Integer(lower=0, upper=49, nulls="category")})
+    discreet.release(
+        frame, domain, epsilon=2, unit="who", max_records=2, out=tmp_path / "u.csv", size=200, accept_poor_utility=True
+    )
+    write_report(tmp_path / "u.csv", tmp_path / "u.html")
+    words = Page((tmp_path / "u.html").read_text(encoding="utf-8")).words
+    assert "450 units (each one who) with 2 records each" in words
+    assert "Everything that the table holds about any one who, up to 2 records together" in words
+    with pytest.raises(ParameterError, match="different sizes"):
+        write_report(folder / "new.csv", tmp_path / "r.html", also=[tmp_path / "u.certificate.json"])
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_claim_that_is_not_confirmed_is_said_first(folder: Path, tmp_path: Path) -> None:
+    facts = json.loads((folder / "new.certificate.json").read_text(encoding="utf-8"))
+    honest = facts["guarantee"]["delta"]
+    facts["guarantee"]["delta"], facts["guarantee"]["caveats"] = 1e-30, ["nothing to see"]
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(facts), encoding="utf-8")
+    made = write_report(folder / "new.csv", tmp_path / "r.html", certificate=forged)
+    assert not made.agrees
+    words = Page((tmp_path / "r.html").read_text(encoding="utf-8")).words
+    assert "Do not rely on this release. 2 of" in words
+    assert "guarantee.delta" in words
+    assert "Verified." not in words
+    tile = re.search(r"delta, at most ?([\d.e-]+)", words)
+    assert tile is not None
+    assert float(tile[1]) >= honest  # recomputed, not believed
+    arguments = ["report", str(folder / "new.csv"), "--certificate", str(forged), "--out", str(tmp_path / "c.html")]
+    assert run(arguments) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("records", "many"), ("mechanism", {"name": "none"}), ("domain", {"columns": {}}), ("unit", "x"), ("library", 3)],
+)
+def test_certificates_that_mean_nothing_are_refused(folder: Path, tmp_path: Path, field: str, value: Any) -> None:
+    facts = json.loads((folder / "new.certificate.json").read_text(encoding="utf-8"))
+    facts[field] = value
+    (tmp_path / "bad.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(FileProblem):
+        write_report(folder / "new.csv", tmp_path / "r.html", certificate=tmp_path / "bad.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.json"]
+
+
+def test_seeded_counts_with_their_own_words(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"age": np.arange(3000) % 80, "ill": np.arange(3000) % 3 == 0})
+    domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10), "ill": Boolean()})
+    discreet.release(frame, domain, epsilon=1, counts=True, seed=4, out=tmp_path / "c.csv")
+    write_report(tmp_path / "c.csv", tmp_path / "c.html", data=frame)
+    words = Page((tmp_path / "c.html").read_text(encoding="utf-8")).words
+    assert "Seeded: not for publication" in words
+    assert "20 counts made from a confidential table of 3,000 records" in words
+    assert "The release holds noisy counts of cells" in words
+    assert "Distances are for released records" in words
+    assert re.search(r"true ?3\d\.\d\d % ?33\.33 %", words)
+
+
+def test_verbatim_records_are_said_with_their_number(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"drug": [f"drug {i % 40}" for i in range(2000)], "dose": np.linspace(0, 1, 2000)})
+    domain = Domain(columns={"drug": OpenLabels(), "dose": Numeric(lower=0, upper=1)})
+    discreet.release(
+        frame, domain, epsilon=1, delta=0.02, size=20, mechanism="dirichlet-process", out=tmp_path / "v.csv"
+    )
+    write_report(tmp_path / "v.csv", tmp_path / "v.html")
+    words = Page((tmp_path / "v.html").read_text(encoding="utf-8")).words
+    assert "They can be. A released record is a confidential record verbatim with probability" in words
+    assert "which is large for 2,000 records" in words
+    assert "T1" in words
+
+
+def test_nothing_is_written_over_an_input(folder: Path, tmp_path: Path) -> None:
+    release, certificate = folder / "new.csv", folder / "new.certificate.json"
+    (tmp_path / "data.html").write_text("mine", encoding="utf-8")
+    with pytest.raises(FileProblem, match="also an input"):
+        write_report(release, tmp_path / "data.html", data=tmp_path / "data.html")
+    with pytest.raises(FileProblem, match="ending"):
+        write_report(release, certificate)
+    with pytest.raises(FileProblem):
+        write_report(release, tmp_path / "none" / "r.html")
+    with pytest.raises(FileProblem, match="does not fit"):
+        write_report(folder / "private.parquet", tmp_path / "r.html", certificate=_of_other_columns(folder, tmp_path))
+    with pytest.raises(ParameterError, match="only needed with"):
+        write_report(release, tmp_path / "r.html", domain=folder / "domain.toml")
+    other = Domain(columns={"age": Integer(lower=0, upper=9)})
+    with pytest.raises(ParameterError, match="names other columns"):
+        write_report(release, tmp_path / "r.html", data=folder / "private.parquet", domain=other)
+    assert (tmp_path / "data.html").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "r.html").exists()
+
+
+def _of_other_columns(folder: Path, tmp_path: Path) -> Path:
+    frame = pl.DataFrame({"age": np.arange(300) % 10})
+    discreet.release(
+        frame, Domain(columns={"age": Integer(lower=0, upper=9)}), epsilon=2, size=50, out=tmp_path / "other.csv"
+    )
+    return tmp_path / "other.certificate.json"
+
+
+def test_no_message_holds_a_confidential_value(folder: Path, tmp_path: Path) -> None:
+    pl.DataFrame({HOSTILE: [987_654], "job": ["secretjob"]}).write_parquet(tmp_path / "odd.parquet")
+    with pytest.raises(DiscreetError) as problem:
+        write_report(folder / "new.csv", tmp_path / "r.html", data=tmp_path / "odd.parquet")
+    assert "987" not in str(problem.value)
+    assert "secretjob" not in str(problem.value)
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_the_command_writes_the_report_and_says_when_it_is_confidential(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release, out = str(folder / "new.csv"), str(tmp_path / "r.html")
+    assert run(["report", release, "--out", out]) == 0
+    assert "CONFIDENTIAL" not in capsys.readouterr().out
+    assert run(["report", release, "--out", out, "--data", str(folder / "private.parquet"), "--resamples", "3"]) == 0
+    assert "CONFIDENTIAL" in capsys.readouterr().out
+    assert run(["report", release, "--out", out, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"out": out, "confidential": False, "agrees": True}
+    assert run(["report", release, "--out", release]) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "names"),
+    [
+        (Integer(lower=0, upper=9), [3, 3, 4, None], ("3", "4")),
+        (Integer(lower=0, upper=99, cells=4), [1, 60], ("0 to 24", "25 to 49", "50 to 74")),
+        (Boolean(nulls="category"), [True, None], ("false", "true")),
+        (Date(lower=date(2020, 1, 1), upper=date(2020, 1, 9)), [date(2020, 1, 2)], ("2020-01-02",)),
+        (OpenLabels(), ["b", "a", "b"], ("b", "a")),
+        (Numeric(lower=0, upper=1), [0.5, 0.5], ("0.5 to 0.5",)),
+        (Integer(lower=0, upper=9, nulls="category"), [None, None], ()),
+    ],
+)
+def test_bins_cover_the_released_values(column: Column, values: list[Any], names: tuple[str, ...]) -> None:
+    if column.nulls == "error":
+        values = [value for value in values if value is not None]
+    series = pl.Series(values, dtype=pl.Int64 if set(values) == {None} else None)
+    bins = bins_of(column, series, np.ones(len(series)))
+    assert bins.names == names
+    shares = bins.shares(series, np.ones(len(series)))
+    assert shares.bins.sum() + shares.nulls == pytest.approx(1.0)
+    assert shares.beyond == 0.0
+
+
+def test_long_tails_and_long_lists_are_cut_and_said() -> None:
+    tail = pl.Series([*range(10)] * 100 + [900])
+    bins = bins_of(Integer(lower=0, upper=1000), tail, np.ones(len(tail)))
+    assert len(bins.names) == 10
+    assert bins.shares(tail, np.ones(len(tail))).beyond == pytest.approx(1 / 1001)
+    letters = [chr(97 + i) for i in range(20)]
+    many = Category(categories=letters)
+    series = pl.Series(letters * 3 + ["t"] * 5)
+    found = bins_of(many, series, np.ones(len(series)))
+    assert len(found.names) == 12
+    assert "t" in found.names
+    assert found.shares(series, np.ones(len(series))).beyond > 0
+
+
+def test_forty_bins_hold_whole_cells_and_negative_counts_are_no_shares() -> None:
+    column = Integer(lower=0, upper=999)
+    values = pl.Series(np.arange(1000))
+    bins = bins_of(column, values, np.ones(1000))
+    assert len(bins.names) == 40
+    np.testing.assert_allclose(bins.shares(values, np.ones(1000)).bins, 1 / 40)
+    weights = np.ones(1000)
+    weights[:25] = -3.0
+    assert bins.shares(values, weights).bins[0] == 0.0
+    assert bins.shares(values, weights).bins.sum() == pytest.approx(1.0)
