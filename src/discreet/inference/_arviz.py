@@ -29,6 +29,6 @@ def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
         key: value if isinstance(value, (str, int, float)) else json.dumps(value) for key, value in facts.items()
     }
     dataset = xarray.Dataset(variables, attrs={"inference_library": "discreet", **attributes})
-    if hasattr(arviz, "InferenceData"):
+    if int(arviz.__version__.partition(".")[0]) == 0:
         return arviz.InferenceData(posterior=dataset)
     return xarray.DataTree.from_dict({"posterior": dataset})

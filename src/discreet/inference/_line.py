@@ -156,14 +156,15 @@ class Line:
     @cached_property
     def _ordered(self) -> tuple[Floats, Floats]:
         """Return each draw's values in order, and the mass up to each."""
+        first = np.argsort(self.low, kind="stable")
+        shared, weights = self.low[first], self.weights[:, first]
         if self.own_weights.shape[1] == 0:
-            order = np.argsort(self.low, kind="stable")
-            return self.low[order][None, :], np.cumsum(self.weights[:, order], axis=1)
-        values = np.concatenate((np.broadcast_to(self.low, self.weights.shape), self.own_low), axis=1)
+            return shared[None, :], np.cumsum(weights, axis=1)
+        # What all draws share is in order already, which a stable sort makes use of.
+        values = np.concatenate((np.broadcast_to(shared, weights.shape), self.own_low), axis=1)
         order = np.argsort(values, axis=1, kind="stable")
-        weights = np.concatenate((self.weights, self.own_weights), axis=1)
-        cumulated = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-        return np.take_along_axis(values, order, axis=1), cumulated
+        masses = np.take_along_axis(np.concatenate((weights, self.own_weights), axis=1), order, axis=1)
+        return np.take_along_axis(values, order, axis=1), np.cumsum(masses, axis=1)
 
     def quantile(self, q: float) -> Floats:
         """Return the least value at which the mass reaches ``q``, in each draw."""
