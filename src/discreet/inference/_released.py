@@ -168,13 +168,13 @@ def _encoded(values: pl.Series, name: str, column: Column) -> Any:
 
 
 def _merged(codes: list[Any], counts: Floats) -> tuple[Records, Floats]:
-    """Return distinct encoded records: values of one cell are one record."""
+    """Return distinct encoded records, in order: values of one cell are one record, whatever the order of the rows."""
     import polars as pl
 
     names = [str(i) for i in range(len(codes))]
     columns = {name: pl.Series(part, dtype=pl.String) if part.dtype == object else part
                for name, part in zip(names, codes, strict=True)}  # fmt: skip
-    merged = pl.DataFrame({**columns, "count": counts}).group_by(names, maintain_order=True).agg(pl.col("count").sum())
+    merged = pl.DataFrame({**columns, "count": counts}).group_by(names).agg(pl.col("count").sum()).sort(names)
     parts = tuple(
         np.array(merged[name].to_list(), dtype=object) if part.dtype == object else merged[name].to_numpy()
         for name, part in zip(names, codes, strict=True)

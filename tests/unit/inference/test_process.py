@@ -267,6 +267,7 @@ def test_a_written_release_states_its_own_parameters(tmp_path) -> None:
     from_file = process_posterior(written.path, draws=200)
     from_memory = process_posterior(made, draws=200)
     assert from_file.facts == from_memory.facts
+    assert from_file.evaluate("mean").tolist() == from_memory.evaluate("mean").tolist()
     assert from_file.facts["records"] == 2000
     assert from_file.facts["strength"] == 50.0
     low, high = (from_file.summary(["mean"])["mean"].lower, from_file.summary(["mean"])["mean"].upper)
