@@ -15,7 +15,7 @@ from discreet.inference._collapsed_pairs import Floats, Integers
 
 __all__ = ["LogRelease", "ReleasedRecords"]
 
-_LEAPS = 4
+_LEAPS = 3
 
 LogRelease = Callable[[Integers, Noisy], Floats]
 """``f(counts, noisy)``: the exact log-likelihood of the released records, for rows of counts and of noisy counts."""
@@ -68,8 +68,11 @@ class ReleasedRecords(NoisyCounts):
         self._reads_counts, self._least, self._estimate = reads_counts, least, estimate
         self._room = np.clip(1.0 / (alpha + self._drawn), 0.5, 50.0)
         self._rate = float(self._drawn.sum()) / records
-        self._blocks = [1, 1]
+        self._blocks = [1, 1, 1]
         self._leaps = _LEAPS
+        together = (0, self._together, self.cells // 2)
+        fresh, near = (1, self._redraw, sum(self._sizes)), (2, self._nudge, sum(self._sizes))
+        self._moves = (together, fresh, together, near, together, fresh, together)
 
     def start(self, chains: int, rng: np.random.Generator) -> None:
         """Begin without noise, at counts in which every released cell is held, where there are records enough.
@@ -107,7 +110,7 @@ class ReleasedRecords(NoisyCounts):
         if tune:
             expected = np.maximum(self.counts + self._leaf(), 0.0).sum(axis=1).mean()
             self._rate = float(self._drawn.sum()) / max(float(expected), 1.0)
-        for kind, act, most in ((0, self._together, self.cells // 2), (1, self._redraw, sum(self._sizes))):
+        for kind, act, most in self._moves:
             accepted = act(self._blocks[kind], rng)
             if tune and accepted < 0.4:
                 self._blocks[kind] = min(2 * self._blocks[kind], max(1, most))
@@ -184,19 +187,33 @@ class ReleasedRecords(NoisyCounts):
         return float(np.mean(accepted)) if accepted else 1.0
 
     def _redraw(self, blocks: int, rng: np.random.Generator) -> float:
-        """Draw new noise, from its law or near its present value, for the sets of a random level or of the only one."""
+        """Draw new noise for the sets of a random level, or of the only one."""
+
+        def fresh(old: Integers) -> tuple[Integers, Floats]:
+            return self._noise.draw(old.shape, rng), np.zeros(old.shape)
+
+        return self._change_noise(blocks, fresh, rng)
+
+    def _nudge(self, blocks: int, rng: np.random.Generator) -> float:
+        """Change the noise by a little, on a random scale."""
+        step = max(self._noise.scale * 2.0 ** -rng.integers(1, 6), 0.6)
+
+        def near(old: Integers) -> tuple[Integers, Floats]:
+            new = old + np.rint(rng.normal(0.0, step, size=old.shape)).astype(np.int64)
+            before, after = old.astype(np.float64), new.astype(np.float64)
+            return new, self._noise.log_pmf(after) - self._noise.log_pmf(before)
+
+        return self._change_noise(blocks, near, rng)
+
+    def _change_noise(
+        self, blocks: int, propose: Callable[[Integers], tuple[Integers, Floats]], rng: np.random.Generator
+    ) -> float:
         level = int(rng.integers(len(self._levels)))
         sums = self._sums(level, self.counts)
-        fresh = rng.random() < 0.5
-        step = self._noise.scale * 2.0 ** -rng.integers(1, 6)
         accepted = []
         for part in np.array_split(rng.permutation(self._sizes[level]), min(blocks, self._sizes[level])):
             old: Integers = self.noisy[level][:, part] - sums[:, part]
-            if fresh:
-                new, gain = self._noise.draw(old.shape, rng), np.zeros(old.shape)
-            else:
-                new = old + np.rint(rng.normal(0.0, max(step, 0.6), size=old.shape)).astype(np.int64)
-                gain = self._noise.log_pmf(new.astype(np.float64)) - self._noise.log_pmf(old.astype(np.float64))
+            new, gain = propose(old)
             stand_in = np.zeros(len(old))
             log = np.log(rng.random(old.shape))
             if len(self._levels) == 1:  # the set is a cell: each is accepted by itself under the stand-in

@@ -16,7 +16,7 @@ from discreet.inference._warnings import NotConverged
 __all__ = ["Run", "run"]
 
 _CHAINS = 50
-_WARM_UP = 20
+_WARM_UP = 15
 _MONITORED = 48
 _AGREED = 1.05
 
@@ -66,7 +66,7 @@ def run(model: Model, *, draws: int, rng: np.random.Generator, most_sweeps: int)
         With the numbers, when it gave up.
     """
     chains = min(_CHAINS, max(4, draws // 20))
-    kept = max(8, -(-draws * 3 // (2 * chains)))
+    kept = max(8, -(-draws * 7 // (4 * chains)))
     model.start(chains, rng)
     for _ in range(_WARM_UP):
         model.sweep(rng, tune=True)
