@@ -363,7 +363,7 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
 @click.option("--level", type=float, default=0.95, show_default=True, help="Probability of the intervals.")
 @click.option("--certificate", type=click.Path(), help="Default: RELEASED with .certificate.json.")
 @click.option("--strength", type=float, help="Weight of the prior in records; an urn's own, else 1, by default.")
-@click.option("--draws", type=click.IntRange(2), default=2000, show_default=True, help="Posterior draws.")
+@click.option("--draws", type=click.IntRange(2), default=1000, show_default=True, help="Posterior draws.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Everything read here is public.")
 @_json
 def estimate(

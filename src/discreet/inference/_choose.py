@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.inference._collapsed import mechanism_posterior
 from discreet.inference._posterior import Posterior
 from discreet.inference._process import process_posterior
 from discreet.inference._released import read_certificate
@@ -28,7 +29,7 @@ def posterior(
     strength : float, optional
         Weight of the prior, in records; for an urn the mechanism's own by default, else 1.
     draws : int
-        Number of draws.
+        Number of independent draws that the result is worth.
     seed : int
         Everything here is public.
 
@@ -47,7 +48,5 @@ def posterior(
     known = read_certificate(release, certificate)
     if known.facts["mechanism"]["name"] == "pitman-yor":
         return process_posterior(release, known, strength=strength, draws=draws, seed=seed)
-    from discreet.inference._collapsed import mechanism_posterior
-
     weight = 1.0 if strength is None else strength
     return mechanism_posterior(release, known, strength=weight, draws=draws, seed=seed)
