@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import CellPrior, Floats, Integers, move
 
-__all__ = ["Indices", "Model", "Noisy", "NoisyCounts", "Pairs", "WeightedCounts", "apportion"]
+__all__ = ["Indices", "LogWeight", "Model", "Noisy", "NoisyCounts", "Pairs", "WeightedCounts", "apportion"]
 
 Indices = npt.NDArray[np.intp]
 
@@ -25,8 +25,8 @@ Noisy = Sequence[npt.NDArray[Any]]
 """Noisy counts, level by level."""
 
 
-def apportion(weights: Floats, total: int) -> Integers:
-    """Return rows of whole numbers that sum to ``total``, nearest to non-negative weights by largest remainders."""
+def apportion(weights: Floats, total: int | Integers) -> Integers:
+    """Return rows of whole numbers nearest to non-negative weights, by largest remainders; ``total``: their sums."""
     sums = weights.sum(axis=1, keepdims=True)
     shares = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1.0 / weights.shape[1])
     exact = total * shares
@@ -128,6 +128,9 @@ class Pairs:
     total: Integers
 
 
+LogWeight = Callable[[Indices, Indices, Integers], Floats]
+
+
 class WeightedCounts(Model):
     """Each cell's count has a weight of its own: noisy counts, draws of a mixture or of an urn, censored counts.
 
@@ -136,7 +139,7 @@ class WeightedCounts(Model):
     alpha, records
         As in :class:`Model`.
     log_weight : callable
-        ``f(cells, counts)``: the log-likelihood of what was released about these cells at these counts.
+        ``f(chains, cells, counts)``: the log-likelihood of what was released about these cells at these counts.
     guess : callable
         ``f(chains, rng)``: counts to start from, where all weights are positive.
     within : callable, optional
@@ -147,7 +150,7 @@ class WeightedCounts(Model):
         self,
         alpha: Floats,
         records: int,
-        log_weight: Callable[[Indices, Integers], Floats],
+        log_weight: LogWeight,
         guess: Callable[[int, np.random.Generator], Integers],
         within: Callable[[Pairs], tuple[Integers, Integers]] | None = None,
     ) -> None:
@@ -162,7 +165,9 @@ class WeightedCounts(Model):
         """Move records within a random matching of the cells, twice."""
 
         def log_term(them: Pairs, which: Indices, c: Integers) -> Floats:
-            return self._log_weight(them.a[which], c) + self._log_weight(them.b[which], them.total[which] - c)
+            chain = them.chain[which]
+            here = self._log_weight(chain, them.a[which], c)
+            return here + self._log_weight(chain, them.b[which], them.total[which] - c)
 
         for _ in range(2):
             them, moved = self._transfer(self._matching(rng), log_term, rng, self._within)
@@ -183,7 +188,7 @@ class NoisyCounts(Model):
     noise : Noise
         The law of the noise.
     noisy : sequence of ndarray
-        The noisy counts of the levels' sets.
+        The noisy counts of the levels' sets; or rows of them, one a chain, for several releases side by side.
     """
 
     noisy: list[npt.NDArray[Any]]
@@ -209,7 +214,7 @@ class NoisyCounts(Model):
     def start(self, chains: int, rng: np.random.Generator) -> None:
         """Begin at the noisy counts of the cells, with fresh noise taken off."""
         assert self._given is not None
-        self.noisy = [np.broadcast_to(np.asarray(y), (chains, len(y))) for y in self._given]
+        self.noisy = [np.broadcast_to(np.asarray(y), (chains, np.shape(y)[-1])) for y in self._given]
         leaves = self.noisy[-1][:, self._levels[-1]]
         self.counts = apportion(np.maximum(leaves - self._noise.draw(leaves.shape, rng), 0.0), self.records)
 

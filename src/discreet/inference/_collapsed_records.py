@@ -29,7 +29,7 @@ class ReleasedRecords(NoisyCounts):
     alpha, records, levels, noise
         As in :class:`NoisyCounts`.
     drawn : ndarray of int64, shape (k,)
-        Number of released records in each cell, ``z``.
+        Number of released records in each cell, ``z``; or rows, one a chain, for several releases of one size.
     log_release : callable
         The exact log-likelihood of the release.
     reads_counts : bool
@@ -64,10 +64,11 @@ class ReleasedRecords(NoisyCounts):
         estimate: Callable[[Noisy], Floats] | None = None,
     ) -> None:
         super().__init__(alpha, records, levels, noise, None)
-        self._drawn, self._log_release = np.asarray(drawn, dtype=np.float64), log_release
+        self._drawn, self._log_release = np.atleast_2d(drawn).astype(np.float64), log_release
         self._reads_counts, self._least, self._estimate = reads_counts, least, estimate
-        self._room = np.clip(1.0 / (alpha + self._drawn), 0.5, 50.0)
-        self._rate = float(self._drawn.sum()) / records
+        self._room = np.clip(1.0 / (alpha + self._drawn.mean(axis=0)), 0.5, 50.0)
+        self._size = float(self._drawn[0].sum())
+        self._rate = self._size / records
         self._blocks = [1, 1, 1]
         self._leaps = _LEAPS
         together = (0, self._together, self.cells // 2)
@@ -82,19 +83,20 @@ class ReleasedRecords(NoisyCounts):
         ParameterError
             When the release has no positive probability there.
         """
-        held = (self._drawn > 0).astype(np.int64)
-        held = held if held.sum() <= self.records else np.zeros_like(held)
-        left = self.records - int(held.sum())
-        spread = self._prior_counts(self.alpha + 0.25 * self._drawn, chains, rng).astype(np.float64)
-        share = self._drawn / max(self._drawn.sum(), 1.0)
-        level = np.diff(np.rint(self.records * np.cumsum(share)), prepend=0.0)  # near in every sum of neighbours
+        drawn = np.broadcast_to(self._drawn, (chains, self.cells))
+        held = (drawn > 0).astype(np.int64)
+        held *= held.sum(axis=1, keepdims=True) <= self.records
+        left = self.records - held.sum(axis=1, keepdims=True)
+        spread = self._prior_counts(self.alpha + 0.25 * drawn, chains, rng).astype(np.float64)
+        share = drawn / max(self._size, 1.0)
+        sums = np.rint(self.records * np.cumsum(share, axis=1))  # near in every sum of neighbours
         for counts in (
             held + apportion(spread, left),
-            held + apportion(np.tile(np.maximum(self.records * share - held, 0.0), (chains, 1)), left),
-            np.tile(level.astype(np.int64), (chains, 1)),
+            held + apportion(np.maximum(self.records * share - held, 0.0), left),
+            np.diff(sums, axis=1, prepend=0.0).astype(np.int64),
         ):
             noisy = [self._sums(t, counts) for t in range(len(self._levels))]
-            lacking = np.maximum(self._least - noisy[-1][:, self._levels[-1]], 0) * (self._drawn > 0)
+            lacking = np.maximum(self._least - noisy[-1][:, self._levels[-1]], 0) * (drawn > 0)
             noisy[-1] = noisy[-1] + self._sums(len(self._levels) - 1, lacking.astype(np.int64))
             log = self._log_release(counts, noisy)
             if np.isfinite(log).all():
@@ -109,7 +111,7 @@ class ReleasedRecords(NoisyCounts):
         """Move records with and without their noisy counts, and redraw noise."""
         if tune:
             expected = np.maximum(self.counts + self._leaf(), 0.0).sum(axis=1).mean()
-            self._rate = float(self._drawn.sum()) / max(float(expected), 1.0)
+            self._rate = self._size / max(float(expected), 1.0)
         for kind, act, most in self._moves:
             accepted = act(self._blocks[kind], rng)
             if tune and accepted < 0.4:
@@ -159,10 +161,9 @@ class ReleasedRecords(NoisyCounts):
             return self._estimate(self.noisy) - self.counts
         return np.asarray(self.noisy[0][:, self._levels[0]] - self.counts, dtype=np.float64)
 
-    def _stand_in(self, cells: Indices, estimate: npt.NDArray[Any]) -> Floats:
-        return np.asarray(
-            self._drawn[cells] * np.log(np.maximum(estimate, 0.5)) - self._rate * np.maximum(estimate, 0.0)
-        )
+    def _stand_in(self, chain: Indices, cells: Indices, estimate: npt.NDArray[Any]) -> Floats:
+        drawn = self._drawn[chain % len(self._drawn), cells]
+        return np.asarray(drawn * np.log(np.maximum(estimate, 0.5)) - self._rate * np.maximum(estimate, 0.0))
 
     def _together(self, blocks: int, rng: np.random.Generator) -> float:
         """Move records within pairs of cells, the noise staying as it is."""
@@ -173,8 +174,8 @@ class ReleasedRecords(NoisyCounts):
 
             def log_term(them: Pairs, which: Indices, c: Integers) -> Floats:
                 chain, a, b = them.chain[which], them.a[which], them.b[which]
-                here = self._stand_in(a, c + leaf[chain, a])
-                return here + self._stand_in(b, them.total[which] - c + leaf[chain, b])
+                here = self._stand_in(chain, a, c + leaf[chain, a])
+                return here + self._stand_in(chain, b, them.total[which] - c + leaf[chain, b])
 
             them, moved = self._transfer((first[part], second[part]), log_term, rng)
             everything = np.arange(len(moved))
@@ -217,8 +218,9 @@ class ReleasedRecords(NoisyCounts):
             stand_in = np.zeros(len(old))
             log = np.log(rng.random(old.shape))
             if len(self._levels) == 1:  # the set is a cell: each is accepted by itself under the stand-in
-                cell = self._cell_of[part]
-                drawn = self._stand_in(cell, sums[:, part] + new) - self._stand_in(cell, sums[:, part] + old)
+                cell, chain = self._cell_of[part], np.arange(len(old))[:, None]
+                drawn = self._stand_in(chain, cell, sums[:, part] + new)
+                drawn -= self._stand_in(chain, cell, sums[:, part] + old)
                 yes = log < gain + drawn
                 new, stand_in = np.where(yes, new, old), np.where(yes, drawn, 0.0).sum(axis=1)
             else:

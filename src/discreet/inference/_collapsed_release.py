@@ -8,7 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.inference._collapsed_models import Indices, Model, Noisy, NoisyCounts, WeightedCounts, apportion
+from discreet.inference._collapsed_models import (
+    Indices,
+    LogWeight,
+    Model,
+    Noisy,
+    NoisyCounts,
+    WeightedCounts,
+    apportion,
+)
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import Floats, Integers
 from discreet.inference._collapsed_records import LogRelease, ReleasedRecords
@@ -46,7 +54,7 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
     records : int
         Number of confidential records.
     drawn : ndarray of int64, shape (k,)
-        Released records of each.
+        Released records of each; or rows, one a chain, for several releases of one size.
 
     Raises
     ------
@@ -116,9 +124,7 @@ def tree_levels(mechanism: HierarchicalHistogram) -> list[Indices]:
 # -- records of the counts, without noise ------------------------------------------------------------------------
 
 
-def _urn_like(
-    alpha: Floats, records: int, drawn: Integers, log_weight: Callable[[Indices, Integers], Floats]
-) -> WeightedCounts:
+def _urn_like(alpha: Floats, records: int, drawn: Integers, log_weight: LogWeight) -> WeightedCounts:
     def guess(chains: int, rng: np.random.Generator) -> Integers:
         gammas = rng.standard_gamma(np.broadcast_to(alpha + 0.25 * drawn, (chains, len(alpha))))
         return apportion(gammas, records)
@@ -126,25 +132,23 @@ def _urn_like(
     return WeightedCounts(alpha, records, log_weight, guess)
 
 
-def _mixture_weight(
-    mechanism: SmoothedHistogram | RevealOrObscure, records: int, drawn: Integers
-) -> Callable[[Indices, Integers], Floats]:
+def _mixture_weight(mechanism: SmoothedHistogram | RevealOrObscure, records: int, drawn: Integers) -> LogWeight:
     mixing = mechanism.share_not_from_data(records)
     if mixing >= 1.0:  # only uniform cells were released: they say nothing
-        return lambda cells, _: np.zeros(len(cells))
-    uniform = records * mixing / (len(drawn) * (1.0 - mixing))
-    return lambda cells, c: np.asarray(drawn[cells] * np.log(c + uniform))
+        return lambda chain, *_: np.zeros(len(chain))
+    rows = np.atleast_2d(drawn)
+    uniform = records * mixing / (rows.shape[1] * (1.0 - mixing))
+    return lambda chain, cells, c: np.asarray(rows[chain % len(rows), cells] * np.log(c + uniform))
 
 
-def _urn_weight(mechanism: DirichletMultinomial, drawn: Integers) -> Callable[[Indices, Integers], Floats]:
+def _urn_weight(mechanism: DirichletMultinomial, drawn: Integers) -> LogWeight:
     from scipy.special import gammaln
 
-    cells = np.arange(len(drawn))
-    prior = mechanism.prior * len(drawn) * np.exp(mechanism.domain.log_base(mechanism.domain.unflat(cells)))
+    prior, rows = mechanism.prior * mechanism._cells * _base(mechanism), np.atleast_2d(drawn)
 
-    def weight(cells: Indices, c: Integers) -> Floats:
+    def weight(chain: Indices, cells: Indices, c: Integers) -> Floats:
         mass = prior[cells] + c
-        return np.asarray(gammaln(mass + drawn[cells]) - gammaln(mass))
+        return np.asarray(gammaln(mass + rows[chain % len(rows), cells]) - gammaln(mass))
 
     return weight
 
@@ -161,17 +165,22 @@ def _log_drawn(shares: Shares, drawn: Integers, sampling: str, order: Indices | 
     Systematic draws with offset ``U`` give the sums ``N_j`` of the first cells' counts exactly where
     ``m F_j - N_j <= U < m F_j - N_j + 1`` for all ``j``: the likelihood is the length of that interval within [0, 1].
     """
-    released = np.flatnonzero(drawn)
-    size = int(drawn.sum())
-    order = np.arange(len(drawn)) if order is None else order
-    before = np.cumsum(drawn[order])[:-1]
+    rows = np.atleast_2d(drawn)
+    size = int(rows[0].sum())
+    order = np.arange(rows.shape[1]) if order is None else order
+    before = np.cumsum(rows[:, order], axis=1)[:, :-1]
+
+    def of(table: Integers, chains: int) -> Integers:
+        return np.tile(table, (chains // len(table), 1))
 
     def independent(counts: Integers, noisy: Noisy) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(shares(counts, noisy)[:, released]) @ drawn[released].astype(np.float64))
+        p, z = shares(counts, noisy), of(rows, len(counts))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(z > 0, z * np.log(p), 0.0).sum(axis=1))
 
     def systematic(counts: Integers, noisy: Noisy) -> Floats:
-        ahead = size * np.cumsum(shares(counts, noisy)[:, order], axis=1)[:, :-1] - before
+        ahead = size * np.cumsum(shares(counts, noisy)[:, order], axis=1)[:, :-1]
+        ahead -= of(before, len(counts))
         first = np.maximum(ahead.max(axis=1, initial=-math.inf), 0.0)
         last = np.minimum(ahead.min(axis=1, initial=math.inf) + 1.0, 1.0)
         with np.errstate(divide="ignore"):
@@ -241,21 +250,22 @@ def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int,
 def _thresholded(mechanism: StabilityHistogram, alpha: Floats, records: int, counts: Floats) -> WeightedCounts:
     """Return the model of the counts that reached the threshold; the others were held and stayed below, or not held."""
     noise, least = Noise("laplace", mechanism.scale), mechanism.threshold
-    kept, noisy = ~np.isnan(counts), np.nan_to_num(counts)
+    kept, noisy = np.atleast_2d(~np.isnan(counts)), np.atleast_2d(np.nan_to_num(counts))
     ratio = math.exp(-1.0 / mechanism.scale)
 
-    def weight(cells: Indices, c: Integers) -> Floats:
+    def weight(chain: Indices, cells: Indices, c: Integers) -> Floats:
         below = least - c
         tail = np.exp(-np.abs(below) / mechanism.scale)
         short = np.where(below > 0, np.log1p(-tail / (1.0 + ratio)), (below - 1) / mechanism.scale - math.log1p(ratio))
-        seen = np.where(c > 0, noise.log_pmf(noisy[cells] - c), -np.inf)
-        return np.where(kept[cells], seen, np.where(c > 0, short, 0.0))
+        row = chain % len(kept)
+        seen = np.where(c > 0, noise.log_pmf(noisy[row, cells] - c), -np.inf)
+        return np.where(kept[row, cells], seen, np.where(c > 0, short, 0.0))
 
     def guess(chains: int, rng: np.random.Generator) -> Integers:
-        held = kept.astype(np.int64)
         near = np.maximum(noisy - noise.draw((chains, len(alpha)), rng) - 1.0, 0.0) * kept
-        missing = np.maximum(records - near.sum(axis=1, keepdims=True) - held.sum(), 0.0)
-        weights = near + np.where(kept.all(), 1.0, ~kept) * missing / max(1, int((~kept).sum()) or len(alpha))
-        return np.asarray(held + apportion(weights, records - int(held.sum())))
+        total = kept.sum(axis=1, keepdims=True)
+        missing = np.maximum(records - near.sum(axis=1, keepdims=True) - total, 0.0)
+        weights = near + np.where(total == len(alpha), 1.0, ~kept) * missing / len(alpha)
+        return np.asarray(kept + apportion(weights, records - total))
 
     return WeightedCounts(alpha, records, weight, guess)
