@@ -100,7 +100,8 @@ def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: F
                 "with laplace noise, release records"
             )
         levels = tree_levels(mechanism)
-        sums = [np.bincount(level, weights=counts) for level in levels]
+        rows = np.atleast_2d(counts)
+        sums = [np.stack([np.bincount(level, weights=row) for row in rows]) for level in levels]
         return NoisyCounts(alpha, records, levels, Noise("gaussian", mechanism.scale), sums)
     raise ParameterError(f"there is no posterior for the counts of {mechanism.name}, only for {_KNOWN}")
 
