@@ -332,7 +332,7 @@ def _names(measures: str | None) -> Any:
 @click.option("--out", type=click.Path(), required=True, help="Report to write: .html.")
 @_json
 def report(released: str, out: str, domain_file: str | None, measures: str, as_json: bool, **options: Any) -> int:
-    """Write what a RELEASED table promises as one HTML page; exit status 1 where its certificate is not confirmed."""
+    """Write what a RELEASED table promises as one HTML page; exit status 1 where a certificate is not confirmed."""
     from discreet.report import write_report
 
     made = write_report(released, out, domain=domain_file, measures=_names(measures), **options)
@@ -344,9 +344,7 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
             ": CONFIDENTIAL, it contains numbers computed from the private data" if made.confidential else ""
         ))  # fmt: skip
         if wrong:
-            click.echo(
-                f"{wrong} of {len(made.checks)} claims of the certificate disagree: do not rely on it.", err=True
-            )
+            click.echo(f"{wrong} of {len(made.checks)} claims disagree: do not rely on this release.", err=True)
     return 1 if wrong else 0
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.privacy import Profile
 
-__all__ = ["LEVELS", "TradeOff", "furthest", "profile_points"]
+__all__ = ["LEVELS", "TradeOff", "furthest"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,10 +54,24 @@ class TradeOff:
     deltas: Floats
 
     @classmethod
-    def of(cls, profile: Profile) -> Self:
-        """Take the points of a profile that matter at levels of 1e-4 and more."""
-        top = min(profile.pure, _FURTHEST)
-        epsilons = np.unique(np.concatenate(([0.0], np.geomspace(1e-4, 1.0, 60) * top, np.linspace(0.0, top, 150))))
+    def of(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
+        """Take some 150 points of a profile, since each may take a tenth of a second.
+
+        Parameters
+        ----------
+        profile : Profile
+            Of a release, or of several together.
+        upto : float
+            How far a picture of the profile goes.
+        among : float
+            An epsilon that is one of the points.
+        """
+        # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
+        top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))
+        shown = min(profile.pure, upto)
+        steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
+        parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
+        epsilons = np.unique(np.concatenate(([among], *parts)))
         return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(e)) for e in epsilons]))
 
     def power(self, level: Floats) -> Floats:
@@ -68,28 +82,24 @@ class TradeOff:
         # The last factor covers the rounding of these few operations.
         return np.asarray(np.clip(np.minimum(above, below).min(axis=1) * (1.0 + 1e-12), alpha[:, 0], 1.0))
 
-
-def profile_points(profile: Profile, *, upto: float, among: float) -> list[tuple[float, float]]:
-    """Return points of a profile for a picture; those where delta is 0 are left out.
-
-    Parameters
-    ----------
-    profile : Profile
-        Of the release.
-    upto : float
-        Largest epsilon, finite.
-    among : float
-        An epsilon that is one of the points.
-    """
-    end = min(profile.pure, upto)
-    before = end * (1.0 - np.geomspace(1e-9, 0.1, 40))  # a profile falls steeply where it ends
-    epsilons = np.unique(np.concatenate((np.linspace(0.0, end, 120), before, [among])))
-    points = [(float(e), profile.delta(float(e))) for e in epsilons]
-    return [(epsilon, delta) for epsilon, delta in points if delta > 0.0]
+    def points(self, *, upto: float) -> list[tuple[float, float]]:
+        """Return the points of the profile for a picture; those where delta is 0 are left out."""
+        both = zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True)
+        return [(epsilon, delta) for epsilon, delta in both if delta > 0.0 and epsilon <= upto]
 
 
 def furthest(profile: Profile, headline: float) -> float:
     """Return how far a picture of a profile goes: to where delta falls no more, the headline epsilon always within."""
-    least = profile.delta(min(0.999 * profile.pure, 700.0))
-    end = min(profile.pure, profile.epsilon(min(1.0, max(_SMALLEST, 1.5 * least))))
-    return max(1.3 * headline, min(end * 1.05, 5.0 * headline), 1e-3)
+    return max(1.3 * headline, min(1.05 * _end(profile), 5.0 * headline), 1e-3)
+
+
+def _end(profile: Profile) -> float:
+    """Return about where delta becomes negligible, or falls no more."""
+    low, high = 0.0, min(profile.pure, 700.0)
+    target = max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0)))
+    if profile.delta(0.0) <= target:
+        return 0.0
+    while high - low > 0.01 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if profile.delta(middle) <= target else (middle, high)
+    return high

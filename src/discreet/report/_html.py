@@ -17,7 +17,8 @@ from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.releases import Check
 from discreet.releases._writing import certificate_path, never_input, replace_all, temporary_beside, write_text
-from discreet.report._promise import Promise, attack, joint, profile_picture, profile_table
+from discreet.report._attack import Curves, attack, profile_picture, profile_table
+from discreet.report._promise import Promise, joint
 from discreet.report._released import MOST_COLUMNS, declared, pictures, released_columns
 from discreet.utility import Measured, compare, reveal_to_custodian
 from discreet.utility._marginals import confidential_shares, shown
@@ -54,7 +55,7 @@ class Report:
     confidential : bool
         Whether it shows numbers computed from the confidential table.
     checks : tuple of Check
-        What verification of the release's certificate found.
+        What verification of all certificates found.
     """
 
     path: Path
@@ -63,7 +64,7 @@ class Report:
 
     @property
     def agrees(self) -> bool:
-        """Whether all claims of the certificate were confirmed."""
+        """Whether all claims were confirmed."""
         return all(check.agrees for check in self.checks)
 
 
@@ -104,7 +105,7 @@ def write_report(
     Returns
     -------
     Report
-        The file, and whether the certificate was confirmed; the report itself says so too.
+        The file, and whether the certificates were confirmed; the report itself says so too.
 
     Raises
     ------
@@ -137,7 +138,8 @@ def write_report(
     temporary = temporary_beside(path)
     write_text(text, temporary, named=path)
     replace_all([(temporary, path)])
-    return Report(path=path, confidential=data is not None, checks=promise.checks)
+    checks = tuple(check for one in (promise, *others) for check in one.checks)
+    return Report(path=path, confidential=data is not None, checks=checks)
 
 
 def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where: Path) -> dict[str, Any]:
@@ -147,6 +149,7 @@ def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where:
     counts = facts["size"] is None
     rows, columns = released_columns(release, stated, counts=counts)
     together = joint((promise, *others))
+    curves = Curves.of(promise, together)
     names = [shlex.quote(path.name) for path in (where, release)]
     return {
         "title": f"Privacy report for {release.name}",
@@ -160,8 +163,8 @@ def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where:
         "unit": None if facts["unit"] is None else str(facts["unit"]["column"]),
         "randomness": str(facts["randomness"]),
         "made": f"{facts['created']}, with {facts['library']['name']} {facts['library']['version']}",
-        "attack": attack(promise, together),
-        "profile": profile_picture(promise, together),
+        "attack": attack(curves),
+        "profile": profile_picture(promise, curves),
         "profile_table": profile_table(promise, together),
         "together": together,
         "domain": stated,

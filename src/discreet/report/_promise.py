@@ -7,18 +7,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from discreet._text import rounded_down, rounded_up
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, Check, verify
 from discreet.releases._certificate import _caveats, _rebuild
-from discreet.report._charts import Chart, attack_chart, profile_chart
-from discreet.report._curves import LEVELS, TradeOff, furthest, profile_points
 
-__all__ = ["Attack", "Joint", "Promise", "attack", "joint", "profile_picture", "profile_table"]
+__all__ = ["Joint", "Promise", "epsilon_text", "joint"]
 
 _KINDS = {
     "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",
@@ -26,8 +22,6 @@ _KINDS = {
     "empirical": "Empirical: it was measured, or holds in exact arithmetic and was sampled in floating point. It is "
     "not proved for this release.",
 }
-_EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_DEFAULT = LEVELS.index(0.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +97,7 @@ class Promise:
     @property
     def epsilon_text(self) -> str:
         """Epsilon, rounded up."""
-        return _epsilon(self.epsilon)
+        return epsilon_text(self.epsilon)
 
     @property
     def delta_text(self) -> str:
@@ -114,7 +108,7 @@ class Promise:
     def pure_text(self) -> str | None:
         """The epsilon from which on delta is 0, rounded up; None where it is so large that it says nothing."""
         pure = self.guarantee.profile.pure
-        return _epsilon(pure) if pure <= 100 else None
+        return epsilon_text(pure) if pure <= 100 else None
 
     @property
     def kind(self) -> str:
@@ -170,7 +164,7 @@ class Promise:
         return tuple(_sentence(assumption) for assumption in self.guarantee.assumptions)
 
 
-def _epsilon(value: float) -> str:
+def epsilon_text(value: float) -> str:
     """Write an epsilon in six digits, rounded up unless they are exactly it."""
     short = f"{value:.6g}"
     return short if float(short) == value else rounded_up(value, 6)
@@ -206,7 +200,7 @@ class Joint:
     @property
     def epsilon_text(self) -> str:
         """Epsilon, rounded up."""
-        return _epsilon(self.epsilon)
+        return epsilon_text(self.epsilon)
 
     @property
     def delta_text(self) -> str:
@@ -216,7 +210,12 @@ class Joint:
     @property
     def epsilon_sum(self) -> str:
         """The sum of the epsilons, which holds with the sum of the deltas too."""
-        return _epsilon(math.fsum(promise.epsilon for promise in self.promises))
+        return epsilon_text(math.fsum(promise.epsilon for promise in self.promises))
+
+    @property
+    def disagreements(self) -> bool:
+        """Whether a claim of any of the certificates was not confirmed."""
+        return any(promise.disagreements for promise in self.promises)
 
     @property
     def other_records(self) -> bool:
@@ -243,100 +242,3 @@ def joint(promises: tuple[Promise, ...]) -> Joint | None:
     delta = min(1.0, math.fsum(promise.delta for promise in promises) * (1.0 + 1e-15))
     total = math.fsum(promise.epsilon for promise in promises) * (1.0 + 1e-15)
     return Joint(promises=promises, profile=profile, epsilon=min(total, profile.epsilon(delta)), delta=delta)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """What the best attacker reaches at one false-alarm rate: texts, rounded to the safe side, and a place."""
-
-    level: str
-    power: str
-    missed: str
-    together: str | None
-    reading: str
-    at: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
-    """The best attacker's power: a picture, and one row a false-alarm rate."""
-
-    chart: Chart
-    rates: tuple[Rate, ...]
-    default: int = _DEFAULT
-
-    @property
-    def usual(self) -> Rate:
-        """The row that is shown first."""
-        return self.rates[self.default]
-
-
-def attack(promise: Promise, together: Joint | None) -> Attack:
-    """Compute the greatest power of a test that tells two neighbours apart, at each false-alarm rate."""
-    levels = np.array(LEVELS)
-    fine = np.unique(np.concatenate((np.linspace(0.0, 1.0, 201), levels)))
-    alone = TradeOff.of(promise.guarantee.profile)
-    curves = [("this", list(zip(fine.tolist(), alone.power(fine).tolist(), strict=True)))]
-    powers = alone.power(levels)
-    joined = None
-    if together is not None:
-        curve = TradeOff.of(together.profile)
-        # One release is not more than all of them: their bound may be the coarser one.
-        joined = np.maximum(curve.power(levels), powers)
-        curves.append(("together", list(zip(fine.tolist(), curve.power(fine).tolist(), strict=True))))
-    chart, places = attack_chart(curves, list(zip(LEVELS, powers.tolist(), strict=True)))
-    rates = []
-    for i, (level, power) in enumerate(zip(LEVELS, powers.tolist(), strict=True)):
-        rates.append(
-            Rate(
-                level=f"{100 * level:.6g} %",
-                power=f"{_percent_up(power)} %",
-                missed=f"{_percent_down(1.0 - power)} %",
-                together=None if joined is None else f"{_percent_up(float(joined[i]))} %",
-                reading=_reading(level, power),
-                at=places[i],
-            )
-        )
-    return Attack(chart=chart, rates=tuple(rates))
-
-
-def _percent_up(share: float) -> str:
-    return rounded_up(min(100.0, 100.0 * share), 3)
-
-
-def _percent_down(share: float) -> str:
-    return rounded_down(max(0.0, 100.0 * share), 3)
-
-
-def _reading(level: float, power: float) -> str:
-    """Say how much better than guessing the best attacker is at most."""
-    if power >= 0.999:
-        return "No protection is promised at this rate."
-    if power <= 1.05 * level:
-        return "That is hardly better than guessing."
-    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
-
-
-def profile_table(promise: Promise, together: Joint | None) -> tuple[tuple[str, str, str | None, bool], ...]:
-    """Return rows of epsilon, delta, delta of all releases together, and whether this is the certificate's epsilon."""
-    rows = []
-    for epsilon in sorted({*_EPSILONS, promise.epsilon}):
-        joined = None if together is None else rounded_up(together.profile.delta(epsilon))
-        delta = rounded_up(promise.guarantee.delta(epsilon))
-        rows.append((_epsilon(epsilon), delta, joined, epsilon == promise.epsilon))
-    return tuple(rows)
-
-
-def profile_picture(promise: Promise, together: Joint | None) -> Chart:
-    """Draw the profile of the release, and of all releases together."""
-    drawn = [("this", promise.guarantee.profile, promise.epsilon)]
-    if together is not None:
-        drawn.append(("together", together.profile, together.epsilon))
-    upto = max(furthest(profile, epsilon) for _, profile, epsilon in drawn)
-    lines = [(kind, profile_points(profile, upto=upto, among=epsilon)) for kind, profile, epsilon in drawn]
-    return profile_chart(
-        lines,
-        upto=upto,
-        headline=(promise.epsilon, promise.delta),
-        marked=f"epsilon {promise.epsilon_text}, delta {promise.delta_text}",
-    )

@@ -175,11 +175,10 @@ def test_without_the_data_nothing_confidential_is_opened_or_shown(
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("opened")
 
-    for module in ("discreet.utility._compare", "discreet.utility._marginals", "discreet.releases._publish"):
-        monkeypatch.setattr(f"{module}.open_confidential", refuse)
-    for module in ("discreet.utility._compare", "discreet.utility._marginals"):
-        monkeypatch.setattr(f"{module}.column_values", refuse)
+    monkeypatch.setattr("discreet.confidential._open.reveal", refuse)
     write_report(folder / "new.csv", tmp_path / "r.html")
+    with pytest.raises(AssertionError, match="opened"):
+        write_report(folder / "new.csv", tmp_path / "r.html", data=folder / "private.parquet")
 
 
 def test_planted_values_are_in_the_confidential_report_only(tmp_path: Path) -> None:

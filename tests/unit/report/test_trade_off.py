@@ -9,7 +9,7 @@ import pytest
 
 from discreet.planner import stated
 from discreet.privacy import ConstantProfile, DiscreteLaplacePair, compose
-from discreet.report._curves import LEVELS, TradeOff, furthest, profile_points
+from discreet.report._curves import LEVELS, TradeOff, furthest
 
 LEVEL = np.unique(np.concatenate((np.linspace(0.0, 1.0, 101), LEVELS)))
 
@@ -75,7 +75,7 @@ def test_a_composition_allows_at_least_what_one_release_does() -> None:
 
 def test_the_points_of_a_picture_are_the_profile_and_end_where_delta_does() -> None:
     profile = DiscreteLaplacePair(scale=2.0)
-    points = profile_points(profile, upto=3.0, among=0.75)
+    points = TradeOff.of(profile, upto=3.0, among=0.75).points(upto=3.0)
     assert (0.75, profile.delta(0.75)) in points
     assert all(delta == profile.delta(epsilon) > 0.0 for epsilon, delta in points)
     assert max(epsilon for epsilon, _ in points) < profile.pure
