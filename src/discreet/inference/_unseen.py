@@ -7,9 +7,8 @@ records given the release continue its urn. Theory: docs/theory/posterior-from-a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,12 @@ from discreet._numeric import log_factorial_coefficient, log_rising
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.inference._line import Floats
+from discreet.inference._new_values import check_urn, law_of, new_values_law
 from discreet.inference._process import given_parameter
 from discreet.inference._released import Released, read_release
 
-__all__ = ["Unseen", "given_fresh_values", "missing_mass", "new_values_law", "unseen_categories"]
+__all__ = ["Unseen", "given_fresh_values", "missing_mass", "unseen_categories"]
 
-_LISTED = 4096
-_DEEP = 45.0  # nats below the mode at which a law is cut off
 _HITS = 4000
 
 
@@ -61,75 +59,6 @@ class Unseen:
         return (
             f"{head}{self.what}: {self.estimate:,.6g} ({least}{self.level:.0%}: {self.lower:,.6g} to {self.upper:,.6g})"
         )
-
-
-class CountLaw(NamedTuple):
-    """The law of a count, on all its values or on equally spaced ones where there are many.
-
-    Parameters
-    ----------
-    values, masses : ndarray of float64, shape (points,)
-        A value stands for those around it too; masses sum to one.
-    """
-
-    values: Floats
-    masses: Floats
-
-    @property
-    def mean(self) -> float:
-        """Its mean."""
-        return float(self.values @ self.masses)
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        tail = (1.0 - level) / 2.0
-        reached = np.cumsum(self.masses)
-        last = len(reached) - 1
-        return tuple(float(self.values[min(int(np.searchsorted(reached, q)), last)]) for q in (tail, 1.0 - tail))  # type: ignore[return-value]
-
-
-def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, discount: float = 0.0) -> CountLaw:
-    r"""Return the law of the number of new values in further draws of a Pitman-Yor urn.
-
-    After ``m`` draws with ``k`` distinct values, the number of values first seen in the next ``n`` draws is ``j`` with
-    probability
-
-    .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
-       \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
-
-    Parameters
-    ----------
-    draws : int
-        ``n``, at least 0.
-    seen, distinct : int
-        ``m`` and ``k``, ``1 <= k <= m``.
-    strength, discount : float
-        ``theta > -sigma``, ``0 <= sigma < 1``.
-
-    References
-    ----------
-    Lijoi, Mena and Prünster (2007), equation (4); BNP24, section 6.3.
-
-    Examples
-    --------
-    >>> law = new_values_law(1, seen=4, distinct=2, strength=1.0, discount=0.5)
-    >>> law.masses.round(12).tolist()  # the next draw is new with probability (1 + 2/2) / 5
-    [0.6, 0.4]
-    """
-    _check(seen, distinct, strength, discount)
-
-    def log_mass(j: Floats) -> Floats:
-        if discount > 0.0:
-            opened = j * math.log(discount) + log_rising(strength / discount + distinct, j)
-        else:
-            opened = j * math.log(strength)
-        counted = log_factorial_coefficient(draws, j, discount, -(seen - distinct * discount))
-        return np.asarray(opened + counted - log_rising(strength + seen, draws))
-
-    law, total = _law(log_mass, 0, draws)
-    if not abs(total - 1.0) < 1e-3:
-        raise ArithmeticError("the law of the number of new values does not sum to one")
-    return law
 
 
 def unseen_categories(
@@ -274,7 +203,7 @@ def given_fresh_values(
     >>> print(given_fresh_values(1, released=3, records=5, strength=1.0, discount=0.5))
     CONFIDENTIAL: probability that one more released record is of a new value: 0.352778 (95%: 0.222222 to 0.444444)
     """
-    _check(released, max(fresh, 1), strength, discount)
+    check_urn(released, max(fresh, 1), strength, discount)
     n, m, k = records, released, fresh
     if n < 1 or not 0 <= k <= m:
         raise ParameterError("records is at least 1, and fresh from 0 to the number released")
@@ -287,7 +216,7 @@ def given_fresh_values(
         held = log_factorial_coefficient(n, j, discount)
         return np.asarray(opened + held + log_factorial_coefficient(m, k, discount, -(n - j * discount)))
 
-    law, _ = _law(log_mass, 1, n)
+    law, _ = law_of(log_mass, 1, n)
     total = strength + n + m
     low, high = law.interval(level)
     return Unseen(
@@ -298,28 +227,6 @@ def given_fresh_values(
         level=level,
         confidential=True,
     )
-
-
-def _law(log_mass: Callable[[Floats], Floats], least: int, most: int) -> tuple[CountLaw, float]:
-    """Return a law from its log-masses, and their sum: on all integers of its window, or on 4,096 spread evenly."""
-    low, high = least, most
-    for _ in range(40):  # narrow down to where the mass is; it has one mode
-        if high - low < _LISTED:
-            break
-        spread = np.concatenate((np.linspace(low, high, 200), low + np.geomspace(1.0, high - low, 100)))
-        at = np.unique(np.clip(np.rint(spread), low, high))
-        values = log_mass(at)
-        kept = np.flatnonzero(values > values.max() - _DEEP)
-        narrower = int(at[max(kept[0] - 1, 0)]), int(at[min(kept[-1] + 1, len(at) - 1)])
-        if narrower[1] - narrower[0] > 0.9 * (high - low):
-            break
-        low, high = narrower
-    at = np.unique(np.rint(np.linspace(low, high, min(high - low + 1, _LISTED))))
-    values = log_mass(at)
-    reach = np.gradient(at) if len(at) > 1 else np.ones(1)  # how many integers each stands for
-    top = float(values.max())
-    masses = np.exp(values - top) * reach
-    return CountLaw(at, masses / masses.sum()), float(masses.sum() * math.exp(min(top, 700.0)))
 
 
 def _held_values(z: Released, theta: float, sigma: float, n: int) -> Floats:
@@ -345,14 +252,5 @@ def _read(
         raise ParameterError("give records, the number of confidential records")
     if z.domain.finite:
         raise ParameterError("a finite domain's values are all known: there are no new ones to discover")
-    _check(int(z.size), len(z.counts), theta, sigma)
+    check_urn(int(z.size), len(z.counts), theta, sigma)
     return z, theta, sigma, held
-
-
-def _check(seen: int, distinct: int, strength: float, discount: float) -> None:
-    if not 0.0 <= discount < 1.0:
-        raise ParameterError(f"discount is at least 0 and below 1, not {discount!r}")
-    if not strength > -discount or (discount == 0.0 and strength <= 0.0):
-        raise ParameterError(f"strength is above -discount, not {strength!r}")
-    if not 1 <= distinct <= seen:
-        raise ParameterError("there are at least one distinct value and as many records")
