@@ -1,6 +1,7 @@
 """Utility of a release against the confidential table; what is computed from confidential data stays confidential."""
 
-from discreet.utility._compare import ColumnComparison, Comparison, compare, reveal_to_custodian
+from discreet.utility._columns import ColumnComparison
+from discreet.utility._compare import Comparison, compare, reveal_to_custodian
 from discreet.utility._densities import bandwidth, hellinger, kde_l2
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 from discreet.utility._measures import Measured

@@ -10,15 +10,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._random import public, secure
 from discreet.confidential import Confidential
-from discreet.confidential._column_values import column_values, row_values
+from discreet.confidential._column_values import row_values
 from discreet.confidential._open import open_confidential
-from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
-from discreet.errors import DataError, DomainError
-from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
+from discreet.domain import Domain
+from discreet.errors import DomainError
+from discreet.utility._columns import IN_RELEASE, ColumnComparison, compare_column
 from discreet.utility._measures import Measured, chosen, measured
 from discreet.utility._rows import tables
 
@@ -26,51 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-__all__ = ["BANNER", "ColumnComparison", "Comparison", "compare", "reveal_to_custodian"]
+__all__ = ["BANNER", "Comparison", "compare", "reveal_to_custodian"]
 
 BANNER = "CONFIDENTIAL: computed from the private data"
 """How the text of a comparison begins."""
 
 _MOST_SHARES = 10
-_IN_RELEASE = "in the release: "
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnComparison:
-    """One column of the confidential table against the same column of the release. Confidential.
-
-    Parameters
-    ----------
-    name, kind : str
-        The column, and its declared type.
-    metric : str
-        What the distance is measured with, in words.
-    wasserstein : float or None
-        Wasserstein-1 distance between the values that are not null: in the column's own unit (days for dates, seconds
-        for datetimes and durations), in ranks over ``K - 1`` for ordered categories, the total variation for unordered
-        ones, nulls included there. None where a side holds nulls only.
-    wasserstein_scaled : float or None
-        The same, divided by ``upper - lower``: between 0 and 1 whatever the column.
-    ks : float or None
-        Kolmogorov-Smirnov distance; None for unordered columns.
-    null_shares : tuple of float
-        Share of nulls in the table and in the release.
-    data, release : dict or None
-        Summary of each side's values; None for columns without arithmetic.
-    shares : dict of str to tuple of float, or None
-        Share of each declared category in the table and in the release.
-    """
-
-    name: str
-    kind: str
-    metric: str
-    wasserstein: float | None
-    wasserstein_scaled: float | None
-    ks: float | None
-    null_shares: tuple[float, float]
-    data: dict[str, float] | None = None
-    release: dict[str, float] | None = None
-    shares: dict[str, tuple[float, float]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,16 +157,12 @@ def compare(
     """
     if not isinstance(domain, Domain):
         raise DomainError(f"the domain is a Domain, such as Domain.read(path), not a {type(domain).__name__}")
-    columns, sizes = [], (0, 0)
-    for name, column in domain.columns.items():
-        x = _Side.of(data, name, column)
-        y = _released(release, name, column)
-        columns.append(_compared(name, column, x, y))
-        sizes = (x.size, y.size)
+    compared = [compare_column(data, release, name, column) for name, column in domain.columns.items()]
+    columns, records, released = zip(*compared, strict=True)
     wanted = chosen(("all" if holdout is not None else ()) if measures is None else measures)
     found: tuple[Measured, ...] = ()
     if wanted:
-        sources = [(data, ""), (release, _IN_RELEASE)] + ([] if holdout is None else [(holdout, "in the holdout: ")])
+        sources = [(data, ""), (release, IN_RELEASE)] + ([] if holdout is None else [(holdout, "in the holdout: ")])
         rows = tables(
             sources, domain, lambda table: open_confidential(row_values(table, domain.columns), caller=__name__)
         )
@@ -218,7 +174,7 @@ def compare(
             resamples=resamples,
             rng=public(secure()) if rng is None else rng,
         )
-    return Confidential(Comparison(records=sizes[0], released=sizes[1], columns=tuple(columns), measures=found))
+    return Confidential(Comparison(records=records[0], released=released[0], columns=columns, measures=found))
 
 
 def reveal_to_custodian(comparison: Confidential[Comparison]) -> Comparison:
@@ -238,125 +194,6 @@ def reveal_to_custodian(comparison: Confidential[Comparison]) -> Comparison:
         Readable; its text begins with "CONFIDENTIAL: computed from the private data".
     """
     return open_confidential(comparison, caller=__name__)
-
-
-# -- one column -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """One side of a column: coordinates (or codes, or labels) of the distinct values, nulls apart."""
-
-    points: npt.NDArray[Any]
-    frequencies: npt.NDArray[np.int64]
-    nulls: int
-
-    @property
-    def size(self) -> int:
-        return int(self.frequencies.sum()) + self.nulls
-
-    @property
-    def null_share(self) -> float:
-        return self.nulls / self.size
-
-    @classmethod
-    def of(cls, table: Any, name: str, column: Column) -> _Side:
-        values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
-        # A release holds labels of the reserved namespace, so open labels are not encoded.
-        codes = None if isinstance(column, OpenLabels) else column.encode(values, name=name)
-        missing = values.is_null().to_numpy()
-        if values.dtype.is_float():
-            missing = missing | values.is_nan().fill_null(value=False).to_numpy()
-        if missing.any() and not column.nullable:
-            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
-        present = ~missing
-        if codes is None:
-            points = values.filter(present).to_numpy().astype(str)
-        elif isinstance(column, (Boolean, Category)):
-            points = codes[present]
-        else:
-            points = column.coordinates(values.filter(present))
-        return cls(points=points, frequencies=frequencies[present], nulls=int(frequencies[missing].sum()))
-
-
-def _released(release: Any, name: str, column: Column) -> _Side:
-    try:
-        return _Side.of(release, name, column)
-    except DataError as problem:
-        raise DataError(problem.column, _IN_RELEASE + problem.problem, problem.remedy) from None
-
-
-def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
-    shares = (x.null_share, y.null_share)
-    ordered = isinstance(column, Category) and column.ordered
-    if isinstance(column, (Boolean, Category, OpenLabels)) and not ordered:
-        apart = _total_variation(x, y)
-        return ColumnComparison(
-            name=name,
-            kind=column.kind,
-            metric="0 or 1 (total variation)",
-            wasserstein=apart,
-            wasserstein_scaled=apart,
-            ks=None,
-            null_shares=shares,
-            shares=_shares(column, x, y),
-        )
-    distance: float | None = None
-    ks: float | None = None
-    if len(x.points) and len(y.points):
-        weights = {"x_weights": x.frequencies, "y_weights": y.frequencies}
-        distance = wasserstein_1d(x.points, y.points, **weights)
-        ks = ks_distance(x.points, y.points, **weights)
-    scaled = None if distance is None else distance / (column.scale or 1.0)
-    if ordered:
-        return ColumnComparison(
-            name=name,
-            kind=column.kind,
-            metric="rank / (K - 1)",
-            wasserstein=scaled,
-            wasserstein_scaled=scaled,
-            ks=ks,
-            null_shares=shares,
-            shares=_shares(column, x, y),
-        )
-    return ColumnComparison(
-        name=name,
-        kind=column.kind,
-        metric={"date": "days", "datetime": "seconds", "duration": "seconds"}.get(column.kind, "the column's unit"),
-        wasserstein=distance,
-        wasserstein_scaled=scaled,
-        ks=ks,
-        null_shares=shares,
-        data=summary(x.points, x.frequencies) if len(x.points) else None,
-        release=summary(y.points, y.frequencies) if len(y.points) else None,
-    )
-
-
-def _total_variation(x: _Side, y: _Side) -> float:
-    """Count nulls as one more label."""
-    _, place = np.unique(np.concatenate((x.points, y.points)), return_inverse=True)
-    a, b = place[: len(x.points)], place[len(x.points) :]
-    return total_variation(
-        np.append(a, -1),
-        np.append(b, -1),
-        x_weights=np.append(x.frequencies, x.nulls),
-        y_weights=np.append(y.frequencies, y.nulls),
-    )
-
-
-def _shares(column: Column, x: _Side, y: _Side) -> dict[str, tuple[float, float]] | None:
-    if isinstance(column, Boolean):
-        labels = ["false", "true"]
-    elif isinstance(column, Category):
-        labels = [str(label) for label in column.categories]
-    else:
-        return None
-    tallies = []
-    for side in (x, y):
-        tally = np.zeros(len(labels))
-        np.add.at(tally, side.points, side.frequencies)
-        tallies.append((tally / side.size).tolist())
-    return dict(zip(labels, zip(*tallies, strict=True), strict=True))
 
 
 # -- text -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,181 @@
+"""One column of the confidential table against the same column of a release: distances, summaries, shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.confidential._column_values import column_values
+from discreet.confidential._open import open_confidential
+from discreet.domain import Boolean, Category, Column, OpenLabels
+from discreet.errors import DataError
+from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
+
+__all__ = ["IN_RELEASE", "ColumnComparison", "compare_column"]
+
+IN_RELEASE = "in the release: "
+"""How a message about the released table begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnComparison:
+    """One column of the confidential table against the same column of the release. Confidential.
+
+    Parameters
+    ----------
+    name, kind : str
+        The column, and its declared type.
+    metric : str
+        What the distance is measured with, in words.
+    wasserstein : float or None
+        Wasserstein-1 distance between the values that are not null: in the column's own unit (days for dates, seconds
+        for datetimes and durations), in ranks over ``K - 1`` for ordered categories, the total variation for unordered
+        ones, nulls included there. None where a side holds nulls only.
+    wasserstein_scaled : float or None
+        The same, divided by ``upper - lower``: between 0 and 1 whatever the column.
+    ks : float or None
+        Kolmogorov-Smirnov distance; None for unordered columns.
+    null_shares : tuple of float
+        Share of nulls in the table and in the release.
+    data, release : dict or None
+        Summary of each side's values; None for columns without arithmetic.
+    shares : dict of str to tuple of float, or None
+        Share of each declared category in the table and in the release.
+    """
+
+    name: str
+    kind: str
+    metric: str
+    wasserstein: float | None
+    wasserstein_scaled: float | None
+    ks: float | None
+    null_shares: tuple[float, float]
+    data: dict[str, float] | None = None
+    release: dict[str, float] | None = None
+    shares: dict[str, tuple[float, float]] | None = None
+
+
+def compare_column(data: Any, release: Any, name: str, column: Column) -> tuple[ColumnComparison, int, int]:
+    """Return one column's comparison, and the numbers of confidential and of released records."""
+    x = _Side.of(data, name, column)
+    y = _released(release, name, column)
+    return _compared(name, column, x, y), x.size, y.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One side of a column: coordinates (or codes, or labels) of the distinct values, nulls apart."""
+
+    points: npt.NDArray[Any]
+    frequencies: npt.NDArray[np.int64]
+    nulls: int
+
+    @property
+    def size(self) -> int:
+        return int(self.frequencies.sum()) + self.nulls
+
+    @property
+    def null_share(self) -> float:
+        return self.nulls / self.size
+
+    @classmethod
+    def of(cls, table: Any, name: str, column: Column) -> _Side:
+        values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
+        # A release holds labels of the reserved namespace, so open labels are not encoded.
+        codes = None if isinstance(column, OpenLabels) else column.encode(values, name=name)
+        missing = values.is_null().to_numpy()
+        if values.dtype.is_float():
+            missing = missing | values.is_nan().fill_null(value=False).to_numpy()
+        if missing.any() and not column.nullable:
+            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
+        present = ~missing
+        if codes is None:
+            points = values.filter(present).to_numpy().astype(str)
+        elif isinstance(column, (Boolean, Category)):
+            points = codes[present]
+        else:
+            points = column.coordinates(values.filter(present))
+        return cls(points=points, frequencies=frequencies[present], nulls=int(frequencies[missing].sum()))
+
+
+def _released(release: Any, name: str, column: Column) -> _Side:
+    try:
+        return _Side.of(release, name, column)
+    except DataError as problem:
+        raise DataError(problem.column, IN_RELEASE + problem.problem, problem.remedy) from None
+
+
+def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
+    shares = (x.null_share, y.null_share)
+    ordered = isinstance(column, Category) and column.ordered
+    if isinstance(column, (Boolean, Category, OpenLabels)) and not ordered:
+        apart = _total_variation(x, y)
+        return ColumnComparison(
+            name=name,
+            kind=column.kind,
+            metric="0 or 1 (total variation)",
+            wasserstein=apart,
+            wasserstein_scaled=apart,
+            ks=None,
+            null_shares=shares,
+            shares=_shares(column, x, y),
+        )
+    distance: float | None = None
+    ks: float | None = None
+    if len(x.points) and len(y.points):
+        weights = {"x_weights": x.frequencies, "y_weights": y.frequencies}
+        distance = wasserstein_1d(x.points, y.points, **weights)
+        ks = ks_distance(x.points, y.points, **weights)
+    scaled = None if distance is None else distance / (column.scale or 1.0)
+    if ordered:
+        return ColumnComparison(
+            name=name,
+            kind=column.kind,
+            metric="rank / (K - 1)",
+            wasserstein=scaled,
+            wasserstein_scaled=scaled,
+            ks=ks,
+            null_shares=shares,
+            shares=_shares(column, x, y),
+        )
+    return ColumnComparison(
+        name=name,
+        kind=column.kind,
+        metric={"date": "days", "datetime": "seconds", "duration": "seconds"}.get(column.kind, "the column's unit"),
+        wasserstein=distance,
+        wasserstein_scaled=scaled,
+        ks=ks,
+        null_shares=shares,
+        data=summary(x.points, x.frequencies) if len(x.points) else None,
+        release=summary(y.points, y.frequencies) if len(y.points) else None,
+    )
+
+
+def _total_variation(x: _Side, y: _Side) -> float:
+    """Count nulls as one more label."""
+    _, place = np.unique(np.concatenate((x.points, y.points)), return_inverse=True)
+    a, b = place[: len(x.points)], place[len(x.points) :]
+    return total_variation(
+        np.append(a, -1),
+        np.append(b, -1),
+        x_weights=np.append(x.frequencies, x.nulls),
+        y_weights=np.append(y.frequencies, y.nulls),
+    )
+
+
+def _shares(column: Column, x: _Side, y: _Side) -> dict[str, tuple[float, float]] | None:
+    if isinstance(column, Boolean):
+        labels = ["false", "true"]
+    elif isinstance(column, Category):
+        labels = [str(label) for label in column.categories]
+    else:
+        return None
+    tallies = []
+    for side in (x, y):
+        tally = np.zeros(len(labels))
+        np.add.at(tally, side.points, side.frequencies)
+        tallies.append((tally / side.size).tolist())
+    return dict(zip(labels, zip(*tallies, strict=True), strict=True))
