@@ -6,18 +6,19 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from discreet._random import seeded
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed_models import Indices, Model
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import Floats
 from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model
 from discreet.inference._collapsed_run import run
+from discreet.inference._collapsed_within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release
 from discreet.mechanisms import HierarchicalHistogram, Mechanism, named
@@ -41,6 +42,7 @@ def mechanism_posterior(
     strength: float = 1.0,
     draws: int = 1000,
     seed: int = 0,
+    within: Literal["even", "process"] = "even",
     most_sweeps: int = 50_000,
 ) -> Posterior:
     r"""Return the posterior of the population given the release of a histogram mechanism, noise and all.
@@ -62,13 +64,16 @@ def mechanism_posterior(
         Independent draws that the result is worth, at least; it holds somewhat more.
     seed : int
         Everything here is public: a seed makes the numbers reproducible and does no harm.
+    within : {"even", "process"}
+        Where cells are intervals: mass spread evenly over a cell, as the domain decodes it; or a Dirichlet process
+        within each cell too, of which nothing was seen, so that intervals say what is not known about it.
     most_sweeps : int
         Give up after that many sweeps of the chains.
 
     Returns
     -------
     Posterior
-        Of the cells' probabilities; within a cell mass is spread evenly, as the domain decodes it. ``facts`` states
+        Of the cells' probabilities, or (``within="process"``) of a distribution on the uncut column. ``facts`` states
         effective draws, R-hat, chains and sweeps.
 
     Raises
@@ -118,7 +123,9 @@ def mechanism_posterior(
         drawn[domain.flat(released.records)] = released.counts
         model = model_of_records(mechanism, _at(leaf, alpha), records, np.rint(_at(leaf, drawn)).astype(np.int64))
     about = {"mechanism": mechanism.name, "records": records, "strength": strength}
-    return _posterior(domain, model, alpha, leaf, draws=draws, seed=seed, most_sweeps=most_sweeps, about=about)
+    return _posterior(
+        domain, model, alpha, leaf, draws=draws, seed=seed, within=within, most_sweeps=most_sweeps, about=about
+    )
 
 
 def noisy_counts_posterior(
@@ -131,6 +138,7 @@ def noisy_counts_posterior(
     strength: float = 1.0,
     draws: int = 1000,
     seed: int = 0,
+    within: Literal["even", "process"] = "even",
     most_sweeps: int = 50_000,
 ) -> Posterior:
     r"""Return the posterior of the population given noisy counts of all cells, by whatever tool they were released.
@@ -149,7 +157,7 @@ def noisy_counts_posterior(
         or a function that returns the logarithm of its probability (or density), up to a constant, for an array.
     scale : float
         In records; of a function's law about its standard deviation.
-    strength, draws, seed, most_sweeps
+    strength, draws, seed, within, most_sweeps
         As for :func:`mechanism_posterior`.
 
     Returns
@@ -177,7 +185,9 @@ def noisy_counts_posterior(
         raise ParameterError(f"give one finite noisy count for each of the {len(alpha):,} cells")
     model = noisy_model(alpha, n, noisy, Noise(noise, float(scale)))
     about = {"mechanism": "noisy counts", "records": n, "strength": strength}
-    return _posterior(domain, model, alpha, None, draws=draws, seed=seed, most_sweeps=most_sweeps, about=about)
+    return _posterior(
+        domain, model, alpha, None, draws=draws, seed=seed, within=within, most_sweeps=most_sweeps, about=about
+    )
 
 
 def _prior_masses(domain: Domain, strength: float) -> Floats:
@@ -206,10 +216,14 @@ def _posterior(
     *,
     draws: int,
     seed: int,
+    within: str,
     most_sweeps: int,
     about: dict[str, Any],
 ) -> Posterior:
     wanted = positive_size("draws", draws)
+    if within not in ("even", "process"):
+        raise ParameterError(f"within is 'even' or 'process', not {within!r}")
+    target = continuous_domain(domain) if within == "process" else domain
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
         raise ParameterError(f"{wanted:,} draws of {len(alpha):,} cells are too many to hold; ask for fewer draws")
     rng = seeded(seed)
@@ -219,10 +233,16 @@ def _posterior(
         gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
         sums = np.stack([np.bincount(leaf, weights=row) for row in gammas])
         masses = masses[:, leaf] * gammas / sums[:, leaf]
+    support, own, own_weights = _all(domain), None, None
+    if within == "process":
+        own, own_weights = shapes(domain, alpha, masses, rng)
+        support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
     return Posterior.of_arrays(
-        domain,
-        _all(domain),
+        target,
+        support,
         masses,
+        own=own,
+        own_weights=own_weights,
         chains=result.chains,
         notes=(
             f"given what {about['mechanism']} released about {about['records']:,} records, taken as independent draws "

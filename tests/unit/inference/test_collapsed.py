@@ -336,3 +336,25 @@ def test_intervals_of_a_column_of_cells_are_read_from_a_file(tmp_path):
         warnings.simplefilter("error")
         posterior = mechanism_posterior(tmp_path / "r.csv", draws=300)
     assert abs(posterior.evaluate("mean").mean() - 1 / 3) < 0.06
+
+
+def test_shapes_within_cells_are_draws_of_the_prior():
+    """The mean of a Dirichlet process of mass a on a cell of length h has variance h^2 / (12 (a + 1))."""
+    cells = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2)})
+    posterior = noisy_counts_posterior(
+        [1000.0, 0.0],
+        domain=cells,
+        records=1000,
+        noise="laplace",
+        scale=0.05,
+        strength=1.0,
+        draws=2000,
+        within="process",
+    )
+    means = posterior.evaluate(lambda v, w: (v * w * (v < 0.5)).sum(axis=1) / (w * (v < 0.5)).sum(axis=1))
+    assert abs(means.mean() - 0.25) < 5.5 * means.std() / math.sqrt(2000)
+    exact = 0.25 / (12 * 1.5)
+    spread = (means - 0.25) ** 2
+    assert abs(spread.mean() - exact) < 5.5 * spread.std() / math.sqrt(2000)
+    with pytest.raises(ParameterError, match="one numeric column of intervals"):
+        noisy_counts_posterior([1, 2, 3], domain=domain(3), records=6, noise="laplace", scale=1.0, within="process")
