@@ -1,6 +1,6 @@
 """Calibration of the mechanism-aware posteriors: coverage of 95 % intervals and ranks over simulated worlds.
 
-Run ``python experiments/coverage.py [--worlds 500] [--only NAME]``; it writes ``experiments/results/coverage/``.
+Run ``python experiments/coverage.py [--worlds 500] [--only START]``; it writes ``experiments/results/coverage/``.
 
 A world: cell probabilities ``p`` drawn from the prior (Dirichlet, strength 4, 16 cells), 400 confidential records of
 ``p``, one release, 200 posterior draws: 20 chains, 10 draws each, 4 sweeps apart, after 30 sweeps. All worlds of a
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     for at, (name, (mechanism, form)) in enumerate(METHODS.items()):
-        if options.only not in name:
+        if not name.startswith(options.only):
             continue
         start, rng = time.process_time(), seeded(20_000 + at)
         pairs = [release(mechanism, form, rng) for _ in range(options.worlds)]
