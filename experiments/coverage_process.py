@@ -1,0 +1,104 @@
+"""Calibration of the process posteriors: coverage of 95 % intervals and ranks over simulated worlds.
+
+Run ``python experiments/coverage_process.py [--worlds 500]``; it writes ``experiments/results/coverage_process/``.
+
+A world: confidential records from a Pitman-Yor urn (so from a distribution drawn from the prior), the population given
+them (one draw of its exact posterior, which is the same joint law), a release that continues the urn, and a posterior
+of 500 draws given the release alone. If and only if the posterior is right, the rank of the truth among the draws is
+uniform. The median of such a population is one of its atoms, often with certainty: its intervals cover more than they
+state, which ranks with ties broken at random do not mind.
+
+Each world is analysed through the confidential counts, and as PY26 and BNP24 do, with the release taken for a sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _shared import ROOT, write
+
+from discreet._random import seeded
+from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.inference import process_posterior
+from discreet.mechanisms import PitmanYor
+
+RESULTS = Path(__file__).resolve().parent / "results" / "coverage_process"
+LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+NAMES = ("mean", "q50", "P(>0.75)")
+DRAWS, BINS = 500, 10
+WORLDS = {  # strength, discount, records held, records released
+    "dirichlet-process, m = n/2": (1.0, 0.0, 1000, 500),
+    "dirichlet-process, strength 10, m = n": (10.0, 0.0, 500, 500),
+    "pitman-yor, discount 0.5, m = n/2": (1.0, 0.5, 400, 200),
+}
+
+
+def urn(held: Counts | None, size: int, strength: float, discount: float, rng: Any) -> Records:
+    """Continue an urn; from nothing when nothing is held."""
+    if held is None:
+        first = LINE.draw_base(1, rng)
+        rest = urn(Counts(records=first, frequencies=np.array([1])), size - 1, strength, discount, rng)
+        return Records.concatenate([first, rest])
+    mechanism = PitmanYor(domain=LINE, size=size, strength=strength, discount=discount)
+    return Records.concatenate(list(mechanism.kernel(held, rng=rng)))
+
+
+def one_world(strength: float, discount: float, n: int, m: int, seed: int) -> list[list[tuple[bool, float, float]]]:
+    """Return, for each analysis and functional, whether the truth is covered, its rank and the interval's length."""
+    import polars as pl
+
+    rng = seeded(seed)
+    held = urn(None, n, strength, discount, rng)
+    prior = {"strength": strength, "discount": discount}
+    population = process_posterior(pl.DataFrame({"x": held.columns[0]}), LINE, **prior, draws=1, seed=seed)
+    truth = [population.evaluate(name)[0] for name in NAMES]
+    values, frequencies = np.unique(held.columns[0], return_counts=True)
+    counts = Counts(records=Records(columns=(values,)), frequencies=frequencies)
+    table = pl.DataFrame({"x": urn(counts, m, strength, discount, rng).columns[0]})
+    out = []
+    for records in (n, None):
+        posterior = process_posterior(table, LINE, **prior, records=records, draws=DRAWS, seed=seed + 1)
+        row = []
+        for name, true in zip(NAMES, truth, strict=True):
+            found = posterior.evaluate(name)
+            low, high = np.quantile(found, [0.025, 0.975], method="weibull")
+            below, equal = (found < true).mean(), (found == true).mean()
+            inside = bool(low - 1e-12 <= true <= high + 1e-12)
+            row.append((inside, float(below + equal * rng.random()), float(high - low)))
+        out.append(row)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--worlds", type=int, default=500)
+    worlds = parser.parse_args().worlds
+    rows = []
+    for name, setting in WORLDS.items():
+        found = np.array([one_world(*setting, 7919 * world + 11) for world in range(worlds)])
+        for at, analysis in enumerate(("through the confidential counts", "as PY26: release taken for a sample")):
+            for column, functional in enumerate(NAMES):
+                inside, ranks, lengths = found[:, at, column].T
+                bins = np.bincount(np.minimum((ranks * BINS).astype(int), BINS - 1), minlength=BINS)
+                uneven = float(((bins - worlds / BINS) ** 2 / (worlds / BINS)).sum())
+                rows.append([name, analysis, functional, worlds, float(inside.mean()), float(lengths.mean()), uneven])
+                print(*rows[-1], flush=True)
+    head = ["worlds", "analysis", "functional", "number", "coverage", "mean_length", "rank_chi2_9df"]
+    write(RESULTS / "coverage.csv", head, rows)
+    text = [
+        "95 % intervals; the standard error of a coverage over 500 worlds is 1 %. Rank test: chi-square on 9 degrees",
+        "of freedom, above 27.9 in one of 1,000 cases if the posterior is right.",
+        "",
+        "| worlds | analysis | functional | coverage | mean length | rank test |",
+        "|---|---|---|--:|--:|--:|",
+        *(f"| {a} | {b} | {c} | {d:.3f} | {e:.4f} | {f:.1f} |" for a, b, c, _, d, e, f in rows),
+    ]
+    (RESULTS / "coverage.md").write_text("\n".join(text) + "\n")
+    print(f"written: {(RESULTS / 'coverage.md').relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
