@@ -125,9 +125,10 @@ def perturbed(size: int | None, *, within: str = "process") -> Callable[[World, 
     def analyse(world: World, seed: int) -> Posterior:
         rng = seeded(seed)
         noisy = mechanism.kernel(binned(world), rng=rng)
-        known: dict[str, Any] = {"strength": STRENGTH, "draws": CHAIN_DRAWS, "seed": seed + 1, "within": within}
+        known: dict[str, Any] = {"draws": CHAIN_DRAWS, "seed": seed + 1, "within": within}
         if size is None:
-            return noisy_counts_posterior(noisy, domain=CELLS, records=HELD, noise="laplace", scale=2.0, **known)
+            noise = {"noise": "laplace", "scale": 2.0}
+            return noisy_counts_posterior(noisy, domain=CELLS, records=HELD, strength=STRENGTH, **noise, **known)
         drawn = np.zeros(BINS, dtype=np.int64)
         for chunk in mechanism.finish(noisy, size=size, rng=rng):
             np.add.at(drawn, CELLS.flat(chunk), 1)
