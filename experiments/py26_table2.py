@@ -11,8 +11,8 @@ error is 1 %.
 
 For the histograms: 25 bins, Laplace noise of scale 2 (epsilon 1), which the paper does not print either, and a
 Dirichlet process within the bins too, as in the paper's own sampler; besides, what 350 records released from the noisy
-counts say, which the paper does not compute ("six minutes" a posterior). Posteriors by Markov chains are worth 300
-independent draws. The direct smoothed histogram is not private.
+counts say, which the paper does not compute ("six minutes" a posterior). Posteriors by Markov chains have 300
+draws. The direct smoothed histogram is not private.
 
 Each method is a line of ``METHODS``: a name and a function from a world and a seed to a posterior.
 """
@@ -23,7 +23,7 @@ import argparse
 import csv
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,13 @@ from _shared import ROOT, write
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
-from discreet.inference import Posterior, noisy_counts_posterior, process_posterior
-from discreet.inference._collapsed import _posterior
-from discreet.inference._collapsed_release import model_of_records
+from discreet.inference import Posterior, process_posterior
+from discreet.inference._collapsed_release import model_of_counts, model_of_records
 from discreet.inference._collapsed_within import shapes
 from discreet.mechanisms import PerturbedHistogram, PitmanYor
 
 RESULTS = Path(__file__).resolve().parent / "results" / "py26_table2"
-HELD, DRAWS, CHAIN_DRAWS, STRENGTH, BINS = 2000, 1000, 300, 1.0, 25
+HELD, DRAWS, STRENGTH, BINS = 2000, 1000, 1.0, 25
 GRID = np.linspace(0.0, 1.0, 101)
 FUNCTIONALS = ("mean", "q50", "q25", "q75", "P(>0.75)")
 LINE = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -118,25 +117,39 @@ def direct(size: int, *, through_counts: bool) -> Callable[[World, int], Posteri
     return analyse
 
 
-def perturbed(size: int | None, *, within: str = "process") -> Callable[[World, int], Posterior]:
-    """Return the perturbed histogram, its noisy counts or ``size`` records of them, and the exact posterior."""
-    mechanism = PerturbedHistogram(domain=CELLS, records=HELD, scale=2.0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturbed:
+    """The perturbed histogram, its noisy counts or ``size`` records of them; chains of all worlds run side by side."""
 
-    def analyse(world: World, seed: int) -> Posterior:
+    size: int | None = None
+    within: str = "process"
+
+    def all(self, worlds: list[World], seed: int) -> Iterator[Posterior]:
+        """Yield the worlds' posteriors: 20 chains, 15 draws each, 4 sweeps apart, after 40 sweeps."""
         rng = seeded(seed)
-        noisy = mechanism.kernel(binned(world), rng=rng)
-        known: dict[str, Any] = {"draws": CHAIN_DRAWS, "seed": seed + 1, "within": within}
-        if size is None:
-            noise = {"noise": "laplace", "scale": 2.0}
-            return noisy_counts_posterior(noisy, domain=CELLS, records=HELD, strength=STRENGTH, **noise, **known)
-        drawn = np.zeros(BINS, dtype=np.int64)
-        for chunk in mechanism.finish(noisy, size=size, rng=rng):
-            np.add.at(drawn, CELLS.flat(chunk), 1)
-        about = {"mechanism": mechanism.name, "records": HELD, "strength": STRENGTH}
-        model = model_of_records(mechanism, ALPHA, HELD, drawn)
-        return _posterior(CELLS, model, ALPHA, None, most_sweeps=50_000, about=about, **known)
-
-    return analyse
+        mechanism = PerturbedHistogram(domain=CELLS, records=HELD, scale=2.0)
+        noisy = np.stack([mechanism.kernel(binned(world), rng=rng) for world in worlds])
+        if self.size is None:
+            model = model_of_counts(mechanism, ALPHA, HELD, np.repeat(noisy.astype(float), 20, axis=0))
+        else:
+            drawn = np.stack([rng.multinomial(self.size, mechanism.probabilities(row)) for row in noisy])
+            model = model_of_records(mechanism, ALPHA, HELD, np.repeat(drawn, 20, axis=0))
+        model.start(20 * len(worlds), rng)
+        for _ in range(40):
+            model.sweep(rng, tune=True)
+        kept = []
+        for _ in range(15):
+            for _ in range(4):
+                model.sweep(rng, tune=False)
+            kept.append(model.masses(rng))
+        masses = np.stack(kept, axis=1).reshape(len(worlds), 300, BINS)
+        for mine in masses:
+            if self.within == "even":
+                yield Posterior.of_arrays(CELLS, CELLS.unflat(np.arange(BINS)), mine, chains=20)
+            else:
+                own, weights = shapes(CELLS, ALPHA, mine, rng)
+                nothing = Records(columns=(np.empty(0),))
+                yield Posterior.of_arrays(LINE, nothing, np.empty((300, 0)), own=own, own_weights=weights, chains=20)
 
 
 def smoothed(world: World, seed: int) -> Posterior:
@@ -155,7 +168,9 @@ def binned(world: World) -> Counts:
     return Counts(records=CELLS.unflat(np.flatnonzero(held)), frequencies=held[held > 0])
 
 
-METHODS: dict[str, tuple[str | None, Callable[[World, int], Posterior]]] = {
+Method = Callable[[World, int], Posterior] | Perturbed
+
+METHODS: dict[str, tuple[str | None, Method]] = {
     # name: (the paper's method it is compared with, world and seed -> posterior)
     "release of 350, as the paper analyses it": ("posterior-predictive release", direct(350, through_counts=False)),
     "release of 350, through the confidential counts": (
@@ -164,23 +179,25 @@ METHODS: dict[str, tuple[str | None, Callable[[World, int], Posterior]]] = {
     ),
     "release of 2,000, as the paper analyses it": (None, direct(2000, through_counts=False)),
     "release of 2,000, through the confidential counts": (None, direct(2000, through_counts=True)),
-    "perturbed histogram, noisy counts": ("direct perturbed histogram", perturbed(None)),
-    "perturbed histogram, noisy counts, even within bins": (None, perturbed(None, within="even")),
-    "perturbed histogram, 350 records": (None, perturbed(350)),
+    "perturbed histogram, noisy counts": ("direct perturbed histogram", Perturbed()),
+    "perturbed histogram, noisy counts, even within bins": (None, Perturbed(within="even")),
+    "perturbed histogram, 350 records": (None, Perturbed(size=350)),
     "smoothed histogram, direct: not private": ("direct smoothed histogram", smoothed),
 }
 
 
-def replicate(method: Callable[[World, int], Posterior], replicates: int, first_seed: int) -> tuple[Any, float, float]:
+def replicate(method: Method, replicates: int, first_seed: int) -> tuple[Any, float, float]:
     """Return (replicates, functionals, 4) of posterior mean, interval and effective draws; seconds; draws a second."""
-    probabilities, rows, spent, effective = population(), [], 0.0, 0.0
-    for index in range(replicates):
-        world = World(counts=seeded(first_seed + index).multinomial(HELD, probabilities))
-        start = time.perf_counter()
-        summary = method(world, 1_000_000 + first_seed + 2 * index).summary(FUNCTIONALS)
-        spent += time.perf_counter() - start
+    probabilities, rows, effective = population(), [], 0.0
+    worlds = [World(counts=seeded(first_seed + i).multinomial(HELD, probabilities)) for i in range(replicates)]
+    seeds = [1_000_000 + first_seed + 2 * i for i in range(replicates)]
+    start = time.perf_counter()
+    each = method.all(worlds, seeds[0]) if isinstance(method, Perturbed) else map(method, worlds, seeds)
+    for posterior in each:
+        summary = posterior.summary(FUNCTIONALS)
         effective += min(row.effective_draws for row in summary.rows)
         rows.append([(row.mean, row.lower, row.upper) for row in summary.rows])
+    spent = time.perf_counter() - start
     return np.array(rows), spent / replicates, effective / spent
 
 
