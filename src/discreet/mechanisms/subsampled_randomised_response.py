@@ -26,7 +26,16 @@ from discreet.mechanisms._base import (
     solve_drawn,
 )
 from discreet.mechanisms._mixture import UNIT, checked_mixing, mixed, mixing_units, obscure
-from discreet.privacy import Budget, ChainProfile, ConstantProfile, Guarantee, Profile, Relation, SubsampledPair
+from discreet.privacy import (
+    Budget,
+    ChainProfile,
+    ConstantProfile,
+    Guarantee,
+    MixturePair,
+    Profile,
+    Relation,
+    SubsampledPair,
+)
 
 __all__ = ["SubsampledRandomisedResponse"]
 
@@ -148,9 +157,13 @@ class SubsampledRandomisedResponse(DrawnMechanism):
         if self._cells == 1 or self.mixing == 1.0:
             profile = ConstantProfile(value=0.0)
         else:
-            profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
-            if relation.group > 1:
-                profile = ChainProfile(single=profile, group=min(relation.group, n))
+            group = min(relation.group, n)
+            if self.size == 1:  # one draw of the mixture
+                moved, tight = group * (1.0 - self.mixing) / n, self._cells > 2
+                profile = MixturePair(size=1, base=self.mixing / self._cells, moved=moved, tight=tight)
+            else:
+                profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
+                profile = ChainProfile(single=profile, group=group) if group > 1 else profile
         caveats = [f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"]
         if not profile.exact:
             caveats.append("the delta is an upper bound")

@@ -30,6 +30,7 @@ class ChainProfile(Profile):
     the composition of trade-off functions. Here the ``e_i`` are in arithmetic progression and its step is searched for,
     up to groups of 16; whatever the step, the value is a bound. Negative ``e_i`` use
     ``delta(-e) = 1 - e^-e + e^-e delta(e)``, which holds because the profile covers both orders of the neighbours.
+    The bound at epsilon 0, ``g delta(0)``, holds at every epsilon, and is the smaller one where delta hardly falls.
     """
 
     single: Profile
@@ -62,6 +63,9 @@ class ChainProfile(Profile):
         return -math.expm1(epsilon) + math.exp(epsilon) * self.single.delta(-epsilon)
 
     def _delta(self, epsilon: float) -> float:
+        return min(self._chain(epsilon), up(min(1.0, self.group * self.single.delta(0.0))))
+
+    def _chain(self, epsilon: float) -> float:
         if self.group > _SEARCHED:  # equal parts: a geometric series of one value
             part = epsilon / self.group
             series = self.group if part == 0 else math.expm1(epsilon) / math.expm1(part)

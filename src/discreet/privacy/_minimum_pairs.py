@@ -18,13 +18,14 @@ import numpy.typing as npt
 
 from discreet._numeric import up
 from discreet.privacy._algebra import power
-from discreet.privacy._profile import Profile
+from discreet.privacy._profile import ConstantProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair
 
 __all__ = ["MinimumPairs"]
 
 Floats = npt.NDArray[np.float64]
 
+_LARGEST_LOSS = 600.0
 _COMPOSED = 1000  # draws up to which the one-draw profile is composed; it takes half a second
 _ROUNDING = 1e-14  # of a difference of probabilities, or of a logarithm: a few operations on numbers of order one
 
@@ -71,14 +72,17 @@ class MinimumPairs(Profile):
         largest = max(float(np.abs(np.log(left / right)).max(initial=0.0)) for left, right in self._ratios())
         return up(largest + _ROUNDING) if largest else 0.0
 
-    def chord(self, group: int = 1) -> MixturePair:
-        """Return the pair that dominates the draws for a group of records, from total variation and loss alone.
+    def chord(self, group: int = 1) -> Profile:
+        """Return the profile that dominates the draws for a group of records, from total variation and loss alone.
 
         A chain of ``g`` neighbours has ``g`` times both, and no two laws of loss ``g eps`` are farther apart than
-        ``tanh(g eps / 2)``.
+        ``tanh(g eps / 2)``. A loss above 600 is taken for infinite.
         """
         loss = up(group * self.loss)
         moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
+        if loss > _LARGEST_LOSS:
+            apart = 1.0 if moved > 0.999999 else up(-math.expm1(self.size * math.log1p(-moved)), 8)
+            return ConstantProfile(value=apart, tight=False)
         return MixturePair(size=self.size, base=moved / math.expm1(loss), moved=moved, tight=False)
 
     def _delta(self, epsilon: float) -> float:

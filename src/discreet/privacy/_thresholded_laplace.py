@@ -68,7 +68,7 @@ class ThresholdedLaplace(Profile):
         """Return ``f_p = -log P(Z < t - p)`` of a label that ``p`` records hold."""
         below = self.threshold - held
         r = math.exp(-1.0 / self.scale)
-        if below < 0:
+        if below <= 0:
             return (1 - below) / self.scale + math.log1p(r)
         return -math.log1p(-math.exp(-below / self.scale) / (1.0 + r))
 
