@@ -35,6 +35,7 @@ from discreet.mechanisms._tree import consistent
 
 __all__ = ["model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
 
+_MOST_LEAVES = 16  # of a tree, given records: every step makes all counts consistent again
 _FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler)
 _KNOWN = (
     "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, hierarchical-histogram, "
@@ -59,7 +60,7 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
     Raises
     ------
     ParameterError
-        When the mechanism's law is not known here.
+        When the mechanism's law is not known here, or for records of a tree of more than 16 leaves.
     """
     if isinstance(mechanism, (SmoothedHistogram, RevealOrObscure)):
         return _urn_like(alpha, records, drawn, _mixture_weight(mechanism, records, drawn))
@@ -231,6 +232,11 @@ def _normalised(weights: Floats, base: Floats) -> Floats:
 
 def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int, drawn: Integers) -> ReleasedRecords:
     levels, tree = tree_levels(mechanism), mechanism._tree
+    if len(alpha) > _MOST_LEAVES:
+        raise ParameterError(
+            f"the posterior given records drawn along a tree of {len(alpha):,} leaves would take hours (at most "
+            f"{_MOST_LEAVES} here); that of released counts takes a second: ask for them (discreet release --counts, with Gaussian noise)"
+        )
     order = np.asarray(tree.in_order(), dtype=np.intp)
 
     def shares(_: Integers, noisy: Noisy) -> Floats:

@@ -14,6 +14,7 @@ from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._collapsed_models import NoisyCounts
+from discreet.inference._collapsed_release import model_of_records
 from discreet.inference._warnings import NotConverged
 from discreet.mechanisms import (
     DirichletMultinomial,
@@ -359,3 +360,10 @@ def test_shapes_within_cells_are_draws_of_the_prior():
     assert abs(spread.mean() - exact) < 5.5 * spread.std() / math.sqrt(2000)
     with pytest.raises(ParameterError, match="one numeric column of intervals"):
         noisy_counts_posterior([1, 2, 3], domain=domain(3), records=6, noise="laplace", scale=1.0, within="process")
+
+
+def test_records_along_a_large_tree_are_refused_with_the_remedy() -> None:
+    domain = Domain(columns={"c": Integer(lower=0, upper=99)})
+    mechanism = HierarchicalHistogram(domain=domain, records=1000, scale=5.0)
+    with pytest.raises(ParameterError, match="--counts"):
+        model_of_records(mechanism, np.full(100, 0.01), 1000, np.full(100, 10))
