@@ -235,7 +235,8 @@ def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int,
     if len(alpha) > _MOST_LEAVES:
         raise ParameterError(
             f"the posterior given records drawn along a tree of {len(alpha):,} leaves would take hours (at most "
-            f"{_MOST_LEAVES} here); that of released counts takes a second: ask for them (discreet release --counts, with Gaussian noise)"
+            f"{_MOST_LEAVES} here); that of released counts takes a second: ask for them (discreet release --counts, "
+            "with Gaussian noise)"
         )
     order = np.asarray(tree.in_order(), dtype=np.intp)
 
