@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,10 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the records as tuples of codes: for small tables."""
+        return list(zip(*(column.tolist() for column in self.columns), strict=True))
 
     def take(self, index: npt.NDArray[np.intp] | slice) -> Records:
         """Return the records at ``index``, in its order."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import ParameterError
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
@@ -105,6 +105,8 @@ class Mixture(DrawnMechanism):
     """
 
     free: ClassVar[tuple[str, ...]] = ("mixing", "size")
+    theorem: ClassVar[str] = "T5"
+    distinct: ClassVar[bool] = False  # whether no record is drawn twice
 
     domain: Domain
     size: int
@@ -123,17 +125,18 @@ class Mixture(DrawnMechanism):
         """Return the log-probability of the sequence ``y``: ``sum log((1-q) n_l / n + q / k)``."""
         return mixture_log_prob(self.domain, y, x, mixing_units(self.mixing))
 
+    def _profile(self, n: int, group: int) -> Profile:
+        """Return the profile for a group of at most ``n`` records, of two cells or more and a mixing below 1."""
+        moved = group * (1.0 - self.mixing) / n
+        return MixturePair(size=self.size, base=self.mixing / self._cells, moved=moved, tight=self._cells > 2)
+
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
-        """Return theorem T5 for a table of ``n`` records."""
+        """Return the theorem for a table of ``n`` records."""
         require_replacement(self, relation)
         n = positive_size("n", n)
-        moved = min(relation.group, n) * (1.0 - self.mixing) / n
-        profile: Profile
-        if self._cells == 1 or moved == 0.0:
-            profile = ConstantProfile(value=0.0)
-        else:
-            tight = self._cells > 2
-            profile = MixturePair(size=self.size, base=self.mixing / self._cells, moved=moved, tight=tight)
+        profile: Profile = ConstantProfile(value=0.0)
+        if self._cells > 1 and self.mixing < 1.0:
+            profile = self._profile(n, min(relation.group, n))
         caveats = [f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"]
         if not profile.exact:
             caveats.append("the delta is an upper bound")
@@ -142,7 +145,7 @@ class Mixture(DrawnMechanism):
             n=n,
             profile=profile,
             kind="unconditional",
-            theorem="T5",
+            theorem=self.theorem,
             assumptions=("the cells and the mixing probability were chosen without looking at the data",),
             caveats=tuple(caveats),
         )
@@ -168,8 +171,12 @@ class Mixture(DrawnMechanism):
         mixing = fixed.pop("mixing", None)
         refuse_unknown(cls.name, fixed, "mixing")
 
+        most = n if cls.distinct else 10**10
+        if size is not None and positive_size("size", size) > most:
+            raise Infeasible(f"{size} records of {n} with {cls.name}", {"size <=": most})
+
         def make(m: int, q: float) -> Mixture:
-            return cls(domain=domain, size=m, mixing=q)
+            return cls(domain=domain, size=min(m, most), mixing=q)
 
         def promise(made: Mixture) -> Guarantee:
             return made.guarantee(relation, n=n)

@@ -87,9 +87,9 @@ class StableCounts(Mechanism):
         ``sum over labels held of log P(Z = d - c)`` where the label is released with noisy count ``d``, and of
         ``log P(Z < t - c)`` where it is not.
         """
-        released = dict(zip(_rows(y.records), y.frequencies.tolist(), strict=True))
+        released = dict(zip(y.records.rows(), y.frequencies.tolist(), strict=True))
         total = 0.0
-        for row, held in zip(_rows(x.records), x.frequencies.tolist(), strict=True):
+        for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
             if row in released:
                 count = released.pop(row)
                 if count < self.threshold:
@@ -110,10 +110,10 @@ class StableCounts(Mechanism):
         """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""
         most: dict[tuple[Any, ...], int] = {}
         for x in tables:
-            for row, held in zip(_rows(x.records), x.frequencies.tolist(), strict=True):
+            for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
                 most[row] = max(held, most.get(row, 0))
         everything = Records.concatenate([x.records for x in tables])
-        place = {row: i for i, row in enumerate(_rows(everything))}
+        place = {row: i for i, row in enumerate(everything.rows())}
         labels = everything.take(np.array([place[row] for row in most], dtype=np.intp))
         reach = noise_reach("laplace", self.scale)
         values = []
@@ -242,7 +242,3 @@ def solve_threshold(
     chosen = reached if threshold is None else threshold
     feasible(promise(noise, chosen), budget, f"{budget} with scale {noise:g} and threshold {chosen:,}", **nearest)
     return make(noise, chosen)
-
-
-def _rows(records: Records) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.tolist() for column in records.columns), strict=True))

@@ -130,9 +130,9 @@ class PitmanYor(PitmanYorUrn):
             With an atomic base measure and a discount above 0, where different openings may coincide.
         """
         sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
-        held = dict(zip(_rows(x.records), x.frequencies.tolist(), strict=True))
+        held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
         drawn: dict[tuple[Any, ...], list[int]] = {}
-        for i, row in enumerate(_rows(y)):
+        for i, row in enumerate(y.rows()):
             drawn.setdefault(row, []).append(i)
         if self.domain.finite:
             if sigma > 0:
@@ -193,7 +193,3 @@ class PitmanYor(PitmanYorUrn):
     def parameters(self) -> dict[str, Any]:
         """Return ``strength``, ``discount`` and ``sampler``."""
         return {**PitmanYorUrn.parameters(self), "sampler": self.sampler}
-
-
-def _rows(records: Records) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.tolist() for column in records.columns), strict=True))

@@ -9,33 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    DrawnMechanism,
-    Floats,
-    positive_size,
-    real,
-    refuse_unknown,
-    require_replacement,
-    solve_drawn,
-)
-from discreet.mechanisms._mixture import UNIT, checked_mixing, mixed, mixing_units, obscure
-from discreet.privacy import (
-    Budget,
-    ChainProfile,
-    ConstantProfile,
-    Guarantee,
-    MixturePair,
-    Profile,
-    Relation,
-    SubsampledPair,
-)
+from discreet.domain import Counts, Records
+from discreet.errors import ParameterError
+from discreet.mechanisms._base import NEIGHBOURS, positive_size, real
+from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units, obscure
+from discreet.privacy import ChainProfile, Guarantee, Profile, Relation, SubsampledPair
 
 __all__ = ["SubsampledRandomisedResponse"]
 
@@ -43,7 +25,7 @@ _BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsampledRandomisedResponse(DrawnMechanism):
+class SubsampledRandomisedResponse(Mixture):
     r"""Release ``size`` distinct records, each replaced by a uniform cell with probability ``mixing``.
 
     Parameters
@@ -84,16 +66,8 @@ class SubsampledRandomisedResponse(DrawnMechanism):
     """
 
     name: ClassVar[str] = "subsampled-randomised-response"
-    free: ClassVar[tuple[str, ...]] = ("mixing", "size")
-
-    domain: Domain
-    size: int
-    mixing: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mixing", checked_mixing(self.mixing))
-        object.__setattr__(self, "size", positive_size("size", self.size))
-        _ = self._cells  # refuses a domain that is not finite
+    theorem: ClassVar[str] = "T13"
+    distinct: ClassVar[bool] = True
 
     @staticmethod
     def published_mixing(epsilon: float, *, n: int, cells: int, size: int = 1) -> float:
@@ -148,69 +122,14 @@ class SubsampledRandomisedResponse(DrawnMechanism):
         )
         return math.log(total) if total > 0.0 else -math.inf
 
+    def _profile(self, n: int, group: int) -> Profile:
+        """Return theorem T13; one draw is one of the mixture."""
+        if self.size == 1:
+            return Mixture._profile(self, n, group)
+        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
+        return ChainProfile(single=profile, group=group) if group > 1 else profile
+
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T13 for a table of ``n`` records."""
-        require_replacement(self, relation)
-        n = positive_size("n", n)
-        self._require(n)
-        profile: Profile
-        if self._cells == 1 or self.mixing == 1.0:
-            profile = ConstantProfile(value=0.0)
-        else:
-            group = min(relation.group, n)
-            if self.size == 1:  # one draw of the mixture
-                moved, tight = group * (1.0 - self.mixing) / n, self._cells > 2
-                profile = MixturePair(size=1, base=self.mixing / self._cells, moved=moved, tight=tight)
-            else:
-                profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
-                profile = ChainProfile(single=profile, group=group) if group > 1 else profile
-        caveats = [f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"]
-        if not profile.exact:
-            caveats.append("the delta is an upper bound")
-        return Guarantee(
-            relation=relation,
-            n=n,
-            profile=profile,
-            kind="unconditional",
-            theorem="T13",
-            assumptions=("the cells and the mixing probability were chosen without looking at the data",),
-            caveats=tuple(caveats),
-        )
-
-    def share_not_from_data(self, n: int) -> float:
-        """Return ``mixing``."""
-        return mixing_units(self.mixing) / UNIT
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the mixture; that records are distinct is left out, and makes a release a little closer."""
-        return mixed(shares, self.mixing, self._cells)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return ``mixing``."""
-        return {"mixing": self.mixing}
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> SubsampledRandomisedResponse:
-        """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
-        relation = Relation(group=group)
-        mixing = fixed.pop("mixing", None)
-        refuse_unknown(cls.name, fixed, "mixing")
-        if size is not None and positive_size("size", size) > n:
-            raise Infeasible(f"{size} distinct records of {n}", {"size <=": n})
-
-        def promise(made: SubsampledRandomisedResponse) -> Guarantee:
-            return made.guarantee(relation, n=n)
-
-        return solve_drawn(
-            lambda m, q: cls(domain=domain, size=min(m, n), mixing=q),
-            "mixing",
-            between=(1e-12, 1.0),
-            budget=budget,
-            promise=promise,
-            search=promise,
-            size=size,
-            value=mixing,
-            usual=1.0,
-        )
+        self._require(positive_size("n", n))
+        return Mixture.guarantee(self, relation, n=n)

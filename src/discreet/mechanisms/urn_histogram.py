@@ -90,9 +90,9 @@ class UrnHistogram(PitmanYorUrn):
         where ``y`` holds a value that ``x`` does not.
         """
         sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
-        held = dict(zip(_rows(x.records), x.frequencies.tolist(), strict=True))
+        held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
         drawn: dict[tuple[Any, ...], int] = {}
-        for row in _rows(y):
+        for row in y.rows():
             drawn[row] = drawn.get(row, 0) + 1
         dropped = self.size - len(y)
         if dropped < 0 or any(row not in held for row in drawn):
@@ -105,7 +105,7 @@ class UrnHistogram(PitmanYorUrn):
     def outputs(self, *tables: Counts) -> Outputs:
         """Return every multiset of at most ``size`` of the tables' values."""
         known = Records.concatenate([x.records for x in tables])
-        rows = _rows(known)
+        rows = known.rows()
         distinct = known.take(np.array([rows.index(row) for row in dict.fromkeys(rows)], dtype=np.intp))
         counts = listed(*[range(self.size + 1)] * len(distinct))
         index = np.arange(len(distinct))
@@ -163,7 +163,3 @@ class UrnHistogram(PitmanYorUrn):
         weights: Floats = np.append(gammas, 0.0)
         total = float(weights.sum())
         return weights / total if total > 0.0 else np.append(shares, 0.0)
-
-
-def _rows(records: Records) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.tolist() for column in records.columns), strict=True))

@@ -73,9 +73,8 @@ class Reference:
         if cells is not None:
             shares = np.bincount(domain.flat(records), minlength=len(cells)) / len(records)
             return cells, shares
-        rows = list(zip(*(column.tolist() for column in records.columns), strict=True))
         first: dict[Any, int] = {}
-        place = np.array([first.setdefault(row, len(first)) for row in rows])
+        place = np.array([first.setdefault(row, len(first)) for row in records.rows()])
         _, index = np.unique(place, return_index=True)
         return records.take(index), np.bincount(place) / len(records)
 

@@ -159,18 +159,14 @@ def outcome_of(mechanism: Mechanism, release: Any, *tables: Counts) -> Hashable:
     if isinstance(release, np.ndarray):
         return tuple(release.ravel().tolist())
     if isinstance(release, Counts):
-        return frozenset(zip(_rows(release.records), release.frequencies.tolist(), strict=True))
+        return frozenset(zip(release.records.rows(), release.frequencies.tolist(), strict=True))
     records = release if isinstance(release, Records) else Records.concatenate(cast("Iterable[Records]", release))
     if mechanism.domain.finite:
         return tuple(np.bincount(mechanism.domain.flat(records), minlength=_size(mechanism)).tolist())
     known = _union(tables)
-    seen = Counter(_rows(records))
+    seen = Counter(records.rows())
     fresh = sorted((count for row, count in seen.items() if row not in known), reverse=True)
     return tuple(seen.get(row, 0) for row in known), tuple(fresh)
-
-
-def _rows(records: Records) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.tolist() for column in records.columns), strict=True))
 
 
 def _size(mechanism: Mechanism) -> int:
@@ -206,7 +202,7 @@ def _cells(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
 def _union(tables: Sequence[Counts]) -> list[tuple[Any, ...]]:
     rows: dict[tuple[Any, ...], None] = {}
     for x in tables:
-        rows.update(dict.fromkeys(_rows(x.records)))
+        rows.update(dict.fromkeys(x.records.rows()))
     return list(rows)
 
 
@@ -252,7 +248,7 @@ def _listed(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
     _few(len(values))
     outcomes = tuple(outcome_of(mechanism, y, *tables) for y in values)
     arrangements = [
-        _log_arrangements(list(Counter(_rows(y)).values())) if isinstance(y, Records) else 0.0 for y in values
+        _log_arrangements(list(Counter(y.rows()).values())) if isinstance(y, Records) else 0.0 for y in values
     ]
     log_mass = np.array([[mechanism.log_prob(y, x) for y in values] for x in tables])
     return Law(outcomes=outcomes, log_mass=log_mass + arrangements, neglected=neglected)
