@@ -64,7 +64,7 @@ def _show(document: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _progress(total: int | None, quiet: bool) -> Any:
+def _progress(total: int | None, quiet: bool, what: str = "records") -> Any:
     """Give a callback that draws a bar on a terminal; the count it shows is public."""
     from rich.console import Console
 
@@ -74,10 +74,10 @@ def _progress(total: int | None, quiet: bool) -> Any:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("records"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("records", total=total)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task(what, total=total)
+        yield lambda done, of=total: bar.update(task, completed=done, total=of)
 
 
 @click.command()
@@ -146,7 +146,8 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     from discreet.domain import Domain
     from discreet.planner import plan as run
 
-    made = run(Domain.read(domain_file), group=max_records, **options)
+    with _progress(1, as_json, "mechanisms") as progress:
+        made = run(Domain.read(domain_file), group=max_records, progress=progress, **options)
     if as_json:
         _show(made.to_dict())
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -207,6 +207,7 @@ def plan(
     largest_sizes: bool = True,
     reference: Any = None,
     sampling: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **fixed: Any,
 ) -> Plan:
     """Calibrate every mechanism to a budget and predict its error, from public facts alone.
@@ -233,6 +234,8 @@ def plan(
         the base measure: right for comparing mechanisms, rough as a number.
     sampling : {"iid", "stratified"}, optional
         How the mechanisms whose records are post-processing draw them; independently by default.
+    progress : callable, optional
+        Called after each mechanism with how many are done, and how many there are.
     **fixed
         Parameters that are given, for the mechanisms named.
 
@@ -259,10 +262,12 @@ def plan(
     m = n if size is None else positive_size("size", size)
     names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
     like = Reference.of(reference, domain)
-    options = [
-        _option(name, domain, n, m, budget, group, with_sampling(named(name), fixed, sampling), largest_sizes, like)
-        for name in names
-    ]
+    options = []
+    for name in names:
+        given = with_sampling(named(name), fixed, sampling)
+        options.append(_option(name, domain, n, m, budget, group, given, largest_sizes, like))
+        if progress is not None:
+            progress(len(options), len(names))
     last = {o.name: _last_resort(named(o.name), like) for o in options}
     enough = any(o.w1 is not None and not last[o.name] and (o.share_not_from_data or 0.0) <= POOR_UTILITY
                  for o in options)  # fmt: skip
