@@ -137,17 +137,14 @@ class Mixture(DrawnMechanism):
         profile: Profile = ConstantProfile(value=0.0)
         if self._cells > 1 and self.mixing < 1.0:
             profile = self._profile(n, min(relation.group, n))
-        caveats = [f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"]
-        if not profile.exact:
-            caveats.append("the delta is an upper bound")
-        return Guarantee(
+        uniform = f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"
+        return Guarantee.proved(
+            profile,
             relation=relation,
             n=n,
-            profile=profile,
-            kind="unconditional",
             theorem=self.theorem,
-            assumptions=("the cells and the mixing probability were chosen without looking at the data",),
-            caveats=tuple(caveats),
+            chosen="the cells and the mixing probability",
+            caveats=(uniform,),
         )
 
     def share_not_from_data(self, n: int) -> float:

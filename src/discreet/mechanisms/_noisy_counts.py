@@ -164,17 +164,13 @@ class NoisyCounts(Mechanism):
         if self._pairs:
             pair = DiscreteLaplacePair if self.noise == "laplace" else DiscreteGaussianPair
             profile = pair(scale=self.scale, group=group, pairs=self._pairs)
-        return Guarantee(
+        return Guarantee.proved(
+            profile,
             relation=relation,
             n=n,
-            profile=profile,
-            kind="unconditional",
             theorem=self.theorem,
-            assumptions=("the cells and the noise were chosen without looking at the data",),
-            caveats=(
-                "any number of records may be drawn from the noisy counts at no further cost",
-                *(() if profile.exact else ("the delta is an upper bound",)),
-            ),
+            chosen="the cells and the noise",
+            caveats=("any number of records may be drawn from the noisy counts at no further cost",),
         )
 
     def share_not_from_data(self, n: int) -> float:

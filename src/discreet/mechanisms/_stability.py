@@ -164,22 +164,18 @@ class StableCounts(Mechanism):
             enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
             profile = ThresholdedLaplace(scale=self.scale, threshold=self.threshold, group=group, tight=enough)
         alone = -math.expm1(self._log_hidden(1))
-        caveats = [
-            f"labels that fewer than about {self.threshold:,} records hold are left out; how many records have such "
-            "labels depends on the data and is not known beforehand",
-            f"a label that only one record holds is released, verbatim, with probability {alone:.3g}",
-            "any number of records may be drawn from the noisy counts at no further cost",
-        ]
-        if not profile.exact:
-            caveats.append("the delta is an upper bound")
-        return Guarantee(
+        return Guarantee.proved(
+            profile,
             relation=relation,
             n=n,
-            profile=profile,
-            kind="unconditional",
             theorem="T8",
-            assumptions=("the scale and the threshold were chosen without looking at the data",),
-            caveats=tuple(caveats),
+            chosen="the scale and the threshold",
+            caveats=(
+                f"labels that fewer than about {self.threshold:,} records hold are left out; how many records have "
+                "such labels depends on the data and is not known beforehand",
+                f"a label that only one record holds is released, verbatim, with probability {alone:.3g}",
+                "any number of records may be drawn from the noisy counts at no further cost",
+            ),
         )
 
     def _noise_share(self, n: int) -> float:

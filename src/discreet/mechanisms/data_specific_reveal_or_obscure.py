@@ -147,20 +147,16 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             group = min(relation.group, n)
             if pairs.loss > 0.0:  # else every record is obscured
                 profile = pairs if group == 1 and not (quick and self.size > 1) else pairs.chord(group)
-        caveats = [
-            f"up to {first:.2%} of the released records are uniform over the cells, not from the data; how many "
-            "depends on the confidential smallest count"
-        ]
-        if not profile.exact:
-            caveats.append("the delta is an upper bound")
-        return Guarantee(
+        return Guarantee.proved(
+            profile,
             relation=relation,
             n=n,
-            profile=profile,
-            kind="unconditional",
             theorem="T7",
-            assumptions=("the cells and the schedule were chosen without looking at the data",),
-            caveats=tuple(caveats),
+            chosen="the cells and the schedule",
+            caveats=(
+                f"up to {first:.2%} of the released records are uniform over the cells, not from the data; how many "
+                "depends on the confidential smallest count",
+            ),
         )
 
     def share_not_from_data(self, n: int) -> float:

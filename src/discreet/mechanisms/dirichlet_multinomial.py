@@ -151,19 +151,14 @@ class DirichletMultinomial(DrawnMechanism):
             profile = ChainProfile(single=profile, group=group)
             if self._uniform and not quick:
                 profile = GroupUrn(size=self.size, prior=self.prior, cells=self._cells, n=n, group=group, bound=profile)
-        caveats = [
-            f"about {self.share_not_from_data(n):.2%} of the released records come from the prior, not from the data"
-        ]
-        if not profile.exact:
-            caveats.append("the delta is an upper bound")
-        return Guarantee(
+        share = self.share_not_from_data(n)
+        return Guarantee.proved(
+            profile,
             relation=relation,
             n=n,
-            profile=profile,
-            kind="unconditional",
             theorem="T4" if group == 1 or profile.exact else "T4, chained",
-            assumptions=("the cells and the prior were chosen without looking at the data",),
-            caveats=tuple(caveats),
+            chosen="the cells and the prior",
+            caveats=(f"about {share:.2%} of the released records come from the prior, not from the data",),
         )
 
     def _single(self, n: int) -> Profile:

@@ -192,17 +192,15 @@ class ExponentialHistogram(DrawnMechanism):
         if self._cells > 1:
             spread = self.pure_epsilon * (self._sensitivity(n, relation.group) / self._sensitivity(n, 1))
             profile = BoundedRangeProfile(spread=up(spread + 4.0 * self._rounding(n), 16))
-        return Guarantee(
+        return Guarantee.proved(
+            profile,
             relation=relation,
             n=n,
-            profile=profile,
-            kind="unconditional",
             theorem="T10",
-            assumptions=("the cells and the loss were chosen without looking at the data",),
+            chosen="the cells and the loss",
             caveats=(
                 f"at most about {self.share_not_from_data(n):.2%} of the released records are in another cell than in "
                 "the nearest release of the same size",
-                "the delta is an upper bound",
             ),
         )
 

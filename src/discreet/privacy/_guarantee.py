@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet.privacy._profile import Profile
@@ -103,6 +103,32 @@ class Guarantee:
     theorem: str
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def proved(
+        cls, profile: Profile, *, relation: Relation, n: int, theorem: str, chosen: str, caveats: tuple[str, ...] = ()
+    ) -> Self:
+        """Return the unconditional guarantee of a theorem; it says of itself whether delta is an upper bound.
+
+        Parameters
+        ----------
+        profile, relation, n, theorem
+            As for the class.
+        chosen : str
+            What has to be chosen without looking at the data, such as "the cells and the noise".
+        caveats : tuple of str
+            What it does not promise.
+        """
+        bound = () if profile.exact else ("the delta is an upper bound",)
+        return cls(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind="unconditional",
+            theorem=theorem,
+            assumptions=(f"{chosen} were chosen without looking at the data",),
+            caveats=(*caveats, *bound),
+        )
 
     @property
     def exact(self) -> bool:
