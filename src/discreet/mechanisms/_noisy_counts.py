@@ -55,7 +55,9 @@ class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
 
     A subclass may add noise to the counts of other sets of cells: it says how many counts there are (``_length``), what
-    they are (``_counts``), and in how many pairs of them a replaced record moves (``_pairs``).
+    they are (``_counts``), and in how many pairs of them a replaced record moves (``_pairs``). One whose cells are not
+    the domain's says which cell a record lies in (``_cell_of``), which record a cell releases (``_records_in``), and
+    where an invented table holds that record (``_shares_on``).
 
     Attributes
     ----------
@@ -113,9 +115,19 @@ class NoisyCounts(Mechanism):
     def _pairs(self) -> int:
         return 1 if self._cells > 1 else 0
 
+    def _cell_of(self, records: Records) -> CellCounts:
+        return self.domain.flat(records)
+
+    def _records_in(self, cells: CellCounts) -> Records:
+        return self.domain.unflat(cells)
+
+    def _shares_on(self, support: Records, probabilities: Floats) -> Floats:
+        """Return the cells' probabilities on records of a public support."""
+        return probabilities[self.domain.flat(support)]
+
     def _counts(self, x: Counts) -> CellCounts:
         counts = np.zeros(self._cells, dtype=np.int64)
-        counts[self.domain.flat(x.records)] = x.frequencies
+        np.add.at(counts, self._cell_of(x.records), x.frequencies)
         return counts
 
     def log_prob(self, y: CellCounts, x: Counts) -> float:
@@ -136,23 +148,22 @@ class NoisyCounts(Mechanism):
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw ``size`` records from the noisy counts, in chunks."""
         weights = self.probabilities(cast(CellCounts, y))
-        return map(self.domain.unflat, draw_cells(weights, size, sampling=self.sampling, rng=rng))
+        return map(self._records_in, draw_cells(weights, size, sampling=self.sampling, rng=rng))
 
     def estimates(self, y: Output) -> Estimates:
         """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
         error = standard_deviation(self.noise, self.scale)
         return Estimates(
-            self.domain.unflat(np.arange(self._cells)),
+            self._records_in(np.arange(self._cells)),
             np.asarray(y, dtype=np.float64),
             np.full(self._cells, error),
         )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        counts = np.zeros(self._cells, dtype=np.int64)
-        counts[self.domain.flat(support)] = np.rint(n * shares)
-        noisy = self.probabilities(counts + approximate_noise(self.noise, self.scale, self._cells, rng=rng))
-        held = noisy[self.domain.flat(support)]
+        expected = np.bincount(self._cell_of(support), weights=n * shares, minlength=self._cells)
+        noise = approximate_noise(self.noise, self.scale, self._cells, rng=rng)
+        held = self._shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -163,7 +174,7 @@ class NoisyCounts(Mechanism):
         profile: Profile = ConstantProfile(value=0.0)
         if self._pairs:
             pair = DiscreteLaplacePair if self.noise == "laplace" else DiscreteGaussianPair
-            profile = pair(scale=self.scale, group=group, pairs=self._pairs)
+            profile = pair(scale=self.scale, group=group, counts=2 * self._pairs)
         return Guarantee.proved(
             profile,
             relation=relation,

@@ -1,8 +1,8 @@
-"""Exact profiles of counts with discrete noise: one cell gains ``g`` records and one loses them (T6), or several (T9).
+"""Exact profiles of counts with discrete noise of which some change by ``g``: two of them (T6), or several (T9, T16).
 
 The continuous Laplace and Gaussian profiles are not used: on integers they understate the loss (discrete Gaussian of
-scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md and, for several pairs
-of cells, docs/theory/hierarchical-histogram.md.
+scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md and, for more than two
+counts, docs/theory/hierarchical-histogram.md.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from discreet.privacy._profile import Profile
 
 __all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses"]
 
-_FINEST = 64  # losses kept apart in one cell, where several pairs are convolved
+_FINEST = 64  # losses kept apart in one count, where more than two are convolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplacePair(Profile):
-    """Profile of pairs of cells with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
+    """Profile of counts with discrete Laplace noise, ``P(Z = z) = (1-r)/(1+r) r^|z|``, ``r = e^(-1/scale)``.
 
     Parameters
     ----------
@@ -31,20 +31,20 @@ class DiscreteLaplacePair(Profile):
         Scale of the noise in records, positive.
     group : int
         Number ``g`` of records that change, at least 1.
-    pairs : int
-        Number of pairs of cells in which they do, at least 1.
+    counts : int
+        Number of counts that change by ``g``, each up or down, at least 1: two where a record is replaced.
 
     Notes
     -----
-    One cell's loss is ``(g - 2i)/scale`` with probability ``P(Z <= 0) = 1/(1+r)`` for ``i = 0``, ``P(Z = i)`` for
-    ``0 < i < g``, ``P(Z >= g) = r^g/(1+r)`` for ``i = g``; the ``2 pairs`` cells' losses are independent. For ``g = 1``
-    and one pair: ``delta(eps) = (1 - e^(eps - 2/scale))_+ / (1+r)^2``. With several pairs and ``g > 64``, a cell's loss
-    is rounded up to one of at most 65 values: an upper bound.
+    One count's loss is ``(g - 2i)/scale`` with probability ``P(Z <= 0) = 1/(1+r)`` for ``i = 0``, ``P(Z = i)`` for
+    ``0 < i < g``, ``P(Z >= g) = r^g/(1+r)`` for ``i = g``; the counts' losses are independent. For ``g = 1`` and two
+    counts: ``delta(eps) = (1 - e^(eps - 2/scale))_+ / (1+r)^2``. With more counts and ``g > 64``, a count's loss is
+    rounded up to one of at most 65 values: an upper bound.
     """
 
     scale: float
     group: int = 1
-    pairs: int = 1
+    counts: int = 2
 
     @property
     def exact(self) -> bool:
@@ -53,25 +53,24 @@ class DiscreteLaplacePair(Profile):
 
     @property
     def pure(self) -> float:
-        """``2 g pairs / scale``, rounded up."""
-        return up(2.0 * self.group * self.pairs / self.scale)
+        """``g counts / scale``, rounded up."""
+        return up(float(self.group) * self.counts / self.scale)
 
     @property
     def _step(self) -> int:
-        return 1 if self.pairs == 1 else -(-self.group // _FINEST)
+        return 1 if self.counts <= 2 else -(-self.group // _FINEST)
 
     def _delta(self, epsilon: float) -> float:
         g, step = self.group, self._step
         # index i stands for the loss of step * (i // step), which is at least its own
         one = np.add.reduceat(laplace_losses(self.scale, g), np.arange(0, g + 1, step))
         law = one
-        for _ in range(2 * self.pairs - 1):
+        for _ in range(self.counts - 1):
             law = np.convolve(law, one)
-        loss = (2.0 * self.pairs * g - 2.0 * step * np.arange(len(law))) / self.scale
+        loss = (float(self.counts) * g - 2.0 * step * np.arange(len(law))) / self.scale
         excess = np.minimum(0.0, epsilon - loss - 4e-16 * np.abs(loss))
-        rounding = 1.0 + 2.0**-52 * len(one) * (
-            2 * self.pairs - 2
-        )  # of the further convolutions: all terms are positive
+        # of the further convolutions: all terms are positive
+        rounding = 1.0 + 2.0**-52 * len(one) * max(0, self.counts - 2)
         return up(float(law @ -np.expm1(excess)) * rounding, 8 * (g + 1))
 
 
@@ -87,7 +86,7 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussianPair(Profile):
-    """Profile of pairs of cells with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
+    """Profile of counts with discrete Gaussian noise, ``P(Z = z)`` proportional to ``e^(-z^2 / (2 scale^2))``.
 
     Parameters
     ----------
@@ -95,18 +94,18 @@ class DiscreteGaussianPair(Profile):
         The parameter ``sigma`` of the noise in records, positive.
     group : int
         Number ``g`` of records that change, at least 1.
-    pairs : int
-        Number of pairs of cells in which they do, at least 1.
+    counts : int
+        Number of counts that change by ``g``, each up or down, at least 1: two where a record is replaced.
 
     Notes
     -----
-    The loss is ``(pairs g^2 - g W)/scale^2`` with ``W`` the sum of ``K = 2 pairs`` noises:
+    The loss is ``(K g^2/2 - g W)/scale^2`` with ``W`` the sum of the ``K`` counts' noises:
     ``P(W = w) = Theta_(w mod K) e^(-w^2/(2 K scale^2))``, see :func:`_residues`.
     """
 
     scale: float
     group: int = 1
-    pairs: int = 1
+    counts: int = 2
 
     @property
     def exact(self) -> bool:
@@ -114,44 +113,44 @@ class DiscreteGaussianPair(Profile):
         return True
 
     def _delta(self, epsilon: float) -> float:
-        s2, g, pairs, cells = self.scale**2, self.group, self.pairs, 2 * self.pairs
-        theta = _residues(self.scale, cells)
-        spread = math.sqrt(cells) * self.scale  # of W
-        top = math.ceil(pairs * g - epsilon * s2 / g) + 1  # terms from here upwards are zero
+        s2, g, counts = self.scale**2, self.group, self.counts
+        theta = _residues(self.scale, counts)
+        spread = math.sqrt(counts) * self.scale  # of W
+        top = math.ceil(0.5 * counts * g - epsilon * s2 / g) + 1  # terms from here upwards are zero
         chunk = min(1 << 18, max(256, int(12 * spread)))
         value = 0.0
         while True:
             w = np.arange(top, top - chunk, -1, dtype=np.float64)
-            loss = (pairs * g * g - g * w) / s2
+            loss = (0.5 * counts * g * g - g * w) / s2
             excess = np.minimum(0.0, epsilon - loss - 1e-15 * (np.abs(loss) + epsilon))  # the loss is rounded
-            mass = np.exp(-(w * w) / (2.0 * cells * s2)) * theta[w.astype(np.int64) % cells]
+            mass = np.exp(-(w * w) / (2.0 * counts * s2)) * theta[w.astype(np.int64) % counts]
             part = mass * -np.expm1(excess)
             value += float(part.sum())
             top -= chunk
             # below the mode of W the terms fall faster than geometrically
             if (top < 0 and part[-1] * chunk <= 1e-17 * value) or top < -60.0 * spread - 80.0:
-                return up(value * (1.0 + 1e-12 + 3e-14 * cells), 8)
+                return up(value * (1.0 + 1e-12 + 3e-14 * counts), 8)
 
 
-def _residues(scale: float, cells: int) -> npt.NDArray[np.float64]:
+def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
     """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, ``W`` the sum of ``K`` discrete Gaussians.
 
     Completing the square, ``Theta_c`` is proportional to the sum of ``e^(-|z|^2/(2 scale^2))`` over a lattice shifted
     by ``c``. From scale 2 upwards it is constant to within a relative ``2.1 K e^(-pi^2 scale^2)`` (Poisson summation);
     below, the law is convolved, whose terms are all positive.
     """
-    variance = cells * scale * scale
+    variance = counts * scale * scale
     if scale >= 2.0:
-        return np.full(cells, 1.0 / math.sqrt(2.0 * math.pi * variance))
-    reach = max(math.ceil(13.0 * scale), cells) + 1  # leaves out a relative 1e-36
+        return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
+    reach = max(math.ceil(13.0 * scale), counts) + 1  # leaves out a relative 1e-36
     z = np.arange(-reach, reach + 1, dtype=np.float64)
     one = np.exp(-(z * z) / (2.0 * scale * scale))
     one /= one.sum()
     law = one
-    for _ in range(cells - 1):
+    for _ in range(counts - 1):
         law = np.convolve(law, one)
-    c = np.arange(cells)
-    c = np.where(2 * c > cells, c - cells, c)  # the likeliest of each residue
+    c = np.arange(counts)
+    c = np.where(2 * c > counts, c - counts, c)  # the likeliest of each residue
     mass = law[len(law) // 2 + c]
     with np.errstate(divide="ignore"):  # a residue too rare for a float is left out
         return np.asarray(np.exp(np.log(mass) + c * c / (2.0 * variance)))

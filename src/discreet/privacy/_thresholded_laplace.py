@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +32,8 @@ class ThresholdedLaplace(Profile):
         Least noisy count that is released, ``t``, at least 2.
     group : int
         Number ``g`` of records that change, at least 1.
+    replaced : bool
+        Whether the records are replaced (T8), or added or removed (T16): one side of the maximum below at a time.
     tight : bool
         Whether the table has enough records and labels for the worst neighbours to exist.
 
@@ -41,7 +44,8 @@ class ThresholdedLaplace(Profile):
 
     ``delta(eps) = max over 0 <= v, w <= g of S_v + (1 - S_v) H(eps + F_v - F_w)``, ``S_v = 1 - e^(-F_v)``,
 
-    where ``H`` is the divergence of one label that loses ``g - v`` records and one that gains ``g - w``. For groups
+    where ``H`` is the divergence of one label that loses ``g - v`` records and one that gains ``g - w``. Where they are
+    removed nothing is gained: ``w = g`` without ``F_w``; where they are added nothing is lost. For groups
     above ``largest_exact`` the bound ``S_g + (1 - S_g) H(eps)`` with ``v = w = 0`` in ``H`` is used, at most twice the
     truth.
 
@@ -57,6 +61,7 @@ class ThresholdedLaplace(Profile):
     scale: float
     threshold: int
     group: int = 1
+    replaced: bool = True
     tight: bool = True
 
     @property
@@ -84,14 +89,13 @@ class ThresholdedLaplace(Profile):
             lost = self._moved(g)
             kept = _shifted(laplace_losses(self.scale, g), laplace_losses(self.scale, g), self.scale, epsilon, 0.0)
             return up(min(1.0, (-math.expm1(-lost) + math.exp(-lost) * kept) * (1.0 + error)), 8 * (g + 1))
-        moved = [self._moved(u) for u in range(g + 1)]
-        losses = [laplace_losses(self.scale, m) for m in range(g + 1)]
+        # Of each side: what its labels that come or go tell, and the losses of those that stay.
+        side = [(self._moved(u), laplace_losses(self.scale, g - u)) for u in range(g + 1)]
+        nothing = [(0.0, np.ones(1))]
         value = 0.0
-        for v, lost in enumerate(moved):
-            for w, gained in enumerate(moved):
-                kept = _shifted(
-                    losses[g - v], losses[g - w], self.scale, epsilon + lost - gained, error * (lost + gained)
-                )
+        for out, into in ((side, side),) if self.replaced else ((side, nothing), (nothing, side)):
+            for (lost, one), (gained, other) in product(out, into):
+                kept = _shifted(one, other, self.scale, epsilon + lost - gained, error * (lost + gained))
                 value = max(value, -math.expm1(-lost) + math.exp(-lost) * kept)
         return up(min(1.0, value * (1.0 + error)), 8 * (g + 1))
 

@@ -1,4 +1,4 @@
-"""Noise on several pairs of cells, as in a tree's levels: against sums in 60 digits, and the pieces of the argument."""
+"""Noise on several counts, as in a tree's levels or the steps of an evolution: against sums in 60 digits, and the pieces of the argument."""
 
 from __future__ import annotations
 
@@ -35,59 +35,59 @@ def convolved(one: list[mp.mpf], times: int) -> list[mp.mpf]:
     return out
 
 
-def gaussian(scale: float, group: int, pairs: int, epsilons: list[float]) -> list[mp.mpf]:
+def gaussian(scale: float, group: int, counts: int, epsilons: list[float]) -> list[mp.mpf]:
     """Sum over the law of the sum of all noises, no formula for it being used."""
-    cells, reach = 2 * pairs, math.ceil(14 * scale) + 2
+    cells, reach = counts, math.ceil(14 * scale) + 2
     law = convolved(weights("gaussian", scale, reach), cells)
     s2 = mp.mpf(scale) ** 2
     found = []
     for epsilon in epsilons:
         terms = (
-            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (pairs * group**2 - group * (i - cells * reach)) / s2))
+            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2))
             for i, p in enumerate(law)
         )
         found.append(mp.fsum(terms))
     return found
 
 
-def laplace(scale: float, group: int, pairs: int, epsilons: list[float]) -> list[mp.mpf]:
+def laplace(scale: float, group: int, counts: int, epsilons: list[float]) -> list[mp.mpf]:
     """Convolve the losses of single cells, found from the noise's law by listing."""
     reach = math.ceil(150 * scale) + 2 * group
     one = [mp.mpf(0)] * (group + 1)
     for z, p in zip(range(-reach, reach + 1), weights("laplace", scale, reach), strict=True):
         one[(group - (abs(z - group) - abs(z))) // 2] += p
-    law = convolved(one, 2 * pairs)
+    law = convolved(one, counts)
     s = mp.mpf(scale)
     return [
         mp.fsum(
-            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (2 * pairs * group - 2 * i) / s)) for i, p in enumerate(law)
+            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (counts * group - 2 * i) / s)) for i, p in enumerate(law)
         )
         for epsilon in epsilons
     ]
 
 
-@pytest.mark.parametrize(("group", "pairs"), [(1, 2), (1, 5), (2, 3)])
+@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 4), (1, 10), (2, 5), (2, 6)])
 @pytest.mark.parametrize("scale", [0.3, 0.75, 1.6, 1.9999, 2.0, 3.1])
-def test_gaussian_against_large_integers(scale: float, group: int, pairs: int) -> None:
-    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, pairs * group**2 / scale**2]
-    pair = DiscreteGaussianPair(scale=scale, group=group, pairs=pairs)
+def test_gaussian_against_large_integers(scale: float, group: int, counts: int) -> None:
+    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.5 * counts * group**2 / scale**2]
+    pair = DiscreteGaussianPair(scale=scale, group=group, counts=counts)
     assert pair.exact
     with mp.workdps(DIGITS):
-        for epsilon, truth in zip(epsilons, gaussian(scale, group, pairs, epsilons), strict=True):
+        for epsilon, truth in zip(epsilons, gaussian(scale, group, counts, epsilons), strict=True):
             if truth > mp.mpf("1e-25"):
                 assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
 
 
-@pytest.mark.parametrize(("group", "pairs"), [(1, 2), (1, 6), (3, 3)])
+@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 4), (1, 7), (1, 12), (3, 6)])
 @pytest.mark.parametrize("scale", [0.25, 0.8, 2.5, 12.0])
-def test_laplace_against_large_integers(scale: float, group: int, pairs: int) -> None:
-    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 1.999 * group * pairs / scale]
-    pair = DiscreteLaplacePair(scale=scale, group=group, pairs=pairs)
+def test_laplace_against_large_integers(scale: float, group: int, counts: int) -> None:
+    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.999 * group * counts / scale]
+    pair = DiscreteLaplacePair(scale=scale, group=group, counts=counts)
     assert pair.exact
-    assert pair.pure == pytest.approx(2 * group * pairs / scale, rel=1e-12)
+    assert pair.pure == pytest.approx(group * counts / scale, rel=1e-12)
     assert pair.delta(pair.pure) == 0.0
     with mp.workdps(DIGITS):
-        for epsilon, truth in zip(epsilons, laplace(scale, group, pairs, epsilons), strict=True):
+        for epsilon, truth in zip(epsilons, laplace(scale, group, counts, epsilons), strict=True):
             if truth > mp.mpf("1e-25"):
                 assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
 
@@ -106,19 +106,19 @@ def test_residues_are_constant_from_scale_two(cells: int) -> None:
 
 
 def test_large_groups_are_bounded_from_above() -> None:
-    coarse = DiscreteLaplacePair(scale=900.0, group=100, pairs=4)
+    coarse = DiscreteLaplacePair(scale=900.0, group=100, counts=8)
     assert not coarse.exact
     assert DiscreteLaplacePair(scale=900.0, group=100).exact
     with mp.workdps(DIGITS):
         epsilons = [0.1, 0.4, 0.7]
-        for epsilon, truth in zip(epsilons, laplace(900.0, 100, 4, epsilons), strict=True):
+        for epsilon, truth in zip(epsilons, laplace(900.0, 100, 8, epsilons), strict=True):
             assert 0.0 <= float(coarse.delta(epsilon) / truth - 1) < 0.2
 
 
 def test_one_pair_composed_is_an_upper_bound_on_several() -> None:
     for one, several in (
-        (DiscreteGaussianPair(scale=9.0), DiscreteGaussianPair(scale=9.0, pairs=12)),
-        (DiscreteLaplacePair(scale=9.0), DiscreteLaplacePair(scale=9.0, pairs=12)),
+        (DiscreteGaussianPair(scale=9.0), DiscreteGaussianPair(scale=9.0, counts=24)),
+        (DiscreteLaplacePair(scale=9.0), DiscreteLaplacePair(scale=9.0, counts=24)),
     ):
         composed = power(one, 12)
         for epsilon in (0.1, 0.8, 2.0):
@@ -127,7 +127,7 @@ def test_one_pair_composed_is_an_upper_bound_on_several() -> None:
 
 @pytest.mark.parametrize("scale", [0.5, 30.0, 3e4])
 def test_a_delta_takes_milliseconds(scale: float) -> None:
-    pair = DiscreteGaussianPair(scale=scale, pairs=20)
+    pair = DiscreteGaussianPair(scale=scale, counts=40)
     start = time.perf_counter()
     pair.delta(1.0)
     assert time.perf_counter() - start < 1.0
