@@ -1,0 +1,207 @@
+"""What Private Evolution asks of a data generator: random records, variations of records, and where records lie."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.domain import Domain, Records
+from discreet.errors import ParameterError
+
+__all__ = ["API", "Floats", "NamedAPI", "in_blocks"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class API(ABC):
+    r"""A generator of records that never sees the confidential table, and the metric in which records are compared.
+
+    Subclasses are frozen dataclasses of public facts. Private Evolution calls ``random`` once and ``variation`` in
+    every step, on records that are public by then; confidential records are only ever passed to :meth:`embed`.
+
+    The distance of two records is :math:`\rho(x, y) = \lVert e(x) - e(y) \rVert` with ``e`` the embedding. Privacy
+    needs one thing of it: **the embedding of a record is a function of that record alone**, never of the other records
+    it is embedded with. Then one replaced record moves one vote. Nothing else about an API affects the guarantee;
+    everything about it affects utility.
+
+    Attributes
+    ----------
+    name : str
+        Name in certificates and for :func:`api_from`.
+    domain : Domain
+        What ``random`` and ``variation`` give are records of this domain, encoded.
+    """
+
+    name: ClassVar[str]
+    domain: Domain
+
+    @property
+    @abstractmethod
+    def norm(self) -> float:
+        """Norm of the difference of two embeddings: 1.0, 2.0 or infinity."""
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """Upper bound ``D`` on the distance of two records that the API gives. Public."""
+
+    @abstractmethod
+    def variations_each(self) -> int:
+        """Return how many candidates :meth:`variation` makes of a record, the record itself included."""
+
+    @abstractmethod
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw records to start from.
+
+        Parameters
+        ----------
+        count : int
+            How many, at least 1.
+        rng : numpy.random.Generator
+            Source of the draws; independent of the noise that protects the confidential table.
+
+        Returns
+        -------
+        Records
+            ``count`` records of the domain.
+        """
+
+    @abstractmethod
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Make candidates near given records.
+
+        Parameters
+        ----------
+        records : Records
+            Public: drawn by :meth:`random`, or chosen under the guarantee.
+        rng : numpy.random.Generator
+            As for :meth:`random`.
+        step, steps : int
+            The step of the evolution, ``0 .. steps-1``, and how many there are: for variations that shrink.
+
+        Returns
+        -------
+        Records
+            ``len(records) * variations_each()`` records in blocks, one block a record, the record itself first.
+        """
+
+    @abstractmethod
+    def embed(self, records: Records) -> Floats:
+        """Return where records lie; each row depends on its own record alone.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records, confidential ones too.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(records), d)
+            Finite coordinates.
+        """
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return the public facts as JSON values, without the domain: what the certificate records."""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], domain: Domain) -> Self:
+        """Build the API from what :meth:`parameters` returns.
+
+        Raises
+        ------
+        ParameterError
+            When a parameter is missing, unknown or out of range.
+        """
+        raise ParameterError(f"the API {cls.name!r} cannot be rebuilt from its parameters: it holds functions or data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAPI(API):
+    """An API known by name and parameters only, as a certificate records it: it describes, and refuses to run.
+
+    A guarantee never depends on the API, so a certificate can be verified without its functions, models or data.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    name : str
+        The name of the API that ran.
+    stated : str
+        Its parameters, as JSON text with sorted keys.
+
+    Examples
+    --------
+    >>> from discreet.domain import Integer
+    >>> domain = Domain(columns={"pixel": Integer(lower=0, upper=16)})
+    >>> NamedAPI(domain=domain, name="callables", stated='{"label": "fonts"}').parameters()
+    {'label': 'fonts'}
+    """
+
+    domain: Domain
+    name: str  # type: ignore[misc]  # of the API it stands for, so not the same for all instances
+    stated: str
+
+    @property
+    def norm(self) -> float:
+        """Not available."""
+        self._refuse()
+
+    @property
+    def diameter(self) -> float:
+        """Not available."""
+        self._refuse()
+
+    def variations_each(self) -> int:
+        """Refuse: not available."""
+        self._refuse()
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Refuse: not available."""
+        self._refuse()
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Refuse: not available."""
+        self._refuse()
+
+    def embed(self, records: Records) -> Floats:
+        """Refuse: not available."""
+        self._refuse()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters as they were recorded."""
+        return dict(json.loads(self.stated))
+
+    def _refuse(self) -> NoReturn:
+        raise ParameterError(
+            f"the API {self.name!r} is known by its parameters only, and cannot run: build it again with the "
+            "functions, model or public table it was made of"
+        )
+
+
+def in_blocks(records: Records, varied: list[Records]) -> Records:
+    """Put each record and its variations side by side: block i is record i, then record i of every varied set.
+
+    Parameters
+    ----------
+    records : Records
+        The originals.
+    varied : list of Records
+        Sets of as many records, one variation of each original.
+
+    Examples
+    --------
+    >>> original, varied = (Records(columns=(np.array(codes),)) for codes in ([1, 2], [10, 20]))
+    >>> in_blocks(original, [varied]).rows()
+    [(1,), (10,), (2,), (20,)]
+    """
+    parts = [records, *varied]
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return Records(columns=tuple(np.stack(column, axis=1).reshape(-1) for column in columns))

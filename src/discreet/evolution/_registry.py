@@ -1,0 +1,49 @@
+"""From the name and parameters that a certificate records, back to an API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.domain import Domain
+from discreet.evolution._api import API, NamedAPI
+
+__all__ = ["api_from"]
+
+_REBUILT: dict[str, type[API]] = {}
+
+
+def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
+    """Rebuild an API from a certificate.
+
+    Parameters
+    ----------
+    name : str
+        Its :attr:`API.name`.
+    parameters : mapping
+        What its :meth:`API.parameters` returned.
+    domain : Domain
+        Public.
+
+    Returns
+    -------
+    API
+        The API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same name
+        and parameters, and refuses to run.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is missing, unknown or out of range.
+
+    Examples
+    --------
+    >>> from discreet.domain import Boolean
+    >>> api = api_from("callables", {"label": "fonts"}, Domain(columns={"a": Boolean()}))
+    >>> api.name, api.parameters()
+    ('callables', {'label': 'fonts'})
+    """
+    if name in _REBUILT:
+        return _REBUILT[name].of(parameters, domain)
+    return NamedAPI(domain=domain, name=name, stated=json.dumps(dict(parameters), sort_keys=True))
