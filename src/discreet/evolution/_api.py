@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 
-__all__ = ["API", "Floats", "NamedAPI", "in_blocks"]
+__all__ = ["API", "Floats", "NamedAPI", "in_blocks", "plain_norm", "positive", "settled_norm", "whole"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -119,7 +120,13 @@ class API(ABC):
         ParameterError
             When a parameter is missing, unknown or out of range.
         """
-        raise ParameterError(f"the API {cls.name!r} cannot be rebuilt from its parameters: it holds functions or data")
+        known = [item.name for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
+        if unknown := sorted(set(parameters) - set(known)):
+            raise ParameterError(f"unknown parameter {unknown[0]!r}; the API {cls.name} has: {', '.join(known)}")
+        try:
+            return cast("Self", cast("Any", cls)(domain=domain, **parameters))
+        except TypeError:
+            raise ParameterError(f"the API {cls.name} cannot be rebuilt from these parameters alone") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,22 +193,65 @@ class NamedAPI(API):
         )
 
 
-def in_blocks(records: Records, varied: list[Records]) -> Records:
-    """Put each record and its variations side by side: block i is record i, then record i of every varied set.
+def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
+    """Put each record and its variations side by side, the record first.
 
     Parameters
     ----------
     records : Records
         The originals.
-    varied : list of Records
-        Sets of as many records, one variation of each original.
+    varied : sequence of ndarray, each of shape (len(records), variations)
+        One array a column: row i holds the codes of the variations of record i.
 
     Examples
     --------
-    >>> original, varied = (Records(columns=(np.array(codes),)) for codes in ([1, 2], [10, 20]))
-    >>> in_blocks(original, [varied]).rows()
-    [(1,), (10,), (2,), (20,)]
+    >>> in_blocks(Records(columns=(np.array([1, 2]),)), [np.array([[10, 11], [20, 21]])]).rows()
+    [(1,), (10,), (11,), (2,), (20,), (21,)]
     """
-    parts = [records, *varied]
-    columns = zip(*(part.columns for part in parts), strict=True)
-    return Records(columns=tuple(np.stack(column, axis=1).reshape(-1) for column in columns))
+    parts = zip(records.columns, varied, strict=True)
+    return Records(columns=tuple(np.concatenate((codes[:, None], near), axis=1).reshape(-1) for codes, near in parts))
+
+
+def settled_norm(norm: Any) -> float:
+    """Return a norm as a number.
+
+    Raises
+    ------
+    ParameterError
+        Unless it is 1, 2 or infinity (the text "inf" in JSON).
+    """
+    if norm not in (1, 2, math.inf, "inf") or isinstance(norm, bool):
+        raise ParameterError(f"norm is 1, 2 or inf, not {norm!r}")
+    return float(norm)
+
+
+def plain_norm(norm: float) -> Any:
+    """Return a norm as a JSON value, which has no infinity."""
+    return "inf" if math.isinf(norm) else int(norm)
+
+
+def whole(name: str, value: Any, *, least: int, most: int) -> int:
+    """Check a whole number.
+
+    Raises
+    ------
+    ParameterError
+        When it is not one between the bounds.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise ParameterError(f"{name} is a whole number from {least} to {most}, not {value!r}")
+    return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """Check a finite number above 0.
+
+    Raises
+    ------
+    ParameterError
+        When it is not one.
+    """
+    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not good or not 0 < value < math.inf:
+        raise ParameterError(f"{name} is a finite number above 0, not {value!r}")
+    return float(value)

@@ -8,10 +8,12 @@ from typing import Any
 
 from discreet.domain import Domain
 from discreet.evolution._api import API, NamedAPI
+from discreet.evolution._euclidean import Ball, Box
+from discreet.evolution._table import Table
 
 __all__ = ["api_from"]
 
-_REBUILT: dict[str, type[API]] = {}
+_REBUILT: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
 
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
