@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from discreet._random import seeded
-from discreet.confidential import confidential, public_size
-from discreet.domain import Domain
+from discreet.confidential import Confidential, Rows, confidential, confidential_rows, public_size
+from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, named
-from discreet.planner import chosen_cells, plan, with_cells, with_sampling
-from discreet.privacy import Budget
+from discreet.mechanisms._base import positive_size
+from discreet.planner import chosen_cells, plan, said_before, with_cells, with_sampling
+from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
 from discreet.releases._writing import certificate_path, check_output, never_input
 
@@ -37,11 +38,14 @@ def release(
     seed: int | None = None,
     accept: Collection[str] = (),
     accept_poor_utility: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[..., None] | None = None,
     announce: Callable[[str], None] | None = None,
     counts: bool = False,
     sampling: str | None = None,
     reference: Any = None,
+    relation: RelationName = "replacement",
+    records: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     **parameters: Any,
 ) -> Release:
     """Release a synthetic table with an exact differential-privacy guarantee.
@@ -71,7 +75,8 @@ def release(
     accept, accept_poor_utility
         See :func:`discreet.publish`.
     progress : callable, optional
-        Called with the number of records drawn so far.
+        Called with the number of records drawn so far; before that, for a mechanism that works in steps, with how many
+        are done and how many there are.
     announce : callable, optional
         Called with one public sentence that says what was chosen and why, before anything is drawn.
     counts : bool
@@ -82,6 +87,14 @@ def release(
     reference : dataframe or path, optional
         A **public** table that this one is expected to look like, for the choice of the mechanism: see
         :func:`discreet.planner.plan`.
+    relation : {"replacement", "add-remove"}
+        Between which tables the guarantee holds. Under add/remove the number of records is confidential: declare one,
+        roughly right, as ``records``. Only ``private-evolution`` has a theorem for it.
+    records : int, optional
+        The number of records declared in public, for add/remove.
+    checkpoint : path, optional
+        For a mechanism that works in steps: the file that holds those released so far. Called again with the same
+        arguments, a run that died goes on after them and pays for none twice.
     **parameters
         Parameters of the mechanism that are given instead of solved for.
 
@@ -127,8 +140,16 @@ def release(
         never_input(certificate_path(check_output(out, inputs=(data, domain)), certificate), (data, domain))
         if announce is not None and os.path.exists(out):  # noqa: PTH110  # any kind of path
             announce(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
-    closed = confidential(data, declared, unit=unit, max_records=max_records, subset=subset, rng=rng)
-    n = public_size(closed)
+    if (relation == "replacement") is (records is not None):
+        raise ParameterError("add/remove needs records, a number declared in public; replacement counts them itself")
+    if mechanism is None and relation != "replacement":
+        raise ParameterError("only private-evolution has a theorem for add/remove: ask for it by mechanism")
+    closed: Confidential[Counts] | Confidential[Rows]
+    if mechanism is not None and named(mechanism).reads_parts and unit is None and isinstance(data, (str, os.PathLike)):
+        closed = confidential_rows(data, declared, subset=subset)
+    else:
+        closed = confidential(data, declared, unit=unit, max_records=max_records, subset=subset, rng=rng)
+    n = public_size(closed) if records is None else positive_size("records", records)
     if mechanism is None:
         chosen = plan(
             declared,
@@ -147,6 +168,8 @@ def release(
         kind = named(mechanism)
         used = with_cells(declared, kind, n=n, epsilon=epsilon)
         given = with_sampling(kind, parameters, sampling)
+        if relation != "replacement":
+            given["relation"] = relation
         solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **given)
         why = f"{mechanism}: asked for"
     if solved.domain != declared:  # cells were chosen: count again on them
@@ -156,11 +179,15 @@ def release(
     if announce is not None:
         rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
         announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}")
+        for line in said_before(solved, budget, n=n, size=size, group=closed.relation_group, reference=reference):
+            announce(line)
+    solved = solved.observed(watch=progress, checkpoint=checkpoint)
     return publish(
         closed,
         solved,
         size=size,
         budget=budget,
+        relation=relation,
         out=out,
         certificate=certificate,
         rng=rng,

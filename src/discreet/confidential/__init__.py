@@ -3,6 +3,17 @@
 from discreet.confidential._count import confidential, public_size
 from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._public import public_table
+from discreet.confidential._rows import Rows, confidential_rows
 from discreet.confidential._wrapper import Confidential, Provenance
 
-__all__ = ["Confidential", "Provenance", "confidential", "public_size", "public_table", "table_schema", "to_frame_kind"]
+__all__ = [
+    "Confidential",
+    "Provenance",
+    "Rows",
+    "confidential",
+    "confidential_rows",
+    "public_size",
+    "public_table",
+    "table_schema",
+    "to_frame_kind",
+]

@@ -19,7 +19,7 @@ from discreet.errors import DataError, DomainError, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["confidential", "public_size"]
+__all__ = ["check_names", "confidential", "encoded", "public_size"]
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -80,7 +80,7 @@ def confidential(
         raise DomainError(f"the domain is a Domain, such as Domain.read(path), not a {type(domain).__name__}")
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
-    _check_names(source, domain, unit=unit, subset=subset)
+    check_names(source, domain, unit=unit, subset=subset)
     tally = _Tally(domain)
     if unit is None:
         for batch in source.batches(domain.names):
@@ -100,7 +100,7 @@ def confidential(
     return Confidential(counts, provenance=provenance)
 
 
-def public_size(counts: Confidential[Counts]) -> int:
+def public_size(counts: Confidential[Any]) -> int:
     """Return the number of records, which the replacement relation makes public by definition.
 
     Under replacement, neighbouring tables have equally many records, so no mechanism has to hide their number. This is
@@ -109,8 +109,8 @@ def public_size(counts: Confidential[Counts]) -> int:
 
     Parameters
     ----------
-    counts : Confidential of Counts
-        What :func:`confidential` returned.
+    counts : Confidential of Counts or Rows
+        What :func:`confidential` or :func:`confidential_rows` returned.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def public_size(counts: Confidential[Counts]) -> int:
     >>> public_size(confidential(pl.DataFrame({"a": [True, False]}), Domain(columns={"a": Boolean()})))
     2
     """
-    return open_confidential(counts, caller=__name__).n
+    return int(open_confidential(counts, caller=__name__).n)
 
 
 def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
@@ -140,7 +140,7 @@ def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
     return max_records
 
 
-def _check_names(source: Source, domain: Domain, *, unit: str | None, subset: bool) -> None:
+def check_names(source: Source, domain: Domain, *, unit: str | None, subset: bool) -> None:
     wanted = [*domain.names, *([] if unit is None else [unit])]
     for name in wanted:
         if name.startswith(RESERVED):
@@ -186,10 +186,7 @@ class _Tally:
             sample = batch.head(_SAMPLE)
             self.grouping = _group(sample).height * 2 <= sample.height
             batch = _group(batch) if self.grouping else batch
-        frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-        if texts:
-            batch = _parsed(batch, self.domain)
-        self.add_records(self.domain.encode(batch), frequencies)
+        self.add_records(*encoded(batch, self.domain, texts=texts))
 
     def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
         """Count encoded records, each once where there are no frequencies."""
@@ -276,6 +273,12 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
+
+
+def encoded(batch: pl.DataFrame, domain: Domain, *, texts: bool) -> tuple[Records, npt.NDArray[np.int64] | None]:
+    """Return a batch's encoded records and their frequencies, None where each row is one."""
+    frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
+    return domain.encode(_parsed(batch, domain) if texts else batch), frequencies
 
 
 def _parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:

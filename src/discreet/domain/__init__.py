@@ -6,7 +6,7 @@ from discreet.domain._discrete import Boolean, Category, OpenLabels
 from discreet.domain._domain import Domain
 from discreet.domain._lattice import Integer
 from discreet.domain._numeric import Numeric
-from discreet.domain._records import Counts, Records
+from discreet.domain._records import Counts, Parts, Records
 from discreet.domain._temporal import Date, Datetime, Duration
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "Integer",
     "Numeric",
     "OpenLabels",
+    "Parts",
     "Records",
 ]

@@ -8,14 +8,16 @@ occurs. It is sparse: what nobody holds takes no memory, however large the produ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Counts", "Records"]
+__all__ = ["Counts", "Parts", "Records"]
+
+_PART = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +75,12 @@ class Counts:
         """Number of distinct records, ``j``: confidential."""
         return len(self.frequencies)
 
+    def parts(self) -> Iterator[Counts]:
+        """Yield the distinct records in parts, for what is computed from each by itself."""
+        for start in range(0, self.distinct, _PART):
+            part = slice(start, start + _PART)
+            yield Counts(records=self.records.take(part), frequencies=self.frequencies[part])
+
     @classmethod
     def of_cells(cls, cells: Sequence[int] | npt.NDArray[np.integer]) -> Counts:
         """Count single-column records given as cell codes (or floats): for tests and small studies.
@@ -84,3 +92,14 @@ class Counts:
         """
         values, frequencies = np.unique(np.asarray(cells), return_counts=True)
         return cls(records=Records(columns=(values,)), frequencies=frequencies.astype(np.int64))
+
+
+class Parts(Protocol):
+    """A table that can be read in parts, more than once: :class:`Counts`, or rows that stay where they are."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    def parts(self) -> Iterator[Counts]:
+        """Yield encoded records and their frequencies; a record may come in several parts."""

@@ -9,6 +9,7 @@ tables of a test.
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -33,6 +34,7 @@ __all__ = [
     "Mechanism",
     "Output",
     "Outputs",
+    "Votes",
     "feasible",
     "held_frequencies",
     "listed",
@@ -51,8 +53,24 @@ Floats = npt.NDArray[np.float64]
 CellCounts = npt.NDArray[np.int64]
 """Noisy counts, one a cell (or a node) of a finite domain."""
 
-Output = Iterator[Records] | CellCounts | Counts
-"""What a kernel gives: a stream of records in chunks, noisy counts, or noisy counts of the records that are kept."""
+
+class Votes(NamedTuple):
+    """What one step of a mechanism that works in steps releases.
+
+    Parameters
+    ----------
+    candidates : Records
+        Distinct records that confidential ones could vote for: public given the steps before.
+    votes : ndarray of int64, shape (len(candidates),)
+        Noisy number of votes of each.
+    """
+
+    candidates: Records
+    votes: CellCounts
+
+
+Output = Iterator[Records] | CellCounts | Counts | Sequence[Votes]
+"""What a kernel gives: a stream of records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
@@ -124,6 +142,10 @@ class Mechanism(ABC):
         Whether rare records are left out, of which no public number tells how many there are.
     verbatim : bool
         Whether released records are confidential records themselves, where the domain is continuous or open.
+    reads_parts : bool
+        Whether the kernel can read a table in parts (:class:`~discreet.domain.Parts`), so that it need not fit memory.
+    most_draws : int
+        How many draws of :meth:`predictive` a prediction takes at most.
     """
 
     name: ClassVar[str]
@@ -133,6 +155,8 @@ class Mechanism(ABC):
     random_size: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = False
     verbatim: ClassVar[bool] = False
+    reads_parts: ClassVar[bool] = False
+    most_draws: ClassVar[int] = 32
     domain: Domain
 
     @property
@@ -187,6 +211,31 @@ class Mechanism(ABC):
         RelationNotSupported
             When the mechanism has no theorem for the relation.
         """
+
+    def observed(
+        self, *, watch: Callable[[int, int], None] | None = None, checkpoint: str | os.PathLike[str] | None = None
+    ) -> Mechanism:
+        """Return the mechanism with a callback after each of its steps, and a file to continue from.
+
+        Parameters
+        ----------
+        watch : callable, optional
+            Called with the number of steps done, and how many there are.
+        checkpoint : path, optional
+            Where the steps released so far are kept.
+
+        Raises
+        ------
+        ParameterError
+            When there is a checkpoint and the mechanism takes one step only.
+        """
+        if checkpoint is not None:
+            raise ParameterError(f"{self.name} takes one step: leave the checkpoint out")
+        return self
+
+    def announcement(self) -> str | None:
+        """Return what the private step will do, in words, before it does it; None where the parameters say it all."""
+        return None
 
     def outcome(self, y: Output, n: int) -> str | None:
         """Return what the output itself tells about its use, in words: public post-processing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from discreet.privacy import (
     Guarantee,
     Profile,
     Relation,
+    RelationName,
 )
 
 __all__ = ["LARGEST_SCALE", "NoisyCounts", "solve_scale"]
@@ -190,7 +191,22 @@ class NoisyCounts(Mechanism):
         return noise / (n + noise) if self._cells > 1 else 0.0
 
 
-Solved = TypeVar("Solved", bound=NoisyCounts)
+class Scaled(Protocol):
+    """A mechanism with noise of some scale."""
+
+    @property
+    def scale(self) -> float:
+        """Of the noise, in records."""
+
+    @property
+    def noise(self) -> NoiseKind:
+        """Which kind."""
+
+    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
+        """Return what is promised."""
+
+
+Solved = TypeVar("Solved", bound=Scaled)
 
 
 def solve_scale(
@@ -201,6 +217,7 @@ def solve_scale(
     group: int,
     noises: Sequence[NoiseKind],
     scale: float | None,
+    relation: RelationName = "replacement",
 ) -> Solved:
     """Solve for the least scale of the noise, of the kind with the smaller mean absolute noise where there is a choice.
 
@@ -216,19 +233,21 @@ def solve_scale(
         Kinds to choose from.
     scale : float or None
         The scale where it is given, with the first of the kinds.
+    relation : {"replacement", "add-remove"}
+        Between which tables the budget is to hold.
 
     Raises
     ------
     Infeasible
         With the nearest numbers that meet the budget.
     """
-    relation = Relation(group=group)
+    between = Relation(name=relation, group=group)
 
     def solved(kind: NoiseKind) -> Solved | None:
         if kind == "gaussian" and budget.delta == 0.0:
             return None
         found = least_real(
-            lambda value: make(kind, value).guarantee(relation, n=n).meets(budget),
+            lambda value: make(kind, value).guarantee(between, n=n).meets(budget),
             2.0**-10,
             LARGEST_SCALE.get(kind, 1.0),
             relative=1e-9,
@@ -237,7 +256,7 @@ def solve_scale(
 
     if scale is not None:
         mechanism = make(noises[0], scale)
-        guarantee = mechanism.guarantee(relation, n=n)
+        guarantee = mechanism.guarantee(between, n=n)
         if not guarantee.meets(budget):
             best = solved(noises[0])
             stated: dict[str, float] = {} if best is None else {"scale >=": best.scale}
@@ -245,7 +264,7 @@ def solve_scale(
         return mechanism
     options = [m for m in map(solved, noises) if m is not None]
     if not options:
-        most = [make(kind, LARGEST_SCALE[kind]).guarantee(relation, n=n) for kind in noises]
+        most = [make(kind, LARGEST_SCALE[kind]).guarantee(between, n=n) for kind in noises]
         nearest = {"delta >=": max(1e-12, min(g.delta(budget.epsilon) for g in most))}
         if np.isfinite(epsilon := min(g.epsilon(budget.delta) for g in most)):
             nearest["epsilon >="] = epsilon

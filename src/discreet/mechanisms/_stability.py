@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from discreet.mechanisms._discrete_noise import (
     noise_reach,
     standard_deviation,
 )
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, ThresholdedLaplace
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, RelationName, ThresholdedLaplace
 
 __all__ = ["StableCounts", "solve_threshold"]
 
@@ -183,7 +183,14 @@ class StableCounts(Mechanism):
         return 1.0 if n < self.threshold else min(1.0, 0.5 * mean_absolute("laplace", self.scale) / self.threshold)
 
 
-Solved = TypeVar("Solved", bound=StableCounts)
+class Thresholded(Protocol):
+    """A mechanism with noise of some scale and a threshold."""
+
+    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
+        """Return what is promised."""
+
+
+Solved = TypeVar("Solved", bound=Thresholded)
 
 
 def solve_threshold(
@@ -194,6 +201,7 @@ def solve_threshold(
     group: int,
     scale: float | None,
     threshold: int | None,
+    relation: RelationName = "replacement",
 ) -> Solved:
     """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
 
@@ -207,13 +215,15 @@ def solve_threshold(
         Numbers of records, and of records a privacy unit holds.
     scale, threshold : float, int or None
         What is given.
+    relation : {"replacement", "add-remove"}
+        Between which tables the budget is to hold.
 
     Raises
     ------
     Infeasible
         With the nearest numbers that meet the budget.
     """
-    relation = Relation(group=group)
+    between = Relation(name=relation, group=group)
     if budget.delta == 0.0:
         raise Infeasible(
             f"{budget} with undeclared labels (a label that only one record holds could never be released, nor then, a "
@@ -222,7 +232,7 @@ def solve_threshold(
         )
 
     def promise(b: float, t: int) -> Guarantee:
-        return make(b, t).guarantee(relation, n=n)
+        return make(b, t).guarantee(between, n=n)
 
     # With the bound for large groups the two parts of delta add up: each gets half.
     parts = 1.0 if min(group, n) <= ThresholdedLaplace.largest_exact else 2.0

@@ -4,6 +4,7 @@ from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._plan import Option, Plan, plan, with_sampling
 from discreet.planner._predicted import Reference, predicted_w1
 from discreet.planner._stated import Solution, on_domain, parameter_names, solved, stated
+from discreet.planner._steps import said_before
 
 __all__ = [
     "Option",
@@ -15,6 +16,7 @@ __all__ = [
     "parameter_names",
     "plan",
     "predicted_w1",
+    "said_before",
     "solved",
     "stated",
     "with_cells",

@@ -109,7 +109,7 @@ def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Referenc
     support, shares = reference.shares(domain)
     stratified = getattr(mechanism, "sampling", "iid") == "stratified" and len(domain.columns) == 1
     variance = 0.0 if stratified else 1.0 / max(1.0, size * mechanism.share_released(n))
-    draws = max(2, min(32, (1 << 19) // len(shares)))
+    draws = max(2, min(mechanism.most_draws, (1 << 19) // len(shares)))
     weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(draws)]
     single = len(domain.columns) == 1
     total = 0.0

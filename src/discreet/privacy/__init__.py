@@ -4,7 +4,7 @@ from discreet.privacy._algebra import ComposedProfile, compose, power
 from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._group_urn import GroupUrn
-from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, require_kind
+from discreet.privacy._guarantee import Budget, Guarantee, Kind, Relation, RelationName, require_kind
 from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._instance import instance_readings
 from discreet.privacy._minimum_pairs import MinimumPairs
@@ -17,6 +17,7 @@ from discreet.privacy._papers import (
     laplace_projection_5,
     largest_size_theorem_2,
     pitman_yor_theorem_2,
+    signed_measure_algorithm_5,
     smoothed_histogram_a1,
     stability_histogram_proposition_4_1,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Profile",
     "Reading",
     "Relation",
+    "RelationName",
     "SubsampledPair",
     "ThresholdedLaplace",
     "UrnPair",
@@ -57,6 +59,7 @@ __all__ = [
     "pitman_yor_theorem_2",
     "power",
     "require_kind",
+    "signed_measure_algorithm_5",
     "smoothed_histogram_a1",
     "stability_histogram_proposition_4_1",
 ]

@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet.privacy._profile import Profile
 
-__all__ = ["Budget", "Guarantee", "Kind", "Relation", "require_kind"]
+__all__ = ["Budget", "Guarantee", "Kind", "Relation", "RelationName", "require_kind"]
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
+RelationName = Literal["replacement", "add-remove"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class Relation:
         Number of records that one privacy unit holds, 1 to 10,000.
     """
 
-    name: Literal["replacement", "add-remove"] = "replacement"
+    name: RelationName = "replacement"
     group: int = 1
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "laplace_projection_5",
     "largest_size_theorem_2",
     "pitman_yor_theorem_2",
+    "signed_measure_algorithm_5",
     "smoothed_histogram_a1",
     "stability_histogram_proposition_4_1",
 ]
@@ -240,6 +241,40 @@ def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[f
     """
     _positive(epsilon=epsilon, delta=delta)
     return 2.0 / epsilon, 2.0 * math.log(1.0 / delta) / epsilon + 1.0
+
+
+def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
+    r"""Return the standard deviation, in records, of the noise that the paper adds to the count of every cell.
+
+    .. math:: \frac{\sqrt{\log(1/\delta)}}\varepsilon
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        Between 0 and 1.
+
+    Notes
+    -----
+    **Not private as stated.** A replaced record moves two counts, an L2 distance of ``sqrt(2)``, so that the Gaussian
+    mechanism needs more than twice this variance. The delta that it really has at ``epsilon`` is
+    ``Phi(s/2 - epsilon/s) - e^epsilon Phi(-s/2 - epsilon/s)`` with ``s = sqrt(2) epsilon / sqrt(log(1/delta))``: 43
+    times the ``1e-4`` of the example. ``SignedMeasure.calibrated`` solves for the least scale that is private.
+
+    References
+    ----------
+    PE25, Algorithm 5.
+
+    Examples
+    --------
+    >>> from discreet.privacy import DiscreteGaussianPair
+    >>> scale = signed_measure_algorithm_5(1.0, 1e-4)
+    >>> f"{scale:.4f}, really {DiscreteGaussianPair(scale=scale).delta(1.0):.2e}"
+    '3.0349, really 4.27e-03'
+    """
+    _positive(epsilon=epsilon, delta=delta)
+    return math.sqrt(math.log(1.0 / delta)) / epsilon
 
 
 def empirical_bayes_strength(n: int, distinct: int) -> float:

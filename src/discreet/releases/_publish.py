@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from discreet._random import SecureGenerator, public, secure, seeded
-from discreet.confidential import Confidential, Provenance, to_frame_kind
+from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import FileProblem, ParameterError, PoorUtility
+from discreet.errors import FileProblem, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import Estimates, feasible, positive_size
-from discreet.privacy import Budget, Relation, require_kind
+from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._writing import (
     certificate_path,
@@ -93,11 +93,12 @@ class Release:
 
 
 def publish(
-    confidential: Confidential[Counts],
+    confidential: Confidential[Counts] | Confidential[Rows],
     mechanism: Mechanism,
     *,
     size: int | None = None,
     budget: Budget | None = None,
+    relation: RelationName = "replacement",
     out: str | os.PathLike[str] | None = None,
     certificate: str | os.PathLike[str] | None = None,
     rng: np.random.Generator | None = None,
@@ -111,14 +112,18 @@ def publish(
 
     Parameters
     ----------
-    confidential : Confidential[Counts]
-        Confidential, as given by :func:`discreet.confidential.confidential`.
+    confidential : Confidential of Counts or Rows
+        Confidential, as given by :func:`discreet.confidential.confidential`, or in parts by
+        :func:`discreet.confidential.confidential_rows` for mechanisms that read it so.
     mechanism : Mechanism
         Public facts only. Its domain must be the one the data was encoded with.
     size : int, optional
         Number of records to release; needed where the mechanism does not fix it.
     budget : Budget, optional
         When given, a guarantee that does not meet it is refused, and the certificate states it.
+    relation : {"replacement", "add-remove"}
+        Between which tables the guarantee is to hold. Under add/remove the number of records is confidential: the
+        mechanism's own ``records``, declared in public, takes its place in the certificate.
     out : path, optional
         Stream the records to this Parquet or CSV file instead of returning them.
     certificate : path, optional
@@ -160,10 +165,12 @@ def publish(
     if path is not None:
         never_input(certificate_path(path, certificate), (facts.path,))
     schema = {} if form == "records" else _counts_columns(mechanism)
-    x = open_confidential(confidential, caller=__name__)
-    n = x.n  # public by definition under replacement
+    x: Counts | Rows = open_confidential(cast("Confidential[Any]", confidential), caller=__name__)
+    if not isinstance(x, Counts) and not mechanism.reads_parts:
+        raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
+    n = x.n if relation == "replacement" else _declared(mechanism)  # public by definition under replacement
     size = positive_size("size", _size(mechanism, size)) if form == "records" else None
-    guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=n)
+    guarantee = mechanism.guarantee(Relation(name=relation, group=facts.max_records), n=n)
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
         feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
@@ -179,7 +186,7 @@ def publish(
         seeded=not isinstance(generator, SecureGenerator),
         columns=list(schema or mechanism.domain.names),
     )
-    output = mechanism.kernel(x, rng=generator)
+    output = mechanism.kernel(cast(Counts, x), rng=generator)
     if (outcome := mechanism.outcome(output, n)) is not None:
         document = document.with_outcome(outcome)
     free = public(generator)
@@ -208,6 +215,14 @@ def poor_utility(domain: Domain, share: float) -> str:
         + ", release fewer records, allow a larger epsilon or delta, or accept poor utility explicitly"
         + ("; tables with many columns are the business of marginal-based tools such as AIM or MST" if many else "")
     )
+
+
+def _declared(mechanism: Mechanism) -> int:
+    """Return the number of records that was declared in public."""
+    declared: int | None = getattr(mechanism, "records", None)
+    if declared is None:
+        raise RelationNotSupported(mechanism.name, "add-remove", "its law depends on the number of records")
+    return declared
 
 
 def _size(mechanism: Mechanism, size: int | None) -> int:

@@ -145,19 +145,21 @@ def enumerate_law(mechanism: Mechanism, *tables: Counts) -> Law:
 def outcome_of(mechanism: Mechanism, release: Any, *tables: Counts) -> Hashable:
     """Return a release as an outcome of the law under the same tables: its counts, or its noisy counts.
 
-    Records, and the labels of noisy counts, are compared up to order.
+    Records, and the labels of noisy counts, are compared up to order; votes of steps, in the order of their candidates.
 
     Parameters
     ----------
     mechanism : Mechanism
         What made it.
-    release : Records, iterator of Records, ndarray or Counts
+    release : Records, iterator of Records, ndarray, Counts or list of Votes
         What ``kernel`` returned.
     *tables : Counts
         Those given to :func:`enumerate_law`.
     """
     if isinstance(release, np.ndarray):
         return tuple(release.ravel().tolist())
+    if isinstance(release, list):  # steps, given their candidates
+        return tuple(tuple(step.votes.tolist()) for step in release)
     if isinstance(release, Counts):
         return frozenset(zip(release.records.rows(), release.frequencies.tolist(), strict=True))
     records = release if isinstance(release, Records) else Records.concatenate(cast("Iterable[Records]", release))

@@ -1,0 +1,107 @@
+"""A confidential table that stays where it is: read and encoded in parts, as often as a mechanism needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from discreet.confidential._count import check_names, encoded
+from discreet.confidential._source import Source, open_source
+from discreet.confidential._wrapper import Confidential, Provenance
+from discreet.domain import Counts, Domain
+from discreet.errors import DataError, DomainError
+
+__all__ = ["Rows", "confidential_rows"]
+
+
+class Rows:
+    """Encoded rows, a part at a time. Confidential.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    domain : Domain
+        Public.
+
+    Raises
+    ------
+    DataError
+        When a row does not fit the domain: the whole table is read once.
+    """
+
+    def __init__(self, source: Source, domain: Domain) -> None:
+        self._source, self._domain = source, domain
+        self._n: int | None = None
+        self._n = sum(part.n for part in self.parts())
+
+    @property
+    def n(self) -> int:
+        """Number of rows: public under the replacement relation."""
+        return self._n or 0
+
+    def parts(self) -> Iterator[Counts]:
+        """Yield the rows' encoded records.
+
+        Raises
+        ------
+        DataError
+            When the table has other rows than when it was read first.
+        """
+        seen = 0
+        for batch in self._source.batches(self._domain.names):
+            if batch.height == 0:
+                continue
+            records, frequencies = encoded(batch, self._domain, texts=self._source.texts)
+            part = Counts(
+                records=records, frequencies=np.ones(len(records), np.int64) if frequencies is None else frequencies
+            )
+            seen += part.n
+            yield part
+        if self._n is not None and seen != self._n:
+            raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
+
+
+def confidential_rows(data: Any, domain: Domain, *, subset: bool = False) -> Confidential[Rows]:
+    """Take a confidential table in parts, for mechanisms that can read it so (``reads_parts``).
+
+    Memory then holds one part at a time, so the number of records is bounded by the disk.
+
+    Parameters
+    ----------
+    data : dataframe, str or path
+        Confidential; as for :func:`confidential`.
+    domain : Domain
+        Public. Every column it names has to be in the table.
+    subset : bool
+        Whether the table may have columns that the domain does not name; they are left aside.
+
+    Returns
+    -------
+    Confidential of Rows
+
+    Raises
+    ------
+    DataError
+        If the table does not fit the domain. No message holds a value of the table.
+    FileProblem
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Integer
+    >>> confidential_rows(pl.DataFrame({"age": [31, 45, 31]}), Domain(columns={"age": Integer(lower=0, upper=120)}))
+    <confidential Rows>
+    """
+    if not isinstance(domain, Domain):
+        raise DomainError(f"the domain is a Domain, such as Domain.read(path), not a {type(domain).__name__}")
+    source = open_source(data)
+    check_names(source, domain, unit=None, subset=subset)
+    rows = Rows(source, domain)
+    if rows.n == 0:
+        raise DataError(None, "has no rows", "a release needs at least one record")
+    provenance = Provenance(frame_kind=source.kind, columns=domain.names, domain=domain, path=source.path)
+    return Confidential(rows, provenance=provenance)

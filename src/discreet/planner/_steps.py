@@ -1,0 +1,71 @@
+"""What is said before a mechanism that works in steps runs: its steps, and whether fewer or another would do better."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from discreet.errors import DiscreetError
+from discreet.mechanisms import Mechanism, named
+from discreet.planner._cells import with_cells
+from discreet.planner._predicted import Reference, predicted_w1
+from discreet.privacy import Budget
+
+__all__ = ["said_before"]
+
+_OTHER = "hierarchical-histogram"
+
+
+def said_before(
+    mechanism: Mechanism, budget: Budget, *, n: int, size: int | None, group: int = 1, reference: Any = None
+) -> list[str]:
+    """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Calibrated.
+    budget : Budget
+        What may be spent.
+    n, size, group : int
+        Numbers of records held, released, and held by a privacy unit.
+    reference : dataframe or path, optional
+        A **public** table that the confidential one is expected to look like.
+
+    Returns
+    -------
+    list of str
+        Sentences from public facts alone; none for mechanisms that take one step.
+    """
+    words = mechanism.announcement()
+    if words is None:
+        return []
+    drawn, like = size or n, Reference.of(reference, mechanism.domain)
+    lines = [words]
+    if not getattr(mechanism, "steps", 0):
+        return lines
+    own = predicted_w1(mechanism, n=n, size=drawn, reference=like)
+    none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)
+    if none <= own:
+        lines.append(
+            f"WARNING: no step at all is predicted to do as well (W1 {none:.4g} against {own:.4g}), for a table like "
+            f"{_table(reference)}, and costs no privacy: ask for steps=0, or a larger epsilon"
+        )
+    try:
+        kind = named(_OTHER)
+        domain = with_cells(mechanism.domain, kind, n=n, epsilon=budget.epsilon)
+        other = predicted_w1(
+            kind.calibrated(budget, domain=domain, n=n, size=drawn, group=group), n=n, size=drawn, reference=like
+        )
+    except DiscreetError:  # it has no answer on this domain or for this budget
+        return lines
+    if other < own:
+        lines.append(
+            f"WARNING: evolution is the wrong tool here: {_OTHER} is predicted to have W1 {other:.4g} against "
+            f"{own:.4g}, for a table like {_table(reference)}"
+        )
+    return lines
+
+
+def _table(reference: Any) -> str:
+    return "the inner half of the domain" if reference is None else "the reference"
