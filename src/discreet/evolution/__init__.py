@@ -1,8 +1,49 @@
 """Private Evolution's data generators (APIs), what they are measured to do, and what its theory predicts."""
 
 from discreet.evolution._api import API, NamedAPI
+from discreet.evolution._error_bounds import (
+    gaussian_complexity,
+    laplace_complexity,
+    predicted_error,
+    sampling_error,
+    thresholded_laplace_error,
+)
 from discreet.evolution._euclidean import Ball, Box
 from discreet.evolution._registry import api_from
 from discreet.evolution._table import Table
+from discreet.evolution._theory import (
+    ball_packing,
+    box_packing,
+    closeness_epsilon,
+    theorem_alpha,
+    theorem_gamma,
+    theorem_population,
+    theorem_steps,
+    theorem_steps_of_budget,
+    theorem_variations,
+    usable_steps,
+)
 
-__all__ = ["API", "Ball", "Box", "NamedAPI", "Table", "api_from"]
+__all__ = [
+    "API",
+    "Ball",
+    "Box",
+    "NamedAPI",
+    "Table",
+    "api_from",
+    "ball_packing",
+    "box_packing",
+    "closeness_epsilon",
+    "gaussian_complexity",
+    "laplace_complexity",
+    "predicted_error",
+    "sampling_error",
+    "theorem_alpha",
+    "theorem_gamma",
+    "theorem_population",
+    "theorem_steps",
+    "theorem_steps_of_budget",
+    "theorem_variations",
+    "thresholded_laplace_error",
+    "usable_steps",
+]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 
-__all__ = ["API", "Floats", "NamedAPI", "in_blocks", "plain_norm", "positive", "settled_norm", "whole"]
+__all__ = ["API", "Floats", "NamedAPI", "dimensions", "in_blocks", "plain_norm", "positive", "settled_norm", "whole"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -255,3 +255,8 @@ def positive(name: str, value: Any) -> float:
     if not good or not 0 < value < math.inf:
         raise ParameterError(f"{name} is a finite number above 0, not {value!r}")
     return float(value)
+
+
+def dimensions(dimension: Any) -> int:
+    """Check a number of dimensions."""
+    return whole("dimension", dimension, least=1, most=10**6)

@@ -85,8 +85,8 @@ class Box(_GaussianVariations):
     The variations of a record are equation (1) of PE25: noise at the scales
     :math:`\sigma_l = \alpha 2^{l-1} / (\sqrt\pi ((\sqrt d + \log 2)^2 + \log 2))`, twice each, clipped to the box, and
     moved to the nearest cell where a column has cells. In the Euclidean norm on continuous columns each step brings the
-    nearest of them closer by the factor :math:`1 - \gamma` in expectation, see :func:`contraction`; in the other norms
-    no theorem says by how much, but :func:`measured_property` does.
+    nearest of them closer by the factor :math:`1 - \gamma` in expectation, see :func:`theorem_gamma`; in the other
+    norms no theorem says by how much, but :func:`measured_property` does.
 
     ``random`` draws from the domain's base measure, which is uniform unless columns declare another.
 
@@ -281,7 +281,8 @@ class Ball(_GaussianVariations):
             around = np.sign(around) * _shrunk(np.abs(around), self.radius)
         else:
             around = np.clip(around, -self.radius, self.radius)
-        return centre + around
+        moved: Floats = centre + around
+        return moved
 
     def _codes(self, points: Floats) -> list[Any]:
         parts = zip(self.domain.columns.values(), np.moveaxis(points, -1, 0), strict=True)
@@ -297,4 +298,5 @@ def _shrunk(lengths: Floats, total: float) -> Floats:
     excess = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, lengths.shape[-1] + 1)
     last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
     shift = np.take_along_axis(excess, np.maximum(last, 0), axis=-1)
-    return np.asarray(np.maximum(lengths - np.maximum(shift, 0.0), 0.0))
+    left: Floats = np.maximum(lengths - np.maximum(shift, 0.0), 0.0)
+    return left
