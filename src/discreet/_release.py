@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from discreet._random import seeded
-from discreet.confidential import Confidential, Rows, confidential, confidential_rows, public_size
+from discreet.confidential import Confidential, Rows, confidential, confidential_rows, public_size, public_table
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, named
@@ -96,7 +96,8 @@ def release(
         For a mechanism that works in steps: the file that holds those released so far. Called again with the same
         arguments, a run that died goes on after them and pays for none twice.
     **parameters
-        Parameters of the mechanism that are given instead of solved for.
+        Parameters of the mechanism that are given instead of solved for. Public points may be given as the path of a
+        **public** table.
 
     Returns
     -------
@@ -166,8 +167,10 @@ def release(
         solved, why = chosen.best, chosen.why
     else:
         kind = named(mechanism)
-        used = with_cells(declared, kind, n=n, epsilon=epsilon)
         given = with_sampling(kind, parameters, sampling)
+        if isinstance(given.get("points"), (str, os.PathLike)):
+            given["points"] = public_table(os.fspath(given["points"]), declared)
+        used = declared if "points" in given else with_cells(declared, kind, n=n, epsilon=epsilon)
         if relation != "replacement":
             given["relation"] = relation
         solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **given)

@@ -258,7 +258,7 @@ def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
     Notes
     -----
     **Not private as stated.** A replaced record moves two counts, an L2 distance of ``sqrt(2)``, so that the Gaussian
-    mechanism needs more than twice this variance. The delta that it really has at ``epsilon`` is
+    mechanism needs two to four times this variance. The delta that it really has at ``epsilon`` is
     ``Phi(s/2 - epsilon/s) - e^epsilon Phi(-s/2 - epsilon/s)`` with ``s = sqrt(2) epsilon / sqrt(log(1/delta))``: 43
     times the ``1e-4`` of the example. ``SignedMeasure.calibrated`` solves for the least scale that is private.
 
