@@ -1,6 +1,7 @@
 """Private Evolution's data generators (APIs), what they are measured to do, and what its theory predicts."""
 
 from discreet.evolution._api import API, NamedAPI
+from discreet.evolution._callables import Callables
 from discreet.evolution._error_bounds import (
     gaussian_complexity,
     laplace_complexity,
@@ -9,7 +10,9 @@ from discreet.evolution._error_bounds import (
     thresholded_laplace_error,
 )
 from discreet.evolution._euclidean import Ball, Box
+from discreet.evolution._measured import Contraction, MeasuredProperty, measured_property
 from discreet.evolution._registry import api_from
+from discreet.evolution._resampling import Resampling
 from discreet.evolution._table import Table
 from discreet.evolution._theory import (
     ball_packing,
@@ -28,7 +31,11 @@ __all__ = [
     "API",
     "Ball",
     "Box",
+    "Callables",
+    "Contraction",
+    "MeasuredProperty",
     "NamedAPI",
+    "Resampling",
     "Table",
     "api_from",
     "ball_packing",
@@ -36,6 +43,7 @@ __all__ = [
     "closeness_epsilon",
     "gaussian_complexity",
     "laplace_complexity",
+    "measured_property",
     "predicted_error",
     "sampling_error",
     "theorem_alpha",

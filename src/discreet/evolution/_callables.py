@@ -1,0 +1,191 @@
+"""A generator made of the user's own functions: a simulator, an image model, a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._random import seeded
+from discreet.domain import Domain, Records
+from discreet.errors import ParameterError
+from discreet.evolution._api import API, Floats, in_blocks, plain_norm, positive, settled_norm, whole
+from discreet.evolution._frames import refuse_wide_cells, to_records
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Callables", "checked_points"]
+
+_LOOKED_AT = 4
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callables(API):
+    """An API made of three functions on frames.
+
+    The functions are given and give frames of the domain's columns, in values, not codes. What they give is checked
+    against the domain. They are called with a seed below 2**32, and have to give the same for the same seed: then a
+    seeded run can be repeated.
+
+    **The embedding has to be a function of each row alone**: the guarantee rests on it, because confidential records
+    pass through it together. Nothing that is computed over the rows of a batch (their mean, their range, their
+    principal components) may enter; fit such things on public data beforehand. A model has to be in inference mode.
+    ``random`` embeds some of its records together and one by one, and refuses an embedding that differs; that is a
+    check on public records, not a proof.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Cells hold one value each, so that a record is what the functions are shown.
+    label : str
+        What the functions are, for the certificate, such as "digits from fonts, version 3".
+    generate : callable
+        ``generate(count, seed)`` gives a frame of ``count`` records to start from.
+    vary : callable
+        ``vary(frame, seed)`` gives a frame whose row i is a variation of row i. It is called once for each of the
+        variations, with different seeds.
+    embedding : callable
+        ``embedding(frame)`` gives an array of shape (rows, d), finite.
+    diameter : float
+        Upper bound on the distance of two embeddings, public.
+    variations : int
+        Variations of a record besides itself, 1 to 256.
+    norm : {1, 2, inf}
+        Norm of the difference of two embeddings.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range, or cells hold several values.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.domain import Numeric
+    >>> domain = Domain(columns={"x": Numeric(lower=0, upper=1)})
+    >>> api = Callables(
+    ...     domain=domain,
+    ...     label="uniform numbers",
+    ...     generate=lambda count, seed: pl.DataFrame({"x": seeded(seed).random(count)}),
+    ...     vary=lambda frame, seed: frame.select((pl.col("x") + seeded(seed).normal(0, 0.1)).clip(0, 1)),
+    ...     embedding=lambda frame: frame.to_numpy(),
+    ...     diameter=1.0,
+    ... )
+    >>> start = api.random(3, rng=seeded(0))
+    >>> len(api.variation(start, rng=seeded(1)))
+    9
+    """
+
+    name: ClassVar[str] = "callables"
+    domain: Domain
+    label: str
+    generate: Callable[[int, int], Any]
+    vary: Callable[[pl.DataFrame, int], Any]
+    embedding: Callable[[pl.DataFrame], npt.ArrayLike]
+    diameter: float
+    variations: int = 2
+    norm: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str) or not self.label:
+            raise ParameterError("label says in words what the functions are, for the certificate")
+        for name in ("generate", "vary", "embedding"):
+            if not callable(getattr(self, name)):
+                raise ParameterError(f"{name} is a function")
+        refuse_wide_cells(self.domain, self.name)
+        whole("variations", self.variations, least=1, most=256)
+        object.__setattr__(self, "norm", settled_norm(self.norm))
+        object.__setattr__(self, "diameter", positive("diameter", self.diameter))
+
+    def variations_each(self) -> int:
+        """Return ``1 + variations``."""
+        return 1 + self.variations
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Call ``generate``, and check the embedding on some of what it gives.
+
+        Raises
+        ------
+        ParameterError
+            When what it gives does not fit the domain, or the embedding of a row depends on other rows.
+        """
+        records = to_records(self.generate(count, _seed(rng)), self.domain, source="what generate gave", rows=count)
+        self._check_rows_alone(records.take(slice(_LOOKED_AT)))
+        return records
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Call ``vary`` once for each variation.
+
+        Raises
+        ------
+        ParameterError
+            When what it gives does not fit the domain.
+        """
+        frame = self._frame(records)
+        parts = [
+            to_records(self.vary(frame, _seed(rng)), self.domain, source="what vary gave", rows=len(records))
+            for _ in range(self.variations)
+        ]
+        return in_blocks(
+            records, [np.stack(column, axis=1) for column in zip(*(p.columns for p in parts), strict=True)]
+        )
+
+    def embed(self, records: Records) -> Floats:
+        """Call ``embedding``. Errors do not repeat what it was given, nor its own error, which may hold values.
+
+        Raises
+        ------
+        ParameterError
+            When it fails, or gives something else than finite numbers, one row a record.
+        """
+        return checked_points(self.embedding, self._frame(records))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return label, variations, norm and diameter."""
+        plain = {"label": self.label, "variations": self.variations, "diameter": self.diameter}
+        return {**plain, "norm": plain_norm(self.norm)}
+
+    def _frame(self, records: Records) -> pl.DataFrame:
+        """Return records as values; cells hold one value each, so nothing is drawn."""
+        return self.domain.decode(records, rng=seeded(0))
+
+    def _check_rows_alone(self, records: Records) -> None:
+        together = self.embed(records)
+        alone = np.concatenate([self.embed(records.take(slice(row, row + 1))) for row in range(len(records))])
+        if together.shape != alone.shape or np.abs(together - alone).max(initial=0.0) > _NEAR * self.diameter:
+            raise ParameterError(
+                "the embedding of a row depends on the rows it is embedded with, which would break the guarantee: "
+                "compute it from each row alone (fit scalers and components on public data beforehand)"
+            )
+
+
+def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floats:
+    """Embed rows that may be confidential, and check the shape of what comes back.
+
+    Raises
+    ------
+    ParameterError
+        Without any trace of the rows or of the first error.
+    """
+    points: Floats | None
+    try:
+        points = np.asarray(embedding(rows), dtype=np.float64)
+    except (MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - whatever it is, it may quote the rows
+        points = None
+    if points is None:
+        raise ParameterError("the embedding failed; try it on a public frame (decode what random gives) to see why")
+    if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
+        raise ParameterError(f"the embedding gives an array of shape ({len(rows)}, d) of finite numbers")
+    return points
+
+
+def _seed(rng: np.random.Generator) -> int:
+    """Draw a seed that every library takes."""
+    return int(rng.integers(2**32))

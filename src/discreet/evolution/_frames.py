@@ -1,0 +1,64 @@
+"""Public frames, which users or their functions give, as records of a domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.domain import Domain, Records
+from discreet.errors import DataError, ParameterError
+
+__all__ = ["refuse_wide_cells", "to_records"]
+
+
+def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = None) -> Records:
+    """Encode a public frame.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, mapping of columns, or what Polars makes a frame of
+        Public; has every column of the domain.
+    domain : Domain
+        Public.
+    source : str
+        What gave the frame, for the error message.
+    rows : int, optional
+        How many rows it has to have.
+
+    Raises
+    ------
+    ParameterError
+        Naming the column and the remedy.
+    """
+    import polars as pl
+
+    try:
+        table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
+    except Exception as problem:  # whatever the frame is
+        raise ParameterError(f"{source} is no table: give a polars.DataFrame, or a mapping of columns") from problem
+    if missing := [name for name in domain.names if name not in table.columns]:
+        have = ", ".join(map(repr, table.columns))
+        raise ParameterError(f"{source} lacks column {missing[0]!r}; its columns are: {have}")
+    if rows is not None and table.height != rows:
+        raise ParameterError(f"{source} has {table.height} rows where {rows} were asked for")
+    try:
+        return domain.encode(table)
+    except DataError as problem:
+        raise ParameterError(f"{source} has to keep to the declared facts: {problem}") from problem
+
+
+def refuse_wide_cells(domain: Domain, api: str) -> None:
+    """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first column that has such cells.
+    """
+    import numpy as np
+
+    for name, column in domain.columns.items():
+        if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:
+            raise ParameterError(
+                f"column {name!r}: its cells hold several values, and the API {api} works on values; declare "
+                'within = "midpoint", a grid or a step, or leave cells out'
+            )

@@ -1,0 +1,252 @@
+r"""The property that convergence needs of an API, measured: how much nearer the nearest variation comes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.domain import Records
+from discreet.errors import ParameterError
+from discreet.evolution._api import API, Floats, positive, whole
+
+__all__ = ["Contraction", "MeasuredProperty", "measured_property"]
+
+_BANDS = 16
+_FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contraction:
+    """How much nearer the nearest variation is, for records at distances in one band.
+
+    Parameters
+    ----------
+    beyond, up_to : float
+        The band of distances between a record and its target, in the unit of the embedding.
+    pairs : int
+        Independent pairs that were met there.
+    gamma : float
+        Mean of ``1 - (distance of the nearest variation) / (distance of the record)``.
+    lower : float
+        Lower confidence bound on its expectation, jointly with all the other bands.
+    """
+
+    beyond: float
+    up_to: float
+    pairs: int
+    gamma: float
+    lower: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredProperty:
+    """What was measured of an API; ``print`` it for plain words.
+
+    Parameters
+    ----------
+    gamma : float
+        The smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
+    v : int
+        Candidates a record, itself included.
+    alpha : float
+        The distance beyond which ``gamma`` holds.
+    confidence : float
+        Probability, over the measurement, that every bound holds.
+    bands : tuple of Contraction
+        From far to near.
+    diameter : float
+        What the API states.
+    farthest : float
+        The largest distance that was met: the API's diameter is wrong where this exceeds it.
+    """
+
+    gamma: float
+    v: int
+    alpha: float
+    confidence: float
+    bands: tuple[Contraction, ...]
+    diameter: float
+    farthest: float
+
+    def __str__(self) -> str:
+        lines = [f"{self.v} candidates a record."]
+        if self.farthest > self.diameter * (1 + 1e-9):
+            lines.append(
+                f"The stated diameter {self.diameter:.4g} is too small: a distance of {self.farthest:.4g} was met."
+            )
+        lines += [
+            f"From {band.up_to:.3g} down to {band.beyond:.3g} away: the nearest variation is {band.gamma:.1%} nearer on "
+            f"average, at least {band.lower:.1%} ({band.pairs} pairs)."
+            for band in self.bands
+        ]
+        if self.gamma > 0:
+            lines.append(
+                f"Beyond a distance of {self.alpha:.3g} a step brings the nearest candidate at least {self.gamma:.2%} "
+                f"nearer in expectation (confidence {self.confidence:.0%}, on average over pairs met on the way)."
+            )
+        else:
+            lines.append("No distance was found beyond which a step is sure to help: measure more pairs, or vary more.")
+        return "\n".join(lines)
+
+
+def measured_property(
+    api: API,
+    records: Records,
+    *,
+    rng: np.random.Generator,
+    pairs: int = 500,
+    steps: int = 30,
+    alpha: float | None = None,
+    confidence: float = 0.99,
+) -> MeasuredProperty:
+    r"""Measure by how much, and down to which distance, an API's variations approach given records.
+
+    An API has the :math:`(\gamma, v, \alpha)` property for a table if each record is among its own at most v
+    variations, and for every record ``z`` and every record ``y`` of the table farther than :math:`\alpha`
+
+    .. math:: \mathbb{E} \min_{z' \in \mathrm{variation}(z)} \rho(z', y) \le (1 - \gamma) \, \rho(z, y).
+
+    Pairs are met as the evolution meets them: each of ``pairs`` random records is given a target drawn from
+    ``records``, and moves for ``steps`` steps to its variation nearest to the target, without noise. Its relative gain
+    is noted the first time it starts a step in a band of distances (each half as far as the one before, 16 at most), so
+    that the gains of a band are independent numbers in [0, 1]. Their mean has the Chernoff-Hoeffding lower bound: the
+    smallest p with :math:`N \, \mathrm{kl}(\bar g, p) \le \log(16 / (1 - \mathrm{confidence}))`. All bands hold
+    together.
+
+    What is bounded is the expectation over the pairs met, not the worst pair, of which no measurement can speak;
+    the recursion of the convergence theorem averages over pairs as well.
+
+    Parameters
+    ----------
+    api : API
+        What is measured.
+    records : Records
+        Targets, encoded. Public: an earlier release, a published sample, or what the API gives at random. **With a
+        confidential table the result is confidential.**
+    rng : numpy.random.Generator
+        Source of the draws.
+    pairs : int
+        Random records to start from, 20 at least.
+    steps : int
+        Steps each of them takes.
+    alpha : float, optional
+        The distance of interest. By default the smallest band's edge beyond which every band's bound is above 0.
+    confidence : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    MeasuredProperty
+        Bands with fewer than 20 pairs are left out.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range, or the variations do not have the record itself first.
+
+    References
+    ----------
+    PE25 definition G.1 and theorem G.1; Hoeffding (1963), theorem 1, for the bound.
+
+    Examples
+    --------
+    >>> from discreet._random import seeded
+    >>> from discreet.domain import Domain, Numeric
+    >>> from discreet.evolution import Box, theorem_gamma
+    >>> box = Box(domain=Domain(columns={"x": Numeric(lower=0, upper=1)}), alpha=0.01)
+    >>> found = measured_property(box, box.random(100, rng=seeded(0)), rng=seeded(1), alpha=0.01)
+    >>> found.gamma > theorem_gamma(1)
+    True
+    """
+    whole("pairs", pairs, least=20, most=10**7)
+    whole("steps", steps, least=1, most=10**4)
+    if not 0 < confidence < 1 or not len(records):
+        raise ParameterError("confidence is above 0 and below 1, and there is at least one record to approach")
+    least = 0.0 if alpha is None else positive("alpha", alpha)
+    targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
+    distances, gains, farthest = _walks(api, targets, steps, rng)
+    bands = _bands(api.diameter, distances, gains, least=least, risk=(1 - confidence) / _BANDS)
+    if alpha is None:
+        sure = [place for place in range(len(bands)) if all(band.lower > 0 for band in bands[: place + 1])]
+        kept = bands[: len(sure)]
+        least = kept[-1].beyond if kept else api.diameter
+    else:
+        kept = bands
+    return MeasuredProperty(
+        gamma=min((band.lower for band in kept), default=0.0),
+        v=api.variations_each(),
+        alpha=least,
+        confidence=confidence,
+        bands=tuple(bands),
+        diameter=api.diameter,
+        farthest=farthest,
+    )
+
+
+def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+    """Walk random records towards their targets.
+
+    Returns the distance before, and the relative gain of, each walk's steps (arrays of walks by steps), and the largest
+    distance met.
+    """
+    here, v = api.random(len(targets), rng=rng), api.variations_each()
+    before, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
+    for step in range(steps):
+        near = api.variation(here, rng=rng, step=step, steps=steps)
+        if len(near) != v * len(here) or not _same(near.take(slice(None, None, v)), here):
+            raise ParameterError(f"a variation of the API {api.name} is {v} records a record, the record itself first")
+        away = api.embed(near).reshape(len(here), v, -1) - targets[:, None, :]
+        distances = np.linalg.norm(away, ord=api.norm, axis=2)
+        before[:, step] = distances[:, 0]
+        apart = distances[:, 0] > 0
+        gains[apart, step] = 1 - distances[apart].min(axis=1) / distances[apart, 0]
+        farthest = max(farthest, float(distances.max()))
+        here = near.take(np.arange(len(here)) * v + distances.argmin(axis=1))
+    return before, gains, farthest
+
+
+def _same(a: Records, b: Records) -> bool:
+    """Return whether records are equal, nulls too."""
+    return all(
+        bool(np.all((x == y) | ((x != x) & (y != y))))  # noqa: PLR0124 - a NaN differs from itself
+        for x, y in zip(a.columns, b.columns, strict=True)
+    )
+
+
+def _bands(diameter: float, distances: Floats, gains: Floats, *, least: float, risk: float) -> list[Contraction]:
+    """Bound the expected gain of each band of distances beyond ``least``, from each walk's first step in it."""
+    bands = []
+    for level in range(_BANDS):
+        up_to = diameter / 2**level
+        beyond = max(up_to / 2, least)
+        inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
+        met = inside.any(axis=1)
+        first = gains[met, inside[met].argmax(axis=1)]
+        if len(first) >= _FEWEST:
+            mean = float(first.mean())
+            lower = _lower_mean(mean, len(first), risk)
+            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=len(first), gamma=mean, lower=lower))
+    return bands
+
+
+def _lower_mean(mean: float, count: int, risk: float) -> float:
+    """Return the Chernoff-Hoeffding lower confidence bound on the mean of independent numbers in [0, 1]."""
+    allowed = math.log(1 / risk) / count
+    low, high = 0.0, mean
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _divergence(mean, middle) > allowed:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _divergence(a: float, b: float) -> float:
+    """Return the Kullback-Leibler divergence of two Bernoulli laws, in nats."""
+    if b in (0.0, 1.0):
+        return 0.0 if a == b else math.inf
+    first = a * math.log(a / b) if a > 0 else 0.0
+    return first + ((1 - a) * math.log((1 - a) / (1 - b)) if a < 1 else 0.0)

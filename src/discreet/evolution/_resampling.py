@@ -1,0 +1,125 @@
+"""Candidates taken from a public table of the same kind."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.domain import Domain, Records
+from discreet.errors import ParameterError
+from discreet.evolution._api import API, Floats, in_blocks
+from discreet.evolution._frames import to_records
+from discreet.evolution._metric import ground_diameter, ground_embedding, refuse_open_labels
+
+__all__ = ["Resampling"]
+
+_PAIRS = 2**24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Resampling(API):
+    r"""Records of a public table: every candidate is one of them, as it is.
+
+    The distance is the domain's ground distance. ``random`` draws from the N public records with replacement. A record
+    has one variation at each of the scales :math:`r = 4, 16, 64, \dots, N`: a public record drawn uniformly among the
+    ``r`` nearest to it (the largest scale is a draw from all of them), so that the evolution may move by small and by
+    large steps. Of equally near records it is undetermined which count.
+
+    What is released is then a table of public records, in numbers that follow the confidential table. That is as good
+    as the public table is rich: a confidential record unlike any public one has no near candidate.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public; without open labels.
+    table : polars.DataFrame or Records
+        **Public**, of the domain's columns, with 2 rows at least: an earlier release, a published sample, an open data
+        set. Its records appear in the release verbatim.
+
+    Raises
+    ------
+    ParameterError
+        When the table does not fit the domain.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet._random import seeded
+    >>> from discreet.domain import Integer
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> api = Resampling(domain=domain, table=pl.DataFrame({"age": [20, 21, 22, 60, 61, 62, 90]}))
+    >>> api.variations_each()
+    3
+    >>> near = api.variation(api.random(1, rng=seeded(0)), rng=seeded(1))
+    >>> set(domain.decode(near, rng=seeded(0))["age"]) <= {20, 21, 22, 60, 61, 62, 90}
+    True
+    """
+
+    name: ClassVar[str] = "resampling"
+    domain: Domain
+    table: Any = field(repr=False)
+    _points: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        refuse_open_labels(self.domain, self.name)
+        given = self.table
+        held = given if isinstance(given, Records) else to_records(given, self.domain, source="the public table")
+        if len(held) < 2:
+            raise ParameterError("the public table has at least 2 rows")
+        object.__setattr__(self, "table", held)
+        object.__setattr__(self, "_points", ground_embedding(self.domain, held))
+
+    @property
+    def norm(self) -> float:
+        """1: the ground distance is a sum over columns."""
+        return 1.0
+
+    @property
+    def diameter(self) -> float:
+        """Sum of the columns' weights in the ground distance."""
+        return ground_diameter(self.domain)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The neighbourhoods' sizes: powers of 4, and the whole table last."""
+        total = len(self.table)
+        return [*(4**level for level in range(1, math.ceil(math.log(total, 4) - 1e-9))), total]
+
+    def variations_each(self) -> int:
+        """Return one more than there are neighbourhoods."""
+        return 1 + len(self.sizes)
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw from the public records with replacement."""
+        drawn: Records = self.table.take(rng.integers(len(self.table), size=count))
+        return drawn
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Draw among the nearest public records, at every scale; the same in every step."""
+        from scipy.spatial.distance import cdist
+
+        local = self.sizes[:-1]
+        chosen = rng.integers(self.sizes, size=(len(records), len(self.sizes)))
+        points = ground_embedding(self.domain, records)
+        rows = max(1, _PAIRS // len(self.table))
+        for first in range(0, len(points), rows) if local else ():
+            block = slice(first, first + rows)
+            distances = cdist(points[block], self._points, "cityblock")
+            for ranks, line in zip(chosen[block, :-1], distances, strict=True):
+                ranks[:] = np.argpartition(line, np.unique(ranks))[ranks]
+        return in_blocks(records, [codes[chosen] for codes in self.table.columns])
+
+    def embed(self, records: Records) -> Floats:
+        """Return coordinates whose L1 distance is the ground distance."""
+        return ground_embedding(self.domain, records)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return how many public records there are, and a hash of their codes."""
+        digest = hashlib.sha256()
+        for codes in self.table.columns:
+            digest.update(np.ascontiguousarray(codes).tobytes())
+        return {"public_records": len(self.table), "sha256": digest.hexdigest()}
