@@ -54,6 +54,13 @@ def engines(session: nox.Session) -> None:
 
 
 @nox.session
+def evolution(session: nox.Session) -> None:
+    """Private Evolution with image and language models: skips with a message where torch is missing."""
+    session.install("-e", ".[evolution]", *GROUPS["test"])
+    session.run("pytest", "-m", "evolution", "tests/unit/evolution")
+
+
+@nox.session
 def browser(session: nox.Session) -> None:
     """The report in headless Chromium: skips with a message where Chromium is missing."""
     session.install("-e", ".[report]", *GROUPS["test"], *GROUPS["browser"])

@@ -10,10 +10,12 @@ from discreet.evolution._error_bounds import (
     thresholded_laplace_error,
 )
 from discreet.evolution._euclidean import Ball, Box
+from discreet.evolution._images import DiffusionImages
 from discreet.evolution._measured import Contraction, MeasuredProperty, measured_property
 from discreet.evolution._registry import api_from
 from discreet.evolution._resampling import Resampling
 from discreet.evolution._table import Table
+from discreet.evolution._texts import ContinuedTexts, MaskedTexts
 from discreet.evolution._theory import (
     ball_packing,
     box_packing,
@@ -32,7 +34,10 @@ __all__ = [
     "Ball",
     "Box",
     "Callables",
+    "ContinuedTexts",
     "Contraction",
+    "DiffusionImages",
+    "MaskedTexts",
     "MeasuredProperty",
     "NamedAPI",
     "Resampling",

@@ -15,7 +15,18 @@ import numpy.typing as npt
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 
-__all__ = ["API", "Floats", "NamedAPI", "dimensions", "in_blocks", "plain_norm", "positive", "settled_norm", "whole"]
+__all__ = [
+    "API",
+    "Floats",
+    "NamedAPI",
+    "dimensions",
+    "in_blocks",
+    "new_seed",
+    "plain_norm",
+    "positive",
+    "settled_norm",
+    "whole",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -210,6 +221,11 @@ def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
     """
     parts = zip(records.columns, varied, strict=True)
     return Records(columns=tuple(np.concatenate((codes[:, None], near), axis=1).reshape(-1) for codes, near in parts))
+
+
+def new_seed(rng: np.random.Generator) -> int:
+    """Draw a seed that every library takes: below 2**32, less what is added for blocks."""
+    return int(rng.integers(2**32 - 2**24))
 
 
 def settled_norm(norm: Any) -> float:

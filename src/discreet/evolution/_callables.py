@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, plain_norm, positive, settled_norm, whole
+from discreet.evolution._api import API, Floats, in_blocks, new_seed, plain_norm, positive, settled_norm, whole
 from discreet.evolution._frames import refuse_wide_cells, to_records
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Callables(API):
         ParameterError
             When what it gives does not fit the domain, or the embedding of a row depends on other rows.
         """
-        records = to_records(self.generate(count, _seed(rng)), self.domain, source="what generate gave", rows=count)
+        records = to_records(self.generate(count, new_seed(rng)), self.domain, source="what generate gave", rows=count)
         self._check_rows_alone(records.take(slice(_LOOKED_AT)))
         return records
 
@@ -128,7 +128,7 @@ class Callables(API):
         """
         frame = self._frame(records)
         parts = [
-            to_records(self.vary(frame, _seed(rng)), self.domain, source="what vary gave", rows=len(records))
+            to_records(self.vary(frame, new_seed(rng)), self.domain, source="what vary gave", rows=len(records))
             for _ in range(self.variations)
         ]
         return in_blocks(
@@ -184,8 +184,3 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
         raise ParameterError(f"the embedding gives an array of shape ({len(rows)}, d) of finite numbers")
     return points
-
-
-def _seed(rng: np.random.Generator) -> int:
-    """Draw a seed that every library takes."""
-    return int(rng.integers(2**32))

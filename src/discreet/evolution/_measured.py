@@ -77,8 +77,8 @@ class MeasuredProperty:
                 f"The stated diameter {self.diameter:.4g} is too small: a distance of {self.farthest:.4g} was met."
             )
         lines += [
-            f"From {band.up_to:.3g} down to {band.beyond:.3g} away: the nearest variation is {band.gamma:.1%} nearer on "
-            f"average, at least {band.lower:.1%} ({band.pairs} pairs)."
+            f"From {band.up_to:.3g} down to {band.beyond:.3g} away: the nearest variation is {band.gamma:.1%} nearer "
+            f"on average, at least {band.lower:.1%} ({band.pairs} pairs)."
             for band in self.bands
         ]
         if self.gamma > 0:

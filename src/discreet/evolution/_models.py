@@ -1,0 +1,49 @@
+"""What adapters of public models share: their packages, and degrees of variation that shrink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from discreet.errors import ParameterError
+
+__all__ = ["degrees_at", "needed", "settled_degrees"]
+
+
+def needed(*packages: str) -> None:
+    """Refuse to go on without packages.
+
+    Raises
+    ------
+    ParameterError
+        Naming the extra that has them.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise ParameterError(f"this needs {package}; install it with: pip install 'discreet[evolution]'")
+
+
+def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
+    """Check the degrees of variation, and the factor by which they shrink.
+
+    Raises
+    ------
+    ParameterError
+        When they are not above 0 and at most 1.
+    """
+    found = tuple(degrees)
+    if not found or any(isinstance(part, bool) or not 0 < part <= 1 for part in (*found, shrink)):
+        raise ParameterError("degrees are numbers above 0 and at most 1, one a variation, and so is shrink")
+    return tuple(float(degree) for degree in found)
+
+
+def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:
+    """Return the degrees in a step: geometrically from the first to the last, times ``shrink`` there.
+
+    Examples
+    --------
+    >>> [degrees_at([0.8], 0.25, step, 3) for step in range(3)]
+    [[0.8], [0.4], [0.2]]
+    """
+    factor = shrink ** (step / (steps - 1)) if steps > 1 else 1.0
+    return [degree * factor for degree in degrees]
