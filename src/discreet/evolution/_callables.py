@@ -182,5 +182,5 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     if points is None:
         raise ParameterError("the embedding failed; try it on a public frame (decode what random gives) to see why")
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
-        raise ParameterError(f"the embedding gives an array of shape ({len(rows)}, d) of finite numbers")
+        raise ParameterError("the embedding has to give an array of finite numbers, one row a record")
     return points
