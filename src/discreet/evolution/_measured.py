@@ -132,7 +132,8 @@ def measured_property(
     steps : int
         Steps each of them takes.
     alpha : float, optional
-        The distance of interest. By default the smallest band's edge beyond which every band's bound is above 0.
+        The distance of interest. By default the band's edge with the least :math:`\alpha / \gamma`, which is what the
+        API adds to the error of the convergence theorem.
     confidence : float
         Above 0 and below 1.
 
@@ -168,12 +169,13 @@ def measured_property(
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
     bands = _bands(api.diameter, distances, gains, least=least, risk=(1 - confidence) / _BANDS)
+    kept = bands
     if alpha is None:
-        sure = [place for place in range(len(bands)) if all(band.lower > 0 for band in bands[: place + 1])]
-        kept = bands[: len(sure)]
+        gammas = [min(band.lower for band in bands[: place + 1]) for place in range(len(bands))]
+        sure = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
+        best = min(sure, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
+        kept = bands[:best]
         least = kept[-1].beyond if kept else api.diameter
-    else:
-        kept = bands
     return MeasuredProperty(
         gamma=min((band.lower for band in kept), default=0.0),
         v=api.variations_each(),

@@ -1,0 +1,185 @@
+"""Bounds on the error: exact values, linear programmes and quadratures never exceed them; a tenth is refuted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
+from scipy.stats import binom
+
+from discreet._random import seeded
+from discreet.errors import ParameterError
+from discreet.evolution import (
+    gaussian_complexity,
+    laplace_complexity,
+    predicted_error,
+    sampling_error,
+    thresholded_laplace_error,
+)
+from discreet.evolution._error_bounds import _expected_loss
+
+
+def bounded_lipschitz(points: np.ndarray, signed: np.ndarray, diameter: float) -> float:
+    """Return the supremum over functions bounded by the diameter with Lipschitz constant 1, as a linear programme."""
+    count = len(points)
+    apart = cdist(points, points)
+    rows, limits = [], []
+    for one in range(count):
+        for other in range(count):
+            if one != other:
+                row = np.zeros(count)
+                row[one], row[other] = 1, -1
+                rows.append(row)
+                limits.append(apart[one, other])
+    found = linprog(-signed, A_ub=np.array(rows), b_ub=limits, bounds=[(-diameter, diameter)] * count)
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize(("d", "count"), [(1, 8), (2, 8), (2, 20), (3, 12)])
+def test_complexities_bound_a_linear_programme(d: int, count: int) -> None:
+    # Corners of a cube are as far apart as points get; uniform points beside them.
+    rng = seeded(0)
+    side = 1 / math.sqrt(d)
+    corners = ((np.arange(2**d)[:, None] >> np.arange(d)) & 1) * side
+    points = np.concatenate([corners, rng.random((count - len(corners), d)) * side]) if count > 2**d else corners
+    laws = ((rng.standard_normal, gaussian_complexity), (lambda size: rng.laplace(size=size), laplace_complexity))
+    for draw, bound in laws:
+        suprema = [bounded_lipschitz(points, draw(count), 1.0) / count for _ in range(40)]
+        mean, error = np.mean(suprema), np.std(suprema) / math.sqrt(len(suprema))
+        stated = bound(count, dimension=d)
+        assert mean - 5 * error < stated  # a true bound fails with probability 1e-6
+        assert mean - 5 * error > stated / 10  # a bound ten times smaller would be refuted
+
+
+def test_complexities_of_one_point_are_exact() -> None:
+    for d in (1, 2, 5):
+        assert gaussian_complexity(1, dimension=d, diameter=3.0) == pytest.approx(3 * math.sqrt(2 / math.pi))
+        assert laplace_complexity(1, dimension=d, diameter=3.0) == 3.0
+
+
+def test_the_gaussian_bound_by_hand() -> None:
+    # V = 64, d = 2, Euclidean: levels 1 and 2 have 4 and 16 cubes, level 3 has 64.
+    by_hand = 1 / 8 + math.sqrt(2) * (0.25 * 2 / 8 + 0.125 * 4 / 8 + 0.0625 * 8 / 8 + 0.0625)
+    assert gaussian_complexity(64, dimension=2) == pytest.approx(math.sqrt(2 / math.pi) * by_hand)
+    by_hand = 1 / 8 + 2 * (by_hand - 1 / 8) / math.sqrt(2)
+    assert gaussian_complexity(64, dimension=2, norm=1) == pytest.approx(math.sqrt(2 / math.pi) * by_hand)
+
+
+def test_the_published_corollary_by_hand_and_never_below_the_bound() -> None:
+    assert gaussian_complexity(100, dimension=1, published=True) == pytest.approx(9 * math.sqrt(math.log(20)) / 10)
+    assert gaussian_complexity(100, dimension=2, published=True) == pytest.approx(10 * math.log(20) ** 1.5 / 10)
+    scale = 64 ** (1 / 3) * 0.5 ** (2 / 3)
+    assert gaussian_complexity(64, dimension=3, diameter=2.0, published=True) == pytest.approx(
+        20 * math.sqrt(math.log(2 * scale)) / scale
+    )
+    for d in (1, 2, 3, 4, 7, 20, 60):
+        for power in range(13):
+            bound = gaussian_complexity(10**power, dimension=d)
+            assert bound <= gaussian_complexity(10**power, dimension=d, published=True)
+
+
+def test_the_sampling_error_bounds_exact_expectations() -> None:
+    for count in (1, 2, 5, 30, 400):
+        # Two atoms a diameter apart: W1 is the difference of their shares.
+        exact = float(binom(count, 0.5).expect(lambda k, n=count: np.abs(k / n - 0.5)))
+        stated = sampling_error(count, dimension=1)
+        assert exact <= stated
+        assert exact > stated / 10
+        # The uniform law on the interval: the integral of E |F_N - F|.
+        at, k = (np.arange(200) + 0.5) / 200, np.arange(count + 1)[:, None]
+        line = float(np.mean(np.sum(binom.pmf(k, count, at) * np.abs(k / count - at), axis=0)))
+        assert line <= stated
+    assert [sampling_error(10**power, dimension=1) * 10 ** (power / 2) for power in (8, 10)] == pytest.approx(
+        [1.21] * 2, abs=0.01
+    )  # the rate of the fourth decimal: N^(-1/2), with a constant of 1.21
+
+
+@pytest.mark.parametrize("bound", [gaussian_complexity, laplace_complexity, sampling_error])
+def test_rates_are_those_of_the_theory(bound: Callable[..., float]) -> None:
+    for d in (1, 3, 6):
+        fewer, more = (bound(2 ** (max(d, 2) * level), dimension=d) for level in (8, 9))
+        assert fewer / more == pytest.approx(2.0, rel=0.15)  # N^(-1/max(d, 2))
+
+
+def test_the_prediction_is_the_recursion() -> None:
+    setting = {"gamma": 0.3, "alpha": 1e-4, "variations": 9, "population": 10**7, "sigma": 1e-11, "dimension": 1}
+    candidates = 9 * 10**7
+    noise = 2 * candidates * 1e-11 * gaussian_complexity(candidates, dimension=1)
+    added = 1e-4 + sampling_error(10**7, dimension=1) + noise
+    distance = 0.7
+    for step in range(1, 40):
+        distance = 0.7 * distance + added
+        assert predicted_error(step, start=0.7, **setting) == pytest.approx(distance, rel=1e-12)
+    assert predicted_error(0, start=0.7, **setting) == 0.7
+    values = [predicted_error(step, **setting) for step in (0, 1, 5, 50)]
+    assert values[0] == 1.0
+    assert all(later < earlier for earlier, later in pairwise(values))
+    # For a thousand records the worst case says nothing.
+    assert predicted_error(14, **{**setting, "gamma": 0.008, "sigma": 0.02, "population": 17, "alpha": 0.14}) == 1.0
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.3, 1.2])
+def test_the_expected_loss_is_a_quadrature(threshold: float) -> None:
+    share, scale = np.array([0.01, 0.3, 0.9]), 0.2
+    for one, found in zip(share, _expected_loss(share, scale, threshold), strict=True):
+        density = lambda x, at=one: abs(x) * math.exp(-abs(x - at) / scale) / (2 * scale)  # noqa: E731
+        pieces = sorted({-20.0, min(0.0, threshold), min(one, threshold), threshold})
+        exact = sum(quad(density, low, high)[0] for low, high in pairwise(pieces))
+        assert found == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize("votes", [[50, 30, 20], [500, 300, 200], [5] * 20, [0, 1, 0]])
+def test_the_threshold_bound_holds_in_simulation(votes: list[int]) -> None:
+    counts = np.array(votes)
+    n, places = counts.sum(), np.linspace(0, 1, len(counts))
+    setting = {"epsilon": 2.0, "delta": 0.01, "dimension": 1}
+    scale = 2 / (n * 2.0)
+    threshold = scale * math.log(100) + 1 / n
+    rng, share, distances = seeded(1), counts / n, []
+    for _ in range(4000):
+        noisy = np.where(counts > 0, share + rng.laplace(0, scale, len(counts)), 0.0)
+        noisy[noisy < threshold] = 0.0
+        if noisy.sum() > 0:
+            noisy /= noisy.sum()
+            distances.append(np.sum(np.abs(np.cumsum(share - noisy))[:-1] * np.diff(places)))
+        else:
+            distances.append(1.0)  # bounded Lipschitz distance from nothing
+    stated = thresholded_laplace_error(counts, **setting)
+    assert np.mean(distances) - 5 * np.std(distances) / math.sqrt(4000) < stated
+    assert stated <= thresholded_laplace_error(counts, beta=0.05, **setting)
+
+
+def test_the_threshold_bound_is_small_for_few_candidates_with_many_votes() -> None:
+    setting = {"epsilon": 1.0, "delta": 1e-4, "dimension": 2}
+    few, spread = np.array([10**6, 10**6]), np.ones(2 * 10**6, dtype=np.int64)
+    assert thresholded_laplace_error(few, **setting) < 1e-5
+    assert thresholded_laplace_error(spread, **setting) > 1
+    assert thresholded_laplace_error(few, diameter=2.0, **setting) == pytest.approx(
+        2 * thresholded_laplace_error(few, **setting)
+    )
+
+
+def test_wrong_numbers_are_refused() -> None:
+    setting = {"gamma": 0.3, "alpha": 0.0, "variations": 9, "population": 10, "sigma": 0.1, "dimension": 1}
+    votes = np.array([3, 4])
+    for call, name in (
+        (lambda: gaussian_complexity(0, dimension=1), "points"),
+        (lambda: laplace_complexity(1, dimension=1, diameter=0.0), "diameter"),
+        (lambda: sampling_error(1, dimension=1, norm=5), "norm"),
+        (lambda: predicted_error(-1, **setting), "steps"),
+        (lambda: predicted_error(1, **{**setting, "gamma": 0.0}), "gamma"),
+        (lambda: predicted_error(1, **{**setting, "sigma": math.inf}), "sigma"),
+        (lambda: thresholded_laplace_error(votes, epsilon=1.0, delta=0.0, dimension=1), "delta"),
+        (lambda: thresholded_laplace_error(votes, epsilon=0.0, delta=0.1, dimension=1), "epsilon"),
+        (lambda: thresholded_laplace_error(votes, epsilon=1.0, delta=0.1, dimension=1, beta=1.0), "beta"),
+        (lambda: thresholded_laplace_error(votes * 0, epsilon=1.0, delta=0.1, dimension=1), "votes"),
+        (lambda: thresholded_laplace_error(votes / 7, epsilon=1.0, delta=0.1, dimension=1), "votes"),
+    ):
+        with pytest.raises(ParameterError, match=name):
+            call()

@@ -1,0 +1,144 @@
+"""The measured property: its bounds cover, it exceeds the theorem, and it sees what does not vary or is misstated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.domain import Boolean, Category, Domain, Integer, Numeric, Records
+from discreet.errors import ParameterError
+from discreet.evolution import API, Ball, Box, Resampling, Table, measured_property, theorem_gamma
+from discreet.evolution._measured import _divergence, _lower_mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stub(API):
+    """A line on which variations move towards 0 by a given share with probability 1/2, or misbehave."""
+
+    name: ClassVar[str] = "stub"
+    domain: Domain
+    share: float
+    diameter: float = 1.0
+    norm: float = 1.0
+    itself_first: bool = True
+
+    def variations_each(self) -> int:
+        return 2
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        return Records(columns=(np.full(count, 0.99),))
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        here = records.columns[0]
+        moved = here * (1 - self.share * rng.integers(2, size=len(here)))
+        pairs = (here, moved) if self.itself_first else (moved, here)
+        return Records(columns=(np.stack(pairs, axis=1).reshape(-1),))
+
+    def embed(self, records: Records) -> Any:
+        return records.columns[0][:, None]
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+
+LINE = Domain(columns={"x": Numeric(lower=0, upper=1)})
+ORIGIN = Records(columns=(np.zeros(1),))
+
+
+def test_the_expected_gain_is_found() -> None:
+    found = measured_property(Stub(domain=LINE, share=0.6), ORIGIN, rng=seeded(0), pairs=4000, steps=12, alpha=0.01)
+    assert found.v == 2
+    assert found.alpha == 0.01
+    assert [band.up_to for band in found.bands[:3]] == [1.0, 0.5, 0.25]
+    assert found.bands[-1].beyond == 0.01
+    for band in found.bands:
+        assert band.lower < 0.3 < band.lower + 0.1
+        assert abs(band.gamma - 0.3) < 5 * 0.3 / math.sqrt(band.pairs)  # a true law fails with probability 1e-6
+    assert found.gamma == min(band.lower for band in found.bands)
+    assert "Beyond a distance of 0.01 a step brings the nearest candidate at least" in str(found)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_boxes_and_balls_exceed_the_theorem(d: int) -> None:
+    domain = Domain(columns={f"x{place}": Numeric(lower=-1, upper=1) for place in range(d)})
+    for api in (Box(domain=domain, alpha=0.02), Ball(domain=domain, alpha=0.02)):
+        targets = api.random(50, rng=seeded(1))
+        found = measured_property(api, targets, rng=seeded(2), pairs=1500, steps=40, alpha=0.02)
+        assert len(found.bands) >= 4
+        assert found.gamma > theorem_gamma(d)
+        assert found.farthest <= api.diameter
+
+
+def test_without_alpha_the_least_error_is_chosen() -> None:
+    domain = Domain(columns={"x": Integer(lower=0, upper=1000), "y": Integer(lower=0, upper=1000)})
+    box = Box(domain=domain, alpha=0.05)
+    found = measured_property(box, box.random(50, rng=seeded(3)), rng=seeded(4), pairs=1000, steps=60)
+    assert 0.001 < found.alpha < 0.05  # between the cells and the finest noise
+    assert found.gamma == min(band.lower for band in found.bands if band.beyond >= found.alpha) > 0
+    for band in found.bands:
+        gamma = min(other.lower for other in found.bands if other.beyond >= band.beyond)
+        assert gamma == 0 or found.alpha / found.gamma <= band.beyond / gamma
+
+
+def test_mixed_tables_and_public_records_have_the_property_too() -> None:
+    domain = Domain(
+        columns={
+            "x": Numeric(lower=0, upper=1, nulls="category"),
+            "kind": Category(categories=["a", "b", "c"]),
+            "flag": Boolean(),
+        }
+    )
+    table = Table(domain=domain)
+    targets = table.random(200, rng=seeded(5))
+    for api in (table, Resampling(domain=domain, table=targets)):
+        found = measured_property(api, targets, rng=seeded(6), pairs=400)
+        assert found.gamma > 0.01
+        assert found.alpha < 0.3
+        assert found.farthest <= api.diameter + 1e-9
+
+
+def test_an_api_that_does_not_vary_has_no_property() -> None:
+    found = measured_property(Stub(domain=LINE, share=0.0), ORIGIN, rng=seeded(7))
+    assert found.gamma == 0
+    assert found.alpha == 1.0
+    assert "No distance was found" in str(found)
+
+
+def test_a_misstated_diameter_is_reported() -> None:
+    found = measured_property(Stub(domain=LINE, share=0.5, diameter=0.25), ORIGIN, rng=seeded(8))
+    assert found.farthest == 0.99
+    assert "The stated diameter 0.25 is too small: a distance of 0.99 was met." in str(found)
+
+
+def test_a_variation_that_does_not_keep_the_record_first_is_refused() -> None:
+    with pytest.raises(ParameterError, match="the record itself first"):
+        measured_property(Stub(domain=LINE, share=0.5, itself_first=False), ORIGIN, rng=seeded(9))
+
+
+def test_the_lower_bound_solves_its_equation_and_covers() -> None:
+    assert _lower_mean(0.0, 100, 0.01) == 0.0
+    assert _lower_mean(1.0, 100, 0.01) == pytest.approx(0.01 ** (1 / 100))
+    low = _lower_mean(0.3, 50, 0.001)
+    assert 50 * _divergence(0.3, low) == pytest.approx(math.log(1000))
+    # Coverage for the law whose bound is tightest, all or nothing: exactly, by the binomial distribution.
+    from scipy.stats import binom
+
+    for p in (0.01, 0.1, 0.5, 0.9):
+        misses = sum(binom.pmf(k, 60, p) for k in range(61) if _lower_mean(k / 60, 60, 0.05) > p)
+        assert misses <= 0.05
+        half = sum(binom.pmf(k, 60, p) for k in range(61) if k / 60 > p)
+        assert half > 0.05  # the mean itself, as a bound, would not cover
+
+
+def test_wrong_numbers_are_refused() -> None:
+    stub = Stub(domain=LINE, share=0.5)
+    for wrong in ({"pairs": 5}, {"steps": 0}, {"alpha": 0.0}, {"confidence": 1.0}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            measured_property(stub, ORIGIN, rng=seeded(0), **wrong)
+    with pytest.raises(ParameterError, match="at least one record"):
+        measured_property(stub, ORIGIN.take(slice(0)), rng=seeded(0))
