@@ -343,20 +343,20 @@ def _chosen(d: int, count: int, norm: float) -> Literal["tree", "blocks"]:
 
 
 def _first_of_each(points: Floats) -> Indices:
-    """Return where each distinct row stands first, in order."""
+    """Return where each distinct row stands first, in order; by its bytes, so that 0 and -0 both stay."""
     rows = np.ascontiguousarray(points).view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
     return np.sort(np.unique(rows, return_index=True)[1])
 
 
 def _checked(points: Floats, name: str) -> Floats:
-    """Return the points as rows of doubles without negative zeros."""
+    """Return the points as rows of doubles."""
     rows = np.asarray(points)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
         raise ParameterError(f"{name} have to be an array of numbers, one point a row")
     rows = rows.astype(np.float64, copy=False)
     if not (np.abs(rows) <= _LARGEST).all():
         raise ParameterError(f"the coordinates of {name} have to be numbers of at most {_LARGEST:g} in size")
-    return rows + 0.0
+    return rows
 
 
 def _blocks(total: int, size: int) -> Iterator[slice]:

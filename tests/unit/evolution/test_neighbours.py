@@ -69,7 +69,19 @@ def test_candidates_on_a_sphere_differ_by_rounding_alone(radius: float) -> None:
         _agree(np.vstack((np.zeros((2, d)), 1e-17 * radius * rng.standard_normal((10, d)))), candidates)
 
 
-def test_single_precision_alone_would_be_wrong() -> None:
+@pytest.mark.parametrize("count", [3, 12, 200])
+def test_equal_distances_that_differ_by_the_order_of_the_sum(count: int) -> None:
+    """Candidates with one point's coordinates in other orders and signs: only the definition's order decides."""
+    rng = seeded(count)
+    for d in (4, 7, 9):
+        values = rng.random(d)
+        candidates = rng.permuted(np.tile(values, (count, 1)), axis=1) * rng.choice([-1, 1], (count, d))
+        far = {_far(np.zeros(d), c, 2.0) for c in candidates.tolist()}
+        assert count < 200 or len(far) > 1
+        _agree(np.zeros((1, d)), candidates)
+
+
+def test_single_precision_alone_would_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """The near-ties below lie within the rounding of single precision, and their order is not that of the indices."""
     rng = seeded(1)
     candidates = np.zeros((50, 8))
@@ -79,6 +91,8 @@ def test_single_precision_alone_would_be_wrong() -> None:
     points[:, 0] = 1e-13 * rng.standard_normal(40)
     singles = np.argmin(np.square(points.astype(np.float32)[:, None] - candidates.astype(np.float32)).sum(axis=2), 1)
     assert (singles != _definition(points, candidates.tolist(), 2.0)).any()
+    _agree(points, candidates)
+    monkeypatch.setattr(_neighbours, "_COLUMNS", 1)
     _agree(points, candidates)
 
 
