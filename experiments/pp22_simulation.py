@@ -1,0 +1,93 @@
+"""PP22 section 4.4, Figures 1 and 2: local Lipschitz bounds of Poisson samples, and what their weighting costs.
+
+Run ``python experiments/pp22_simulation.py``; it writes ``experiments/results/pp22_simulation/`` in about five seconds.
+
+The paper: y ~ Poisson(100), n = 100, 400, 1,600 and 6,400, R = 400 samples each; unweighted, linearly weighted (c = 1,
+g = 0), and weighted with weights dropped above M = 3.5. It prints neither the prior nor the number of posterior draws:
+here Gamma(0.01, 0.0001) and 1,000 draws. Everything is in closed form given the draws: a Poisson log-probability is
+concave in the mean and below 0, so its largest absolute value over draws is at the smallest or the largest of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _shared import save, write
+from scipy.special import gammaln
+
+from discreet._random import seeded
+from discreet.pseudo_posterior import LinearWeights, PoissonMean, Truncated, Unweighted
+
+RESULTS = Path(__file__).resolve().parent / "results" / "pp22_simulation"
+SIZES, REPLICATES, MEAN, MOST, DRAWS = (100, 400, 1600, 6400), 400, 100.0, 3.5, 1000
+MODEL = PoissonMean(column="y")
+FORMS = {
+    "unweighted": Unweighted(),
+    "weighted": LinearWeights(),
+    "weighted-M": Truncated(weighting=LinearWeights(), most=MOST),
+}
+
+
+def largest(y: Any, means: Any) -> Any:
+    """Return the largest |log p(y | mean)| over posterior draws of the mean, for each record."""
+    ends = np.array([means.min(), means.max()])[:, None]
+    return -(y * np.log(ends) - ends - gammaln(y + 1.0)).min(axis=0)
+
+
+def one(n: int, rng: Any) -> dict[str, tuple[float, float, float]]:
+    """Return Lipschitz bound, posterior mean of the mean, and share of weights that are 0, by form."""
+    y = rng.poisson(MEAN, size=n).astype(np.float64)
+    first = MODEL.conjugate({"y": y}, np.ones(n), draws=DRAWS, rng=rng)["mean"]
+    risks, found = largest(y, first), {}
+    for name, form in FORMS.items():
+        weights = form.weights(risks, {"y": y})
+        means = first if name == "unweighted" else MODEL.conjugate({"y": y}, weights, draws=DRAWS, rng=rng)["mean"]
+        found[name] = (float((weights * largest(y, means)).max()), float(means.mean()), float((weights == 0).mean()))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--replicates", type=int, default=REPLICATES)
+    replicates = parser.parse_args().replicates
+    rng = seeded(20260101)
+    rows, summary = [], []
+    for n in SIZES:
+        found = [one(n, rng) for _ in range(replicates)]
+        rows += [(n, r, name, *values) for r, one_ in enumerate(found) for name, values in one_.items()]
+        for name in FORMS:
+            bounds = np.array([one_[name][0] for one_ in found])
+            centre = np.array([one_[name][1] for one_ in found])
+            summary.append(
+                (n, name, bounds.min(), float(np.median(bounds)), bounds.max(), float(np.ptp(bounds)), centre.mean(),
+                 centre.std(ddof=1), float(np.mean([one_[name][2] for one_ in found])))
+            )  # fmt: skip
+            print(f"{n:5} {name:11}" + "".join(f"{value:10.3f}" for value in summary[-1][2:]))
+    write(RESULTS / "replicates.csv", ("n", "replicate", "form", "lipschitz", "mean", "share_dropped"), rows)
+    head = ("n", "form", "least", "median", "largest", "range", "mean_of_means", "sd_of_means", "share_dropped")
+    write(RESULTS / "summary.csv", head, summary)
+    plot(rows)
+
+
+def plot(rows: list[tuple[Any, ...]]) -> None:
+    from matplotlib.figure import Figure
+
+    for column, name, label in ((3, "figure_1", "local Lipschitz bound"), (4, "figure_2", "posterior mean")):
+        figure = Figure(figsize=(10, 3.6), layout="constrained")
+        for axes, form in zip(figure.subplots(1, 3, sharey=True), FORMS, strict=True):
+            values = [[row[column] for row in rows if row[0] == n and row[2] == form] for n in SIZES]
+            axes.violinplot(values, showextrema=True, showmedians=True)
+            axes.set_xticks(range(1, 5), [f"{n:,}" for n in SIZES])
+            axes.set_title(form)
+            axes.set_xlabel("records")
+            if column == 3 and form == "weighted-M":
+                axes.axhline(MOST, linewidth=0.8, color="black", linestyle="dotted")
+        figure.axes[0].set_ylabel(label)
+        save(figure, RESULTS / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    main()

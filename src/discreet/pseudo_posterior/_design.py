@@ -1,0 +1,162 @@
+"""How a table is written for a regression, from public facts alone: transformation and unit, coding of predictors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.pseudo_posterior._synthesiser import Columns
+
+__all__ = ["Design", "Predictor", "Response"]
+
+Floats = npt.NDArray[np.float64]
+_PEAK = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    r"""A numeric column on the scale of its model: :math:`y=(t(v)-\text{centre})/\text{unit}`.
+
+    A log-density depends on the unit of measurement, and so does every bound made from it. Here the unit is public and
+    stated. With scales of at least :math:`\sigma_0=1/\sqrt{2\pi}` units, no normal density exceeds one, and repeated
+    values (zeros, rounded numbers) cannot draw a scale to 0, where the posterior would not exist.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    transform : {"identity", "log", "asinh"}
+        ``t``: the value, its logarithm (values above 0), or ``asinh(v / scale)`` for any sign.
+    scale : float
+        For "asinh": where it turns from linear to logarithmic, in the column's unit.
+    centre, unit : float
+        On the transformed scale; the unit is above 0.
+    lower, upper : float
+        Public bounds of the column, to which values are clipped both ways.
+    least_scale : float
+        :math:`\sigma_0`, in units.
+
+    Examples
+    --------
+    >>> income = Response(column="income", transform="asinh", scale=1000.0, lower=-1e6, upper=1e7)
+    >>> [float(v) for v in income.decode(income.encode([-2000.0, 0.0, 55000.0])).round(6)]
+    [-2000.0, 0.0, 55000.0]
+    """
+
+    column: str
+    transform: str = "identity"
+    scale: float = 1.0
+    centre: float = 0.0
+    unit: float = 1.0
+    lower: float = -math.inf
+    upper: float = math.inf
+    least_scale: float = _PEAK
+
+    def __post_init__(self) -> None:
+        if self.transform not in ("identity", "log", "asinh"):
+            raise ParameterError(f"column {self.column!r}: transform is 'identity', 'log' or 'asinh'")
+        if not (self.unit > 0 and self.scale > 0 and self.least_scale > 0 and self.lower < self.upper):
+            raise ParameterError(f"column {self.column!r}: unit, scale and least_scale are above 0, lower below upper")
+        if self.transform == "log" and not self.lower > 0:
+            raise ParameterError(f"column {self.column!r}: a logarithm needs a lower bound above 0; take 'asinh'")
+
+    @classmethod
+    def between(cls, column: str, lower: float, upper: float, *, transform: str | None = None) -> Response:
+        """Return a transformation, centre and unit for public bounds: the bounds are 32 units apart.
+
+        The logarithm where ``lower`` is above 0 and ``upper`` 100 times as large, "asinh" with a thousandth of the
+        larger bound as its scale where the bounds are as far apart as that, and else the value itself.
+        """
+        wide = upper - lower >= 1e4
+        chosen = transform or ("log" if lower > 0 and upper >= 100 * lower else "asinh" if wide else "identity")
+        scale = max(abs(lower), abs(upper)) / 1000.0 if chosen == "asinh" else 1.0
+        bare = cls(column=column, transform=chosen, scale=scale, lower=lower, upper=upper)
+        low, high = (float(end) for end in bare.encode(np.array([lower, upper])))
+        return cls(column=column, transform=chosen, scale=scale, lower=lower, upper=upper,
+                   centre=(low + high) / 2, unit=(high - low) / 32)  # fmt: skip
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no normal density on this scale exceeds one."""
+        return self.least_scale >= _PEAK
+
+    def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Return values on the scale of the model."""
+        v = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
+        t = np.log(v) if self.transform == "log" else np.arcsinh(v / self.scale) if self.transform == "asinh" else v
+        return ((t - self.centre) / self.unit).astype(np.float64)  # type: ignore[return-value]
+
+    def decode(self, y: npt.ArrayLike) -> Floats:
+        """Return values in the column's own unit, within its bounds."""
+        t = np.asarray(y, dtype=np.float64) * self.unit + self.centre
+        t = np.clip(t, -700.0, 700.0) if self.transform != "identity" else t
+        v = np.exp(t) if self.transform == "log" else self.scale * np.sinh(t) if self.transform == "asinh" else t
+        return np.clip(v, self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictor:
+    """One given column as columns of a design.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    categories : int, optional
+        Number of categories of codes ``0 .. categories-1``: an indicator of each but the first.
+    edges : sequence of float, optional
+        Public cut points of a numeric column: an indicator of each interval but the first.
+    lower, upper : float, optional
+        Public bounds of a numeric column that enters linearly, scaled to [-1, 1].
+    """
+
+    column: str
+    categories: int | None = None
+    edges: Sequence[float] | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+    def __post_init__(self) -> None:
+        bounds = self.lower is not None and self.upper is not None
+        if (self.categories is not None) + (self.edges is not None) + bounds != 1:
+            raise ParameterError(f"column {self.column!r}: give its categories, its edges, or its two bounds")
+
+    def coded(self, values: npt.NDArray[Any]) -> Floats:
+        """Return its columns of the design, shape (n, width)."""
+        if self.categories is None and self.edges is None:
+            assert self.lower is not None
+            assert self.upper is not None
+            middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
+            return ((np.asarray(values, dtype=np.float64) - middle) / half)[:, None]
+        codes = np.asarray(values) if self.edges is None else np.digitize(np.asarray(values), self.edges)
+        count = self.categories if self.edges is None else len(self.edges) + 1
+        return np.asarray(codes[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """An intercept and the given columns.
+
+    Parameters
+    ----------
+    predictors : sequence of Predictor
+        None for an intercept alone.
+    """
+
+    predictors: Sequence[Predictor] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The given columns."""
+        return tuple(predictor.column for predictor in self.predictors)
+
+    def matrix(self, columns: Columns, count: int) -> npt.NDArray[np.float64]:
+        """Return the design, shape (n, 1 + widths)."""
+        parts = [predictor.coded(np.asarray(columns[predictor.column])) for predictor in self.predictors]
+        return np.concatenate([np.ones((count, 1)), *parts], axis=1)

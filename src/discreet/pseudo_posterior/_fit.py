@@ -1,0 +1,261 @@
+"""Draws from a weighted posterior, and whether to rely on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError, Refused
+from discreet.inference._diagnostics import effective_sample_size, r_hat
+from discreet.pseudo_posterior._likelihood import by_record, quiet, seeded_model, weighted
+from discreet.pseudo_posterior._synthesiser import Synthesiser, records_of
+
+__all__ = ["Convergence", "PosteriorDraws", "Sampler"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convergence:
+    """When Markov chains are relied on.
+
+    Parameters
+    ----------
+    r_hat : float
+        The largest R-hat of what is monitored.
+    effective : float
+        The least effective sample size, a chain.
+    divergent : float
+        The largest share of divergent transitions.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), section 4.
+    """
+
+    r_hat: float = 1.01
+    effective: float = 100.0
+    divergent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PosteriorDraws:
+    """Draws from a weighted posterior. Confidential: a draw is covered by the guarantee, the diagnostics are not.
+
+    Parameters
+    ----------
+    values : dict of str to ndarray, each of shape (chains * draws, ...)
+        Values of the latent sites, chain after chain.
+    watched : dict of str to ndarray, each of shape (chains, draws)
+        What convergence is judged by.
+    divergent : float
+        Share of divergent transitions.
+    exact : bool
+        Whether the draws are independent and from the exact posterior.
+    """
+
+    values: dict[str, npt.NDArray[Any]] = field(repr=False)
+    watched: dict[str, Floats] = field(repr=False)
+    divergent: float = field(repr=False)
+    exact: bool
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    @property
+    def r_hat(self) -> float:
+        """The largest R-hat of what is watched."""
+        return 1.0 if self.exact else max(map(r_hat, self.watched.values()))
+
+    @property
+    def effective(self) -> float:
+        """The least effective sample size of what is watched."""
+        return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
+
+    def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
+        """Return one draw of all latent sites."""
+        return {name: value[index] for name, value in self.values.items()}
+
+    def require(self, convergence: Convergence) -> None:
+        """Refuse chains that did not converge.
+
+        Raises
+        ------
+        Refused
+            Naming the check that failed and no number: R-hat and the others are computed from the data.
+        """
+        if self.exact:
+            return
+        chains = next(iter(self.watched.values())).shape[0]
+        failed = [
+            what
+            for what, bad in (
+                ("R-hat", not self.r_hat <= convergence.r_hat),
+                ("the effective sample size", not self.effective >= convergence.effective * chains),
+                ("the share of divergent transitions", not self.divergent <= convergence.divergent),
+            )
+            if bad
+        ]
+        if failed:
+            raise Refused(
+                f"the chains did not converge ({', '.join(failed)}): take more warm_up and draws, rewrite the model or "
+                "set a Convergence of your own; nothing was released"
+            )
+
+
+class Sampler:
+    r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\,\xi(\theta)`.
+
+    One object serves all weights of one table, so that the model is compiled once. Confidential: it holds the table.
+
+    Parameters
+    ----------
+    synthesiser : Synthesiser
+        The model, public.
+    data : mapping
+        Confidential: its encoded data.
+    draws, warm_up : int
+        Draws kept and spent on adaptation, a chain.
+    chains : int
+        At least 2.
+    bound : float, optional
+        Clip each record's log-likelihood to ``[-bound, 0]`` first: the censored form.
+    chain_method : {"sequential", "parallel", "vectorized"}
+        As in ``numpyro.infer.MCMC``.
+
+    Raises
+    ------
+    ParameterError
+        When NumPyro is missing, or there are too few chains or draws.
+    """
+
+    def __init__(
+        self,
+        synthesiser: Synthesiser,
+        data: Mapping[str, Any],
+        *,
+        draws: int = 1000,
+        warm_up: int = 1000,
+        chains: int = 4,
+        bound: float | None = None,
+        chain_method: str = "sequential",
+    ) -> None:
+        if draws < 10 or chains < 2:
+            raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
+        self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
+        self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
+        self._chain_method = chain_method
+        self._chains_of_nuts: Any = None
+        self._names: tuple[str, ...] = ()
+
+    def draw(
+        self,
+        weights: Floats,
+        *,
+        rng: np.random.Generator,
+        start: Mapping[str, npt.NDArray[Any]] | None = None,
+    ) -> PosteriorDraws:
+        """Draw from the posterior with these weights.
+
+        Parameters
+        ----------
+        weights : ndarray of float64, shape (n,)
+            In [0, 1].
+        rng : numpy.random.Generator
+            Source of everything.
+        start : mapping, optional
+            Values of the latent sites to start from; the synthesiser's own by default.
+
+        Returns
+        -------
+        PosteriorDraws
+            Confidential.
+
+        Raises
+        ------
+        ParameterError
+            When the model has discrete latent variables, or no likelihood of one number a record.
+        """
+        if self._bound is None:
+            made = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
+            if made is not None:
+                return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
+        with quiet():
+            return self._by_nuts(weights, rng=rng, start=start)
+
+    def _by_nuts(
+        self, weights: Floats, *, rng: np.random.Generator, start: Mapping[str, npt.NDArray[Any]] | None
+    ) -> PosteriorDraws:
+        import jax.numpy as jnp
+        from numpyro.infer import MCMC, NUTS
+        from numpyro.infer.util import unconstrain_fn
+
+        if self._chains_of_nuts is None:
+            self._names = _latent(self.synthesiser, self.data, self.count)
+            self._target = weighted(self.synthesiser.model, bound=self._bound)
+            self._chains_of_nuts = MCMC(
+                NUTS(self._target),
+                num_warmup=self._warm_up,
+                num_samples=self._draws,
+                num_chains=self._chains,
+                chain_method=self._chain_method,
+                progress_bar=False,
+                jit_model_args=True,
+            )
+        # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
+        rows = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
+        used = {name: jnp.asarray(np.asarray(value)[rows]) for name, value in self.data.items()}
+        arguments = (used, jnp.asarray(weights, dtype=jnp.float32))
+        begin = self.synthesiser.start(self.data) if start is None else start
+        first = None
+        if begin is not None:
+            values = {name: jnp.asarray(begin[name], dtype=jnp.float32) for name in self._names}
+            inside = unconstrain_fn(seeded_model(self._target), arguments, {}, values)
+            first = {name: jnp.broadcast_to(value, (self._chains, *value.shape)) for name, value in inside.items()}
+        key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
+        self._chains_of_nuts.run(key, *arguments, extra_fields=("diverging",), init_params=first)
+        samples = self._chains_of_nuts.get_samples(group_by_chain=True)
+        found = {name: np.asarray(value) for name, value in samples.items()}
+        return self._drawn(found, float(np.asarray(self._chains_of_nuts.get_extra_fields()["diverging"]).mean()))
+
+    def _drawn(self, found: dict[str, npt.NDArray[Any]], divergent: float) -> PosteriorDraws:
+        monitored = self.synthesiser.monitored
+        watched = {"log_pseudo_likelihood": np.asarray(found["log_pseudo_likelihood"], dtype=np.float64)}
+        for name in self._names if monitored is None else monitored:
+            flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
+            watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
+        total = self._chains * self._draws
+        values = {name: found[name].reshape(total, *found[name].shape[2:]) for name in self._names}
+        return PosteriorDraws(values=values, watched=watched, divergent=divergent, exact=False)
+
+
+def _latent(synthesiser: Synthesiser, data: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """Return the names of a model's latent sites, and check its observed ones.
+
+    Raises
+    ------
+    ParameterError
+        When a latent variable is discrete, or the likelihood does not give one number a record.
+    """
+    from numpyro import handlers
+
+    def check() -> None:
+        by_record(synthesiser.model, data, count)
+
+    with handlers.seed(rng_seed=0), handlers.trace() as sites:
+        check()
+    latent = []
+    for name, site in sites.items():
+        if site["type"] == "sample" and not site["is_observed"]:
+            if site["fn"].support is not None and getattr(site["fn"].support, "is_discrete", False):
+                raise ParameterError(
+                    f"site {name!r} is a discrete latent variable: sum it out, as numpyro.distributions.Mixture does"
+                )
+            latent.append(name)
+    if not latent:
+        raise ParameterError("the model has no latent variable: there is nothing to learn")
+    return tuple(latent)

@@ -1,0 +1,463 @@
+r"""The risk-weighted pseudo-posterior (PP22): a synthesiser that hardly learns from the records it would give away.
+
+Three steps: the unweighted posterior and the risk of each record under it; weights and the posterior with them; the
+local Lipschitz bound :math:`\Delta_x=\max_{s,i}\alpha_i|\log p(x_i\mid\theta_s)|` and the local epsilon of one table.
+Everything computed on the way is as confidential as the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._text import rounded_up
+from discreet.errors import ParameterError, Refused, RelationNotSupported
+from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
+from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
+from discreet.pseudo_posterior._likelihood import extremes, quiet
+from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
+from discreet.pseudo_posterior._synthesiser import Columns, FromModel, Synthesiser
+from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
+
+__all__ = ["PseudoFit", "PseudoPosterior", "Risks", "Scaled", "safety_factor"]
+
+Floats = npt.NDArray[np.float64]
+_REFITS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Risks:
+    r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
+
+    Parameters
+    ----------
+    least, largest : ndarray of float64, shape (n,)
+        The extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    """
+
+    least: Floats = field(repr=False)
+    largest: Floats = field(repr=False)
+
+    @property
+    def by_record(self) -> Floats:
+        """The Lipschitz bound of each record."""
+        return np.maximum(np.abs(self.least), np.abs(self.largest))
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest of them, PP22's local bound."""
+        return float(self.by_record.max())
+
+    @property
+    def above_one(self) -> bool:
+        """Whether some density was above one in the unit of measurement used."""
+        return bool((self.largest > 0).any())
+
+    @property
+    def epsilon(self) -> float:
+        r"""Local epsilon of one posterior draw, :math:`2(\max(0,\max\alpha_if)-\min(0,\min\alpha_if))`.
+
+        Twice the Lipschitz bound where no density exceeds one, and at most four times it otherwise (T19).
+        """
+        high, low = float(self.largest.max(initial=0.0)), float(self.least.min(initial=0.0))
+        return 2.0 * (max(0.0, high) - min(0.0, low))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PseudoFit:
+    """A fitted pseudo-posterior. Confidential, but for tables drawn from it once and published.
+
+    Parameters
+    ----------
+    risks : Risks
+        Under the unweighted posterior.
+    weights : ndarray of float64, shape (n,)
+        In [0, 1].
+    draws : PosteriorDraws
+        Of the weighted posterior.
+    bounds : Risks
+        Under the weighted posterior, weights included.
+    unweighted : PosteriorDraws
+        Of the unweighted posterior.
+    weighting : Weighting
+        What made the weights: the one asked for, or what calibration found.
+    """
+
+    risks: Risks
+    weights: Floats = field(repr=False)
+    draws: PosteriorDraws = field(repr=False)
+    bounds: Risks
+    unweighted: PosteriorDraws = field(repr=False)
+    weighting: Weighting = field(repr=False)
+
+    @property
+    def lipschitz(self) -> float:
+        """PP22's local Lipschitz bound of the weighted posterior."""
+        return self.bounds.lipschitz
+
+    @property
+    def epsilon(self) -> float:
+        """Local epsilon of one table. Confidential, since it is computed from the data."""
+        return self.bounds.epsilon
+
+
+def safety_factor(n: int) -> float:
+    """Return the factor by which a local bound is raised before it is called global (PP22, section 4.5).
+
+    1.05 for more than 1,000 records, 1.10 for fewer: the upper ends of the intervals there.
+    """
+    return 1.05 if n > 1000 else 1.10
+
+
+@dataclass(frozen=True, slots=True)
+class PseudoPosterior:
+    r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
+
+    Draws :math:`\theta\sim\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\xi(\theta)` and then
+    records from :math:`p(\cdot\mid\theta)`. Its guarantee is *asymptotic and local* (T19): the bound is a maximum over
+    this table and these draws, and the weights of all records depend on all records. It is never formal differential
+    privacy; :class:`CensoredPosterior` is.
+
+    Parameters
+    ----------
+    synthesiser : Synthesiser or callable
+        A synthesiser, or a NumPyro model whose observed sites are the columns given as ``sensitive``.
+    sensitive : tuple of str
+        The columns synthesised, where ``synthesiser`` is a model.
+    given : tuple of str
+        The columns they depend on, where ``synthesiser`` is a model.
+    weighting : Weighting
+        How risks become weights; linear with c = 1 and g = 0 by default.
+    target_epsilon : float, optional
+        Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
+    tables : int
+        Number of tables to release, each from its own draw: the budget is so many times that of one.
+    draws, warm_up, chains : int
+        Of the Markov chains.
+    convergence : Convergence
+        When the chains are relied on.
+    chain_method : {"sequential", "parallel", "vectorized"}
+        As in ``numpyro.infer.MCMC``.
+
+    References
+    ----------
+    PP22, sections 2 to 4; docs/theory/pseudo-posterior.md (T19).
+
+    Examples
+    --------
+    >>> from discreet._random import seeded
+    >>> from discreet.pseudo_posterior import PoissonMean
+    >>> mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=8.0, tables=3)
+    >>> fitted = mechanism.calibrated_fit({"visits": seeded(1).poisson(100, size=400)}, rng=seeded(2))
+    >>> 6.0 < fitted.epsilon * safety_factor(400) <= 8.0
+    True
+    >>> round(mechanism.guarantee(n=400).epsilon(0.0), 9)
+    24.0
+    """
+
+    synthesiser: Any
+    sensitive: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    weighting: Weighting = field(default_factory=LinearWeights)
+    target_epsilon: float | None = None
+    tables: int = 1
+    draws: int = 1000
+    warm_up: int = 1000
+    chains: int = 4
+    convergence: Convergence = field(default_factory=Convergence)
+    chain_method: str = "sequential"
+
+    def __post_init__(self) -> None:
+        made = self.synthesiser
+        if not isinstance(made, Synthesiser):
+            if not callable(made) or not self.sensitive:
+                raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
+            made = FromModel(function=made, columns=tuple(self.sensitive), others=tuple(self.given))
+            object.__setattr__(self, "synthesiser", made)
+        if isinstance(self.tables, bool) or not isinstance(self.tables, int) or self.tables < 1:
+            raise ParameterError("the number of tables is a whole number of at least 1")
+        if self.target_epsilon is not None and not (math.isfinite(self.target_epsilon) and self.target_epsilon > 0):
+            raise ParameterError("target_epsilon is a finite number above 0: the local epsilon of one table")
+
+    # -- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        columns: Columns,
+        *,
+        rng: np.random.Generator,
+        unweighted: PosteriorDraws | None = None,
+        check: bool = True,
+    ) -> PseudoFit:
+        """Fit both posteriors and compute risks, weights and bounds.
+
+        Parameters
+        ----------
+        columns : mapping of str to ndarray
+            Confidential: the columns that the synthesiser reads, one entry a record.
+        rng : numpy.random.Generator
+            Source of everything.
+        unweighted : PosteriorDraws, optional
+            Draws of the unweighted posterior of the same columns, to save its fit.
+        check : bool
+            Refuse chains that did not converge. Without it, look at ``draws.r_hat`` and the others yourself.
+
+        Returns
+        -------
+        PseudoFit
+            Confidential.
+
+        Raises
+        ------
+        Refused
+            When the chains did not converge.
+        ParameterError
+            When model and data do not fit together.
+        """
+        sampler = self.sampler(columns)
+        first = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = _extremes(sampler, first, np.ones(sampler.count))
+        return self.refit(sampler, first, risks, self.weighting, rng=rng, check=check)
+
+    def calibrated_fit(
+        self,
+        columns: Columns,
+        *,
+        rng: np.random.Generator,
+        unweighted: PosteriorDraws | None = None,
+        check: bool = True,
+    ) -> PseudoFit:
+        """Fit with the scale of the weights solved for, so that the local epsilon meets the target with its safety.
+
+        The weights of the weighting are multiplied by one factor, refitted and measured, up to six times, until the
+        local epsilon times :func:`safety_factor` is at most the target.
+
+        Parameters
+        ----------
+        columns, rng, unweighted, check
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        PseudoFit
+            Confidential: so is the factor, which was chosen by looking at the data.
+
+        Raises
+        ------
+        Refused
+            When six refits do not reach the target, or chains did not converge.
+        """
+        if self.target_epsilon is None:
+            raise ParameterError("give target_epsilon, the local epsilon of one table")
+        sampler = self.sampler(columns)
+        first = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = _extremes(sampler, first, np.ones(sampler.count))
+        target = self.target_epsilon / safety_factor(sampler.count)
+        weights = self.weighting.weights(risks.by_record, sampler.data)
+        kept = weights > 0
+        foreseen = _scaled(risks, weights).epsilon
+        factor = min(1.0, 0.95 * target / foreseen) if foreseen > 0 else 1.0
+        start = _inside(first)
+        for _ in range(_REFITS):
+            made = self.refit(
+                sampler,
+                first,
+                risks,
+                Scaled(weighting=self.weighting, factor=factor),
+                rng=rng,
+                check=check,
+                start=start,
+            )
+            if made.epsilon <= target:
+                return made
+            factor *= 0.97 * target / made.epsilon
+        what = "no record has a finite risk" if not kept.any() else f"{_REFITS} refits did not reach it"
+        raise Refused(
+            f"the target local epsilon {self.target_epsilon:g} was not met: {what}; raise it, or take another weighting"
+        )
+
+    def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
+        """Return the exponential mechanism that aims at the local epsilon of a fitted one, to compare with."""
+        return replace(self, weighting=ExponentialWeights(epsilon=fitted.epsilon))
+
+    # -- synthesis ----------------------------------------------------------------------------------------------
+
+    def synthesise(
+        self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Draw the synthetic tables, each from its own posterior draw.
+
+        Parameters
+        ----------
+        fitted : PseudoFit
+            What :meth:`fit` returned for the same columns.
+        columns : mapping of str to ndarray
+            The table: of its sensitive columns only the names are used.
+        rng : numpy.random.Generator
+            Source of the choice of draws and of the records.
+        size : int, optional
+            Records a table; as many as held by default, and always so for partial synthesis.
+
+        Returns
+        -------
+        list of dict of str to ndarray
+            ``tables`` tables of the given columns as they are and the sensitive ones drawn anew.
+        """
+        return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
+
+    # -- promise ------------------------------------------------------------------------------------------------
+
+    def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
+        """Return what is promised for the target: asymptotic and local, never formal differential privacy.
+
+        Raises
+        ------
+        RelationNotSupported
+            For add/remove, and for groups.
+        ParameterError
+            When there is no target.
+        """
+        held = Relation() if relation is None else relation
+        if held.name != "replacement" or held.group != 1:
+            raise RelationNotSupported(
+                "pseudo-posterior", f"{held.name} of {held.group}", "its local bound is that of one record replaced"
+            )
+        if self.target_epsilon is None:
+            raise ParameterError(
+                "give target_epsilon: a local epsilon that was computed from the data is as confidential as they are"
+            )
+        factor = safety_factor(n)
+        return Guarantee(
+            relation=held,
+            n=n,
+            profile=power(BoundedRangeProfile(spread=self.target_epsilon), self.tables),
+            kind="asymptotic",
+            theorem="T19",
+            assumptions=(
+                "the largest weighted log-likelihood over this table and these posterior draws, raised by "
+                f"{factor:g}, bounds that of every table of {n:,} records and every parameter",
+                "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
+                "the chains have converged, and what did not converge would not have been released",
+            ),
+            caveats=(
+                "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
+                "replaced can change the weights of all records",
+                f"{rounded_up(self.target_epsilon, 6)} for each of {self.tables} tables",
+                "the scale of the weights was chosen by looking at the data",
+                "a bound on log-densities depends on the unit of measurement",
+                *partial_caveats(self.synthesiser),
+            ),
+        )
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def sampler(self, columns: Columns) -> Sampler:
+        """Return the sampler of a table, for several fits of it."""
+        return Sampler(
+            self.synthesiser,
+            self.synthesiser.encoded(columns),
+            draws=self.draws,
+            warm_up=self.warm_up,
+            chains=self.chains,
+            chain_method=self.chain_method,
+        )
+
+    def _unweighted(
+        self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
+    ) -> PosteriorDraws:
+        made = sampler.draw(np.ones(sampler.count), rng=rng) if known is None else known
+        if check:
+            made.require(self.convergence)
+        return made
+
+    def refit(
+        self,
+        sampler: Sampler,
+        first: PosteriorDraws,
+        risks: Risks,
+        weighting: Weighting,
+        *,
+        rng: np.random.Generator,
+        check: bool = True,
+        start: Mapping[str, npt.NDArray[Any]] | None = None,
+    ) -> PseudoFit:
+        """Fit with another weighting, given the unweighted posterior and its risks.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            Of the table.
+        first, risks
+            Draws of the unweighted posterior, and the risks under it.
+        weighting : Weighting
+            What makes the weights.
+        rng, check
+            As for :meth:`fit`.
+        start : mapping, optional
+            Where chains start; a draw of the unweighted posterior by default.
+
+        Raises
+        ------
+        Refused
+            When every weight is 0, or chains did not converge.
+        """
+        weights = weighting.weights(risks.by_record, sampler.data)
+        if not weights.any():
+            raise Refused("every record would get weight 0: raise c, g or the bound M")
+        if (weights == 1.0).all():
+            draws = first
+        else:
+            draws = sampler.draw(weights, rng=rng, start=_inside(first) if start is None else start)
+            if check:
+                draws.require(self.convergence)
+        return PseudoFit(
+            risks=risks,
+            weights=weights,
+            draws=draws,
+            bounds=_extremes(sampler, draws, weights),
+            unweighted=first,
+            weighting=weighting,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaled(Weighting):
+    """Another weighting times one factor, as calibration leaves it.
+
+    Parameters
+    ----------
+    weighting : Weighting
+        What makes the weights.
+    factor : float
+        In [0, 1].
+    """
+
+    weighting: Weighting
+    factor: float
+
+    def _weights(self, risks: Floats, data: Any) -> Floats:
+        return self.factor * self.weighting.weights(risks, data)
+
+
+def _scaled(risks: Risks, weights: Floats) -> Risks:
+    """Return the risks times the weights; a weight of 0 makes any risk 0."""
+    kept = weights > 0
+    least, largest = np.zeros(len(weights)), np.zeros(len(weights))
+    least[kept], largest[kept] = weights[kept] * risks.least[kept], weights[kept] * risks.largest[kept]
+    return Risks(least=least, largest=largest)
+
+
+def _inside(draws: PosteriorDraws) -> dict[str, npt.NDArray[Any]]:
+    """Return a point well inside a posterior to start other chains from."""
+    return draws.one(len(draws) // 2 - 1)
+
+
+def _extremes(sampler: Sampler, draws: PosteriorDraws, weights: Floats) -> Risks:
+    with quiet():
+        least, largest = extremes(sampler.synthesiser.model, draws.values, sampler.data, sampler.count)
+    return _scaled(Risks(least=least, largest=largest), weights)

@@ -1,0 +1,304 @@
+"""Synthesisers of one or several columns by means and regressions: Poisson, normal, robust, categorical, sequential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.pseudo_posterior._design import Design, Response
+from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser
+
+__all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRegression", "Step"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonMean(Synthesiser):
+    r"""Counts with one mean: :math:`x_i\sim\mathrm{Poisson}(\mu)`, :math:`\mu\sim\mathrm{Gamma}(a,b)`.
+
+    The weighted posterior is :math:`\mathrm{Gamma}(a+\sum\alpha_ix_i,\;b+\sum\alpha_i)`, drawn from exactly.
+
+    Parameters
+    ----------
+    column : str
+        The column of counts.
+    shape, rate : float
+        The prior's ``a`` and ``b``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PoissonMean(column="x", shape=2.0, rate=1.0).posterior(np.array([3.0, 5.0]), np.array([1.0, 0.5]))
+    (7.5, 2.5)
+    """
+
+    column: str
+    shape: float = 0.01
+    rate: float = 0.0001
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """True: probabilities."""
+        return True
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the model."""
+        import numpyro
+        import numpyro.distributions as dist
+
+        mean = numpyro.sample("mean", dist.Gamma(self.shape, self.rate))
+        numpyro.sample(self.column, dist.Poisson(mean).expand([len(data[self.column])]), obs=data[self.column])
+
+    def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+        """Start at the mean of the records."""
+        return {"mean": np.asarray(float(np.mean(data[self.column])) + 0.5)}
+
+    def posterior(self, counts: Floats, weights: Floats) -> tuple[float, float]:
+        """Return shape and rate of the weighted posterior."""
+        return self.shape + float(weights @ counts), self.rate + float(weights.sum())
+
+    def conjugate(
+        self, data: Mapping[str, Any], weights: Floats, *, draws: int, rng: np.random.Generator
+    ) -> dict[str, Floats]:
+        """Draw the mean from its gamma distribution."""
+        shape, rate = self.posterior(np.asarray(data[self.column], dtype=np.float64), weights)
+        return {"mean": rng.gamma(shape, 1.0 / rate, size=draws)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoricalShares(Synthesiser):
+    r"""One categorical column: :math:`x_i\sim p`, :math:`p\sim\mathrm{Dirichlet}(a,\dots,a)`.
+
+    The weighted posterior is :math:`\mathrm{Dirichlet}(a+\sum_i\alpha_i1\{x_i=k\})`, drawn from exactly. For a pure and
+    exact guarantee take the Dirichlet-multinomial mechanism instead (T4).
+
+    Parameters
+    ----------
+    column : str
+        The column, as codes ``0 .. categories-1``.
+    categories : int
+        Their public number.
+    prior : float
+        ``a``, above 0.
+    """
+
+    column: str
+    categories: int
+    prior: float = 1.0
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """True: probabilities."""
+        return True
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the model."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        shares = numpyro.sample("shares", dist.Dirichlet(jnp.full(self.categories, self.prior)))
+        codes = data[self.column]
+        numpyro.sample(self.column, dist.Categorical(shares).expand([len(codes)]), obs=codes)
+
+    def conjugate(
+        self, data: Mapping[str, Any], weights: Floats, *, draws: int, rng: np.random.Generator
+    ) -> dict[str, Floats]:
+        """Draw the shares from their Dirichlet distribution."""
+        held = np.bincount(np.asarray(data[self.column]), weights=weights, minlength=self.categories)
+        return {"shares": rng.dirichlet(self.prior + held, size=draws)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearRegression(Synthesiser):
+    r"""A numeric column given others: :math:`y_i=x_i^\top\beta+\sigma e_i` with normal or Student errors.
+
+    :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response.
+
+    Parameters
+    ----------
+    response : Response
+        The column, its public transformation and unit.
+    design : Design
+        The columns it depends on, and their public coding; an intercept alone by default.
+    degrees : float, optional
+        Degrees of freedom of Student errors, for robustness; normal errors by default.
+    coefficient_scale : float
+        ``s``, above 0, in units of the response.
+    """
+
+    response: Response
+    design: Design
+    degrees: float | None = None
+    coefficient_scale: float = 10.0
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The response."""
+        return (self.response.column,)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns of the design."""
+        return self.design.columns
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """True where the least scale keeps every density below one."""
+        return self.response.bounded
+
+    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the design matrix and the transformed response."""
+        value = self.response.encode(columns[self.response.column])
+        return {"design": self.design.matrix(columns, len(value)), self.response.column: value}
+
+    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the response in the unit of the table."""
+        return self.response.decode(values)
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the model."""
+        import numpyro
+        import numpyro.distributions as dist
+
+        count = data["design"].shape[1]
+        normal = dist.Normal(0.0, self.coefficient_scale).expand([count]).to_event(1)
+        mean = data["design"] @ numpyro.sample("coefficients", normal)
+        scale = self.response.least_scale + numpyro.sample("excess_scale", dist.FoldedDistribution(
+            dist.StudentT(3.0, 0.0, 1.0)))  # fmt: skip
+        errors = dist.Normal(mean, scale) if self.degrees is None else dist.StudentT(self.degrees, mean, scale)
+        numpyro.sample(self.response.column, errors, obs=data[self.response.column])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One column of a sequential regression.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    kind : {"numeric", "count", "category"}
+        Normal, Poisson (log link) or multinomial logistic regression.
+    categories : int
+        Number of categories, for a category.
+    response : Response, optional
+        Transformation and unit, for a numeric column.
+    """
+
+    column: str
+    kind: str
+    categories: int = 0
+    response: Response | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("numeric", "count", "category"):
+            raise ParameterError(f"column {self.column!r}: its kind is 'numeric', 'count' or 'category'")
+        if self.kind == "category" and self.categories < 2:
+            raise ParameterError(f"column {self.column!r}: a category needs at least two categories")
+        if self.kind == "numeric" and (self.response is None or self.response.column != self.column):
+            raise ParameterError(f"column {self.column!r}: a numeric column needs its own Response")
+
+    @property
+    def width(self) -> int:
+        """Number of columns it adds to the design of those after it."""
+        return self.categories - 1 if self.kind == "category" else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequentialRegression(Synthesiser):
+    """Several columns of mixed type, each by a regression on the ones before it and on the given columns.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        The sensitive columns, in the order of synthesis.
+    design : Design
+        The given columns; an intercept alone for full synthesis.
+    coefficient_scale : float
+        Standard deviation of the normal prior on coefficients.
+    """
+
+    steps: Sequence[Step]
+    design: Design
+    coefficient_scale: float = 2.5
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns of the steps."""
+        return tuple(step.column for step in self.steps)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns of the design."""
+        return self.design.columns
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """True where no numeric step has a density above one."""
+        return all(step.response is None or step.response.bounded for step in self.steps)
+
+    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the design matrix and the columns, numeric ones transformed."""
+        made: dict[str, npt.NDArray[Any]] = {}
+        for step in self.steps:
+            raw = np.asarray(columns[step.column])
+            made[step.column] = raw if step.response is None else step.response.encode(raw)
+        count = len(made[self.steps[0].column])
+        return {"design": self.design.matrix(columns, count), **made}
+
+    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a column in the unit of the table."""
+        step = next(step for step in self.steps if step.column == name)
+        return values if step.response is None else step.response.decode(values)
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the model."""
+        import jax.numpy as jnp
+
+        design = data["design"]
+        for step in self.steps:
+            value = self._step(step, design, data[step.column])
+            design = jnp.concatenate((design, _as_predictor(step, value)), axis=1)
+
+    def _step(self, step: Step, design: Any, value: Any) -> Any:
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        shape = (design.shape[1], step.width) if step.kind == "category" else (design.shape[1],)
+        prior = dist.Normal(0.0, self.coefficient_scale).expand(shape).to_event(len(shape))
+        line = design @ numpyro.sample(f"{step.column}: coefficients", prior)
+        if step.kind == "count":
+            return numpyro.sample(step.column, dist.Poisson(jnp.exp(jnp.clip(line, -30.0, 30.0))), obs=value)
+        if step.kind == "category":
+            logits = jnp.concatenate((jnp.zeros((line.shape[0], 1)), line), axis=1)
+            return numpyro.sample(step.column, dist.Categorical(logits=logits), obs=value)
+        assert step.response is not None
+        excess = numpyro.sample(f"{step.column}: excess scale", dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0)))
+        return numpyro.sample(step.column, dist.Normal(line, step.response.least_scale + excess), obs=value)
+
+
+def _as_predictor(step: Step, value: Any) -> Any:
+    """Return a synthesised column as columns of the design of those after it."""
+    import jax.numpy as jnp
+
+    if step.kind == "category":
+        return (value[:, None] == jnp.arange(1, step.categories)[None, :]).astype(jnp.float32)
+    return (jnp.log1p(value) if step.kind == "count" else value / 10.0).astype(jnp.float32)[:, None]

@@ -1,0 +1,132 @@
+"""What generates synthetic records: a Bayesian model, and how a table is written for it from public facts alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.pseudo_posterior._likelihood import Model
+
+__all__ = ["Columns", "FromModel", "Synthesiser", "records_of"]
+
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""
+
+
+class Synthesiser(ABC):
+    """A Bayesian model of some columns of a table, given others or by themselves.
+
+    Its fields are public facts. Its observed sites are named as the columns that it synthesises.
+    """
+
+    @property
+    @abstractmethod
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that are synthesised; every other column that it reads is published as it is."""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns that the sensitive ones depend on, published exactly; none for full synthesis."""
+        return ()
+
+    @property
+    def monitored(self) -> tuple[str, ...] | None:
+        """Deterministic sites by which convergence is judged; None stands for every parameter.
+
+        Where labels of clusters may be exchanged, only what does not depend on them.
+        """
+        return None
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """Whether no density exceeds one, whatever the parameters: then no bound is doubled (PP22, lemma 2)."""
+        return False
+
+    @abstractmethod
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the NumPyro model on encoded data."""
+
+    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that the model reads: a function of each record by itself, and of public facts."""
+        return {name: np.asarray(columns[name]) for name in (*self.given, *self.sensitive)}
+
+    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return synthetic values of a column in the unit of the table."""
+        return values
+
+    def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]] | None:
+        """Return parameter values to start chains from, or None to leave it to NumPyro."""
+        return None
+
+    def conjugate(
+        self, data: Mapping[str, Any], weights: npt.NDArray[np.float64], *, draws: int, rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[np.float64]] | None:
+        """Return independent draws from the exact weighted posterior, or None where there is no closed form."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromModel(Synthesiser):
+    """Any NumPyro model as a synthesiser.
+
+    Parameters
+    ----------
+    function : callable
+        A NumPyro model ``function(data)`` with ``obs=data[column]`` at the sites of the sensitive columns, which are
+        named as them. ``data`` maps each column to an array, one entry a record. Discrete latent variables have to be
+        summed out. Where one sensitive column depends on another, use the value that ``numpyro.sample`` returns.
+    columns : tuple of str
+        The sensitive columns.
+    others : tuple of str
+        Columns that they depend on.
+    judged : tuple of str, optional
+        Deterministic sites by which convergence is judged.
+    """
+
+    function: Model
+    columns: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    judged: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.columns or set(self.columns) & set(self.others):
+            raise ParameterError("name at least one sensitive column, and none of them among the others")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns that are synthesised."""
+        return self.columns
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns that they depend on."""
+        return self.others
+
+    @property
+    def monitored(self) -> tuple[str, ...] | None:
+        """Deterministic sites by which convergence is judged."""
+        return self.judged
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the function."""
+        self.function(data)
+
+
+def records_of(data: Mapping[str, Any]) -> int:
+    """Return the number of records of encoded data.
+
+    Raises
+    ------
+    ParameterError
+        When the arrays disagree on it, or there is none.
+    """
+    counts = {len(value) for value in data.values()}
+    if len(counts) != 1 or 0 in counts:
+        raise ParameterError("every array of the model's data has one row a record, the same number in all")
+    return counts.pop()

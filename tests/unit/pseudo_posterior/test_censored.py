@@ -1,0 +1,164 @@
+"""The censored posterior: its bound on all neighbours of small universes, where it is attained, broken twins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.errors import ParameterError, Refused, RelationNotSupported
+from discreet.privacy import Relation
+from discreet.pseudo_posterior import (
+    CensoredPosterior,
+    Convergence,
+    Design,
+    LinearRegression,
+    PoissonMean,
+    PosteriorDraws,
+    Predictor,
+    Response,
+    censored_law,
+    chain_distance,
+)
+
+THETAS = np.linspace(0.5, 12.0, 40)
+VALUES = np.array([0, 1, 2, 5, 9, 30])
+LOGS = VALUES[None, :] * np.log(THETAS[:, None]) - THETAS[:, None] - np.array([math.lgamma(v + 1) for v in VALUES])
+PRIOR = -0.1 * THETAS
+
+
+def law(table: tuple[int, ...], bound: float, weights: np.ndarray | None = None) -> np.ndarray:
+    w = 1.0 if weights is None else weights[list(table)]
+    return censored_law(LOGS[:, list(table)], bound=bound, log_prior=PRIOR, weights=w)
+
+
+def losses(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    return np.log(p) - np.log(q)
+
+
+def test_the_law_is_bayes_rule() -> None:
+    table, bound = (0, 3, 4), 2.5
+    by_hand = [math.exp(PRIOR[t] + sum(max(-bound, min(0.0, LOGS[t, v])) for v in table)) for t in range(len(THETAS))]
+    assert law(table, bound) == pytest.approx(np.array(by_hand) / sum(by_hand))
+
+
+@pytest.mark.parametrize("bound", [0.2, 1.0, 4.0, 50.0])
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 0.2, 0.0, 0.7, 1.0, 0.5])])
+def test_no_neighbours_of_small_universes_exceed_the_bound(bound: float, weights: np.ndarray | None) -> None:
+    tables = list(itertools.combinations_with_replacement(range(len(VALUES)), 3))
+    promise = CensoredPosterior(PoissonMean(column="y"), bound=bound).guarantee(n=3)
+    for x in tables:
+        p = law(x, bound, weights)
+        for i, v in itertools.product(range(3), range(len(VALUES))):
+            y = (*x[:i], v, *x[i + 1 :])
+            q = law(y, bound, weights)
+            loss = losses(p, q)
+            assert np.ptp(loss) <= 2 * bound + 1e-9
+            for epsilon in (0.0, 0.5 * bound, bound, 2 * bound):
+                assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= promise.delta(epsilon) + 1e-12
+        for v in range(len(VALUES)):
+            assert np.abs(losses(p, law((*x, v), bound, weights))).max() <= bound + 1e-9
+
+
+def test_groups_cost_as_many_times_as_much() -> None:
+    p, q = law((0, 0, 0), 1.0), law((5, 5, 5), 1.0)
+    assert np.ptp(losses(p, q)) <= 2 * 3 * 1.0 + 1e-9
+    assert CensoredPosterior(PoissonMean(column="y"), bound=1.0).guarantee(Relation(group=3), n=9).epsilon(
+        0.0
+    ) == pytest.approx(6.0)
+
+
+def test_twice_the_bound_is_attained_in_the_limit_and_once_for_an_added_record() -> None:
+    bound = 1.5
+    x, y, rest = [[-bound], [0.0]], [[0.0], [-bound]], [[], []]
+    prior = [0.0, -30.0]  # nearly all mass on the first parameter
+    p, q, r = (censored_law(np.array(t).reshape(2, -1), bound=bound, log_prior=prior) for t in (x, y, rest))
+    assert np.abs(losses(p, q)).max() == pytest.approx(2 * bound, abs=1e-6)
+    assert np.abs(losses(p, r)).max() == pytest.approx(bound, abs=1e-6)
+
+
+def test_weights_that_look_at_other_records_break_the_bound() -> None:
+    """The broken twin: weights scaled by the largest risk of the table, as the linear map does."""
+    bound, worst = 4.0, 0.0
+    risk = np.abs(LOGS).max(axis=0)
+    for a, v in itertools.product(range(len(VALUES)), repeat=2):
+        p, q = (
+            censored_law(LOGS[:, t], bound=bound, log_prior=PRIOR, weights=1 - risk[t] / risk[t].max())
+            for t in ([a] * 8, [v] + [a] * 7)
+        )
+        worst = max(worst, float(np.abs(losses(p, q)).max()))
+    assert worst > 2 * bound
+
+
+def test_weights_that_look_at_other_records_are_refused() -> None:
+    columns = {"y": np.array([1, 2, 3, 4])}
+    share = CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=lambda d: d["y"] / d["y"].max())
+    with pytest.raises(ParameterError, match="depends on other records"):
+        share.fit(columns, rng=seeded(0))
+    with pytest.raises(ParameterError, match=r"in \[0, 1\]"):
+        CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=lambda d: d["y"]).fit(
+            columns, rng=seeded(0)
+        )
+
+
+def test_on_a_grid_draws_follow_the_exact_law() -> None:
+    """4,000 draws; a correct sampler fails with probability 1e-6 (Hoeffding for the distribution function)."""
+    count, bound = 4000, 2.0
+    mechanism = CensoredPosterior(
+        PoissonMean(column="y", shape=1.0, rate=0.1), bound=bound, grid={"mean": THETAS}, tables=count
+    )
+    drawn = mechanism.fit({"y": VALUES[[1, 3, 3, 4]]}, rng=seeded(1))
+    assert drawn.exact
+    exact = law((1, 3, 3, 4), bound)  # the prior of PRIOR is the Gamma(1, 0.1) density
+    within = math.sqrt(math.log(2 * len(THETAS) / 1e-6) / (2 * count))
+    found = np.array([(drawn.values["mean"] <= t + 1e-6).mean() for t in THETAS])
+    assert np.abs(found - np.cumsum(exact)).max() < within
+    wrong = law((1, 3, 3, 4), 2 * bound)
+    assert np.abs(found - np.cumsum(wrong)).max() > within
+
+
+def test_chains_agree_with_the_law_on_a_fine_grid() -> None:
+    y = seeded(3).poisson(6.0, size=60)
+    mechanism = CensoredPosterior(
+        PoissonMean(column="y", shape=1.0, rate=0.1), bound=3.0, draws=1500, warm_up=500, chains=2,
+        convergence=Convergence(divergent=0.01),
+    )  # fmt: skip
+    drawn = mechanism.fit({"y": y}, rng=seeded(4))
+    fine = np.linspace(3.0, 10.0, 4000)
+    logs = y[None, :] * np.log(fine[:, None]) - fine[:, None] - np.array([math.lgamma(v + 1) for v in y])
+    exact = censored_law(logs, bound=3.0, log_prior=-0.1 * fine)
+    mean = float(exact @ fine)
+    spread = math.sqrt(float(exact @ (fine - mean) ** 2))
+    error = spread / math.sqrt(drawn.effective)
+    assert abs(float(drawn.values["mean"].mean()) - mean) < 5 * error  # fails once in a million
+    assert spread > 10 * error  # so a posterior one standard deviation away would be rejected
+    assert chain_distance(drawn).excess == 0.0
+
+
+def test_chains_that_disagree_are_told_apart() -> None:
+    draws = seeded(5).normal(size=(2, 500))
+    draws[1] += 1.0
+    apart = PosteriorDraws(values={"x": draws.reshape(-1)}, watched={"x": draws}, divergent=0.0, exact=False)
+    distance = chain_distance(apart)
+    assert distance.between_chains > 0.3
+    assert distance.delta(1.0) >= 0.0
+    with pytest.raises(Refused, match="R-hat"):
+        apart.require(Convergence())
+
+
+def test_partial_synthesis_says_what_it_publishes() -> None:
+    model = LinearRegression(
+        response=Response(column="income"), design=Design(predictors=(Predictor(column="sex", categories=2),))
+    )
+    mechanism = CensoredPosterior(model, bound=2.0)
+    promise = mechanism.guarantee(n=10)
+    assert any("sex is published exactly" in caveat for caveat in promise.caveats)
+    assert any("exact posterior sampling" in assumption for assumption in promise.assumptions)
+    with pytest.raises(RelationNotSupported):
+        mechanism.guarantee(Relation(name="add-remove"), n=10)
+    full = CensoredPosterior(PoissonMean(column="y"), bound=2.0)
+    assert full.guarantee(Relation(name="add-remove"), n=10).epsilon(0.0) == pytest.approx(2.0)
+    assert full.guarantee(n=10).kind == "unconditional"

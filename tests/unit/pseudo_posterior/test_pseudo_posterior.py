@@ -1,0 +1,231 @@
+"""The risk-weighted pseudo-posterior: closed forms of the Poisson model, honesty of its promise, any NumPyro model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from discreet._random import seeded
+from discreet.errors import GuaranteeKindError, ParameterError, Refused, RelationNotSupported
+from discreet.privacy import Relation, require_kind
+from discreet.pseudo_posterior import (
+    CategoricalShares,
+    Convergence,
+    Design,
+    LinearRegression,
+    LinearWeights,
+    MappedWeights,
+    PoissonMean,
+    Predictor,
+    PseudoPosterior,
+    Response,
+    Risks,
+    SequentialRegression,
+    Step,
+    Truncated,
+    Unweighted,
+    reciprocal,
+    safety_factor,
+)
+
+COUNTS = seeded(11).poisson(100.0, size=300)
+FEW = {"draws": 400, "warm_up": 300, "chains": 2, "convergence": Convergence(r_hat=1.05, divergent=0.02, effective=50)}
+
+
+def log_poisson(y, mean):
+    return y * np.log(mean) - mean - gammaln(y + 1.0)
+
+
+def poisson_model(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    mean = numpyro.sample("mean", dist.Gamma(0.01, 0.0001))
+    with numpyro.plate("records", len(data["y"])):
+        numpyro.sample("y", dist.Poisson(mean), obs=data["y"])
+
+
+def test_risks_weights_and_bounds_are_those_of_the_closed_form() -> None:
+    weighting = LinearWeights(c=0.8, g=-0.05)
+    fitted = PseudoPosterior(PoissonMean(column="y"), weighting=weighting).fit({"y": COUNTS}, rng=seeded(1))
+    first, second = fitted.unweighted.values["mean"], fitted.draws.values["mean"]
+    ends = np.array([first.min(), first.max()])[:, None]
+    risks = -log_poisson(COUNTS, ends).min(axis=0)  # concave in the mean: the extremes are at the ends
+    relative = (risks - risks.min()) / np.ptp(risks)
+    weights = np.clip(0.8 * (1 - relative) - 0.05, 0, 1)
+    assert fitted.risks.by_record == pytest.approx(risks, rel=2e-4)  # single precision
+    assert fitted.weights == pytest.approx(weights, abs=2e-4)
+    ends = np.array([second.min(), second.max()])[:, None]
+    bounds = weights * -log_poisson(COUNTS, ends).min(axis=0)
+    assert fitted.lipschitz == pytest.approx(bounds.max(), rel=2e-4)
+    assert fitted.epsilon == pytest.approx(2 * bounds.max(), rel=2e-4)
+    shape, rate = 0.01 + weights @ COUNTS, 0.0001 + weights.sum()
+    assert abs(second.mean() - shape / rate) < 5 * math.sqrt(shape) / rate / math.sqrt(len(second))
+    assert second.std() == pytest.approx(math.sqrt(shape) / rate, rel=0.08)
+
+
+def test_nuts_on_a_plain_model_agrees_with_the_conjugate_posterior() -> None:
+    weights = MappedWeights(function=reciprocal)
+    mechanism = PseudoPosterior(poisson_model, sensitive=("y",), weighting=weights, draws=600, warm_up=300, chains=2)
+    fitted = mechanism.fit({"y": COUNTS}, rng=seeded(2))
+    assert not fitted.draws.exact
+    shape, rate = 0.01 + fitted.weights @ COUNTS, 0.0001 + fitted.weights.sum()
+    spread = math.sqrt(shape) / rate
+    error = spread / math.sqrt(fitted.draws.effective)
+    found = fitted.draws.values["mean"]
+    assert abs(found.mean() - shape / rate) < 5 * error
+    assert abs(found.std() - spread) < 5 * spread / math.sqrt(2 * fitted.draws.effective)
+    unweighted = math.sqrt(COUNTS.sum()) / len(COUNTS)
+    assert abs(found.std() - unweighted) > 5 * unweighted / math.sqrt(2 * fitted.draws.effective)  # weights were used
+
+
+def test_truncated_weights_hold_the_bound_near_m() -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="y"), weighting=Truncated(weighting=LinearWeights(), most=3.4))
+    fitted = mechanism.fit({"y": COUNTS}, rng=seeded(3))
+    assert (fitted.weights == 0).any()
+    assert fitted.lipschitz < 3.4 * safety_factor(len(COUNTS))
+    plain = PseudoPosterior(PoissonMean(column="y")).fit({"y": COUNTS}, rng=seeded(3))
+    unweighted = PseudoPosterior(PoissonMean(column="y"), weighting=Unweighted()).fit({"y": COUNTS}, rng=seeded(3))
+    assert fitted.lipschitz <= plain.lipschitz < unweighted.lipschitz
+
+
+def test_calibration_meets_the_target_with_its_safety_factor_and_not_by_far() -> None:
+    for target in (2.0, 5.0):
+        mechanism = PseudoPosterior(PoissonMean(column="y"), target_epsilon=target)
+        fitted = mechanism.calibrated_fit({"y": COUNTS}, rng=seeded(4))
+        assert 0.8 * target <= fitted.epsilon * safety_factor(len(COUNTS)) <= target
+
+
+def test_densities_above_one_cost_more() -> None:
+    risks = Risks(least=np.array([-3.0, -1.0]), largest=np.array([-1.0, 2.0]))
+    assert risks.lipschitz == 3.0
+    assert risks.above_one
+    assert risks.epsilon == 2 * (3.0 + 2.0)
+    assert Risks(least=np.array([-3.0]), largest=np.array([-1.0])).epsilon == 6.0
+
+
+def test_an_outlier_moves_every_linear_weight_and_breaks_the_local_bound() -> None:
+    """T19's difference in closed form: what one replaced record does to the log-likelihood at one parameter."""
+    x = seeded(5).poisson(100.0, size=400).astype(float)
+    y = x.copy()
+    y[0] = 400.0
+
+    def weights(table, weighting):
+        return weighting.weights(-log_poisson(table, table.mean()), {"y": table})
+
+    def difference(weighting, mean):
+        return float(weights(x, weighting) @ log_poisson(x, mean) - weights(y, weighting) @ log_poisson(y, mean))
+
+    linear, mapped = LinearWeights(), MappedWeights(function=reciprocal)
+    local = 2 * float((weights(x, linear) * -log_poisson(x, x.mean())).max())
+    assert local < 9
+    assert abs(difference(linear, 100.0)) > 100
+    assert abs(difference(mapped, 100.0)) < 2  # a map of each risk by itself stays within its own record's share
+
+
+def test_the_promise_is_asymptotic_and_names_no_measured_number() -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="y"), target_epsilon=5.0, tables=20)
+    promise = mechanism.guarantee(n=300)
+    assert promise.kind == "asymptotic"
+    assert promise.epsilon(0.0) == pytest.approx(100.0)
+    with pytest.raises(GuaranteeKindError, match="asymptotic"):
+        require_kind(promise, frozenset())
+    require_kind(promise, frozenset({"asymptotic"}))
+    with pytest.raises(ParameterError, match="target_epsilon"):
+        PseudoPosterior(PoissonMean(column="y")).guarantee(n=300)
+    with pytest.raises(RelationNotSupported):
+        mechanism.guarantee(Relation(name="add-remove"), n=300)
+    fitted = mechanism.calibrated_fit({"y": COUNTS}, rng=seeded(6))
+    shown = repr(fitted) + repr(fitted.bounds) + repr(fitted.draws)
+    assert not any(character.isdigit() for character in shown.replace("exact=True", ""))
+
+
+def test_the_safety_factor_is_the_papers() -> None:
+    assert (safety_factor(1000), safety_factor(1001)) == (1.10, 1.05)
+
+
+def test_synthetic_tables_follow_the_posterior_predictive() -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="y"), tables=5)
+    fitted = mechanism.fit({"y": COUNTS}, rng=seeded(7))
+    tables = mechanism.synthesise(fitted, {"y": COUNTS}, rng=seeded(8), size=2000)
+    assert [len(table["y"]) for table in tables] == [2000] * 5
+    values = np.concatenate([table["y"] for table in tables])
+    centre = fitted.draws.values["mean"].mean()
+    assert abs(values.mean() - centre) < 5 * math.sqrt(centre / len(values) + fitted.draws.values["mean"].var() / 5)
+    assert values.var() == pytest.approx(centre, rel=0.1)
+
+
+def test_categorical_shares_have_the_closed_form() -> None:
+    codes = seeded(9).integers(0, 3, size=200)
+    model = CategoricalShares(column="c", categories=3)
+    fitted = PseudoPosterior(model, weighting=MappedWeights(function=reciprocal)).fit({"c": codes}, rng=seeded(10))
+    held = 1.0 + np.bincount(codes, weights=fitted.weights, minlength=3)
+    assert fitted.draws.values["shares"].mean(axis=0) == pytest.approx(held / held.sum(), abs=0.01)
+    assert fitted.epsilon > 0
+
+
+def test_regression_recovers_its_line_and_publishes_given_columns_as_they_are() -> None:
+    rng = seeded(12)
+    sex = rng.integers(0, 2, size=300)
+    income = 3.0 + 4.0 * sex + rng.normal(size=300)
+    income[0] = 60.0  # an outlier
+    design = Design(predictors=(Predictor(column="sex", categories=2),))
+    model = LinearRegression(response=Response(column="income"), design=design, degrees=4.0)
+    columns = {"sex": sex, "income": income}
+    mechanism = PseudoPosterior(model, weighting=LinearWeights(), tables=2, **FEW)
+    fitted = mechanism.fit(columns, rng=seeded(13))
+    assert fitted.weights[0] == 0.0
+    assert fitted.draws.values["coefficients"].mean(axis=0) == pytest.approx([3.0, 4.0], abs=0.5)
+    tables = mechanism.synthesise(fitted, columns, rng=seeded(14))
+    assert all((table["sex"] == sex).all() for table in tables)
+    assert tables[0]["income"] != pytest.approx(tables[1]["income"])
+    assert not fitted.bounds.above_one  # the least scale keeps densities below one
+    with pytest.raises(ParameterError, match="as many records"):
+        mechanism.synthesise(fitted, columns, rng=seeded(14), size=10)
+
+
+def test_sequential_regression_keeps_the_dependence_between_synthetic_columns() -> None:
+    rng = seeded(15)
+    work = rng.integers(0, 2, size=400)
+    visits = rng.poisson(np.where(work == 1, 8.0, 1.0))
+    cost = 2.0 * visits + rng.normal(size=400)
+    steps = (
+        Step(column="work", kind="category", categories=2),
+        Step(column="visits", kind="count"),
+        Step(column="cost", kind="numeric", response=Response(column="cost")),
+    )
+    model = SequentialRegression(steps=steps, design=Design())
+    mechanism = PseudoPosterior(model, weighting=Unweighted(), **FEW)
+    columns = {"work": work, "visits": visits, "cost": cost}
+    fitted = mechanism.fit(columns, rng=seeded(16), check=False)
+    (table,) = mechanism.synthesise(fitted, columns, rng=seeded(17))
+    low, high = (table["visits"][table["work"] == code].mean() for code in (0, 1))
+    assert 0.5 < low < 1.6
+    assert 6.5 < high < 9.5
+    assert np.corrcoef(table["visits"], table["cost"])[0, 1] > 0.6
+
+
+def test_models_that_do_not_fit_are_refused() -> None:
+    import numpyro
+    import numpyro.distributions as dist
+
+    def labelled(data):
+        numpyro.sample("z", dist.Bernoulli(0.5))
+        numpyro.sample("y", dist.Normal(0.0, 1.0), obs=data["y"])
+
+    def one_number(data):
+        mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+        numpyro.sample("y", dist.Normal(mean, 1.0).expand([len(data["y"])]).to_event(1), obs=data["y"])
+
+    def unseen(data):
+        numpyro.sample("mean", dist.Normal(0.0, 1.0))
+
+    y = {"y": np.zeros(5)}
+    for model, said in ((labelled, "discrete latent"), (one_number, "one a record"), (unseen, "no observed site")):
+        with pytest.raises(ParameterError, match=said):
+            PseudoPosterior(model, sensitive=("y",), **FEW).fit(y, rng=seeded(18))
+    with pytest.raises(Refused, match="every record would get weight 0"):
+        PseudoPosterior(PoissonMean(column="y"), weighting=LinearWeights(c=0.0)).fit({"y": COUNTS}, rng=seeded(19))
