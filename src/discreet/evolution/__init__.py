@@ -1,5 +1,9 @@
 """Private Evolution's data generators (APIs), what they are measured to do, and what its theory predicts."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from discreet.evolution._api import API, NamedAPI
 from discreet.evolution._callables import Callables
 from discreet.evolution._error_bounds import (
@@ -29,6 +33,9 @@ from discreet.evolution._theory import (
     usable_steps,
 )
 
+if TYPE_CHECKING:
+    from discreet.evolution._neighbours import NearestCandidates, votes
+
 __all__ = [
     "API",
     "Ball",
@@ -40,6 +47,7 @@ __all__ = [
     "MaskedTexts",
     "MeasuredProperty",
     "NamedAPI",
+    "NearestCandidates",
     "Resampling",
     "Table",
     "api_from",
@@ -59,4 +67,14 @@ __all__ = [
     "theorem_variations",
     "thresholded_laplace_error",
     "usable_steps",
+    "votes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs scipy when it is used."""
+    if name in ("NearestCandidates", "votes"):
+        from discreet.evolution import _neighbours
+
+        return getattr(_neighbours, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.evolution._api import API, Floats, in_blocks, new_seed, positive, whole
 from discreet.evolution._callables import checked_points
 from discreet.evolution._euclidean import Box
-from discreet.evolution._models import degrees_at, needed, settled_degrees
+from discreet.evolution._models import degrees_at, inference, needed, settled_degrees
 
 __all__ = ["DiffusionImages"]
 
@@ -160,19 +160,18 @@ class DiffusionImages(API):
         """Add noise up to a share of the schedule, and denoise from there; from pure noise at 1."""
         import torch
 
-        generator = torch.Generator().manual_seed(seed)
         weights = next(self.model.parameters())
         self.scheduler.set_timesteps(self.inference_steps)
         times = self.scheduler.timesteps[-max(1, round(degree * self.inference_steps)) :]
         out = np.empty_like(images)
-        with torch.inference_mode():
+        with inference(seed):
             for first in range(0, len(images), self.batch):
                 block = slice(first, first + self.batch)
-                noise = torch.randn(images[block].shape, generator=generator).to(weights)
+                noise = torch.randn(images[block].shape).to(weights)
                 clean = torch.from_numpy(images[block]).to(weights)
                 here = noise if degree == 1 else self.scheduler.add_noise(clean, noise, times[:1].repeat(len(clean)))
                 for time in times:
                     predicted = self.model(here, time).sample
-                    here = self.scheduler.step(predicted, time, here, generator=generator).prev_sample
+                    here = self.scheduler.step(predicted, time, here).prev_sample
                 out[block] = here.double().cpu().numpy()
         return out

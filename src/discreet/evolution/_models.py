@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from discreet.errors import ParameterError
 
-__all__ = ["degrees_at", "needed", "settled_degrees"]
+__all__ = ["degrees_at", "inference", "needed", "settled_degrees"]
 
 
 def needed(*packages: str) -> None:
@@ -21,6 +22,16 @@ def needed(*packages: str) -> None:
     for package in packages:
         if find_spec(package) is None:
             raise ParameterError(f"this needs {package}; install it with: pip install 'discreet[evolution]'")
+
+
+@contextmanager
+def inference(seed: int) -> Iterator[None]:
+    """Run a model without gradients, with torch's own draws seeded; its state is as before afterwards."""
+    import torch
+
+    with torch.inference_mode(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
 
 
 def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from discreet.domain import Domain, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.evolution._api import API, Floats, in_blocks, new_seed, positive, whole
 from discreet.evolution._callables import checked_points
-from discreet.evolution._models import degrees_at, needed, settled_degrees
+from discreet.evolution._models import degrees_at, inference, needed, settled_degrees
 
 __all__ = ["ContinuedTexts", "MaskedTexts"]
 
@@ -182,22 +182,21 @@ class MaskedTexts(_Texts):
     def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
         import torch
 
-        generator = torch.Generator().manual_seed(seed)
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         ids, present = self._padded([[start, *text, end] for text in texts], left=False)
         masked = torch.zeros_like(ids, dtype=torch.bool)
-        for row, text in enumerate(texts):
-            order = torch.randperm(len(text), generator=generator)[: max(1, round(degree * len(text)))]
-            masked[row, 1 + order.to(ids.device)] = True
-        ids[masked] = self.tokenizer.mask_token_id
-        with torch.inference_mode():
+        with inference(seed):
+            for row, text in enumerate(texts):
+                order = torch.randperm(len(text))[: max(1, round(degree * len(text)))]
+                masked[row, 1 + order.to(ids.device)] = True
+            ids[masked] = self.tokenizer.mask_token_id
             while masked.any():
                 rows, places = masked.nonzero(as_tuple=True)
-                turn = torch.randperm(len(rows), generator=generator)[: (len(rows) + 1) // 2].to(ids.device)
+                turn = torch.randperm(len(rows))[: (len(rows) + 1) // 2].to(ids.device)
                 rows, places = rows[turn], places[turn]
                 logits = self.model(input_ids=ids, attention_mask=present).logits[rows, places].double().cpu()
                 logits[:, self.tokenizer.all_special_ids] = -torch.inf
-                drawn = torch.multinomial(torch.softmax(logits / self.temperature, dim=1), 1, generator=generator)
+                drawn = torch.multinomial(torch.softmax(logits / self.temperature, dim=1), 1)
                 ids[rows, places] = drawn[:, 0].to(ids.device)
                 masked[rows, places] = False
         return [row[1 : 1 + len(text)].tolist() for row, text in zip(ids, texts, strict=True)]
@@ -256,12 +255,9 @@ class ContinuedTexts(_Texts):
         return self._continued(kept, seed)
 
     def _continued(self, starts: list[list[int]], seed: int) -> list[list[int]]:
-        import torch
-
         begun = [ids or [self.tokenizer.eos_token_id] for ids in starts]
         ids, present = self._padded(begun, left=True)
-        with torch.inference_mode(), torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with inference(seed):
             out = self.model.generate(
                 input_ids=ids,
                 attention_mask=present,
