@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.mechanisms._discrete_noise import NoiseKind, mean_absolute, standard_deviation
+from discreet.mechanisms._line_transport import fill_line
 
 __all__ = ["clip_and_normalise", "l1_projection", "l1_projection_error", "simplex_projection", "w1_projection"]
 
@@ -101,27 +101,10 @@ def w1_projection(counts: npt.NDArray[np.int64], total: int, positions: Floats) 
     Notes
     -----
     The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge tied
-    down at both ends, not a walk that wanders off towards the last cells. With signed distribution function ``F`` of
-    the shifted counts, this minimises ``sum_i (x_{i+1} - x_i) |G_i - F_i|`` over distribution functions ``G``: a
-    weighted L1 isotonic regression, whose solution clipped to ``[0, 1]`` solves the bounded problem. The regression
-    keeps, in a heap, the breakpoints of the convex function ``min over G_1 <= .. <= G_i = x``.
+    down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts is what
+    filling their deficits from their supplies keeps (T14).
     """
-    gaps = np.diff(positions)
     shifted = counts + (total - int(counts.sum())) / len(counts)
-    signed = np.cumsum(shifted)[:-1] / total
-    best = np.empty(len(gaps))
-    heap: list[tuple[float, float]] = []
-    for i, (value, gap) in enumerate(zip(signed.tolist(), gaps.tolist(), strict=True)):
-        heapq.heappush(heap, (-value, 2.0 * gap))
-        excess = gap
-        while excess > 0.0:
-            top, slope = heap[0]
-            if slope > excess:
-                heapq.heapreplace(heap, (top, slope - excess))
-                break
-            heapq.heappop(heap)
-            excess -= slope
-        best[i] = -heap[0][0]
-    isotonic = np.minimum.accumulate(best[::-1])[::-1]
-    distribution = np.concatenate((np.clip(isotonic, 0.0, 1.0), [1.0]))
-    return np.diff(distribution, prepend=0.0)
+    kept = fill_line(shifted / total, positions, created=0.0).kept
+    result: Floats = kept / kept.sum()
+    return result

@@ -1,0 +1,375 @@
+"""The bounded-Lipschitz projection against the linear programme over all pairs; its certificate against tampering."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
+
+from discreet._random import seeded
+from discreet.errors import ParameterError
+from discreet.mechanisms import _bounded_lipschitz, _sparse_transport
+from discreet.mechanisms._bounded_lipschitz import (
+    bounded_lipschitz_distance,
+    bounded_lipschitz_projection,
+    certified_gap,
+)
+from discreet.mechanisms._line_transport import fill_line, isotonic
+from discreet.mechanisms._projections import simplex_projection, w1_projection
+
+Floats = npt.NDArray[np.float64]
+NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
+
+needs_pot = pytest.mark.skipif(importlib.util.find_spec("ot") is None, reason="needs POT (extra transport)")
+
+
+def lipschitz(points: Floats, norm: float) -> tuple[Floats, Floats]:
+    """Return the constraints ``f_i - f_j <= d_ij`` of all pairs."""
+    v = len(points)
+    i, j = np.nonzero(~np.eye(v, dtype=bool))
+    rows = np.zeros((len(i), v))
+    rows[np.arange(len(i)), i], rows[np.arange(len(i)), j] = 1.0, -1.0
+    return rows, cdist(points, points, NAMES[norm])[i, j]
+
+
+def dense_distance(signed: Floats, points: Floats, diameter: float, norm: float) -> float:
+    """The definition: the supremum over potentials, as a linear programme with a row for each pair."""
+    rows, right = lipschitz(points, norm)
+    solved = linprog(-signed, A_ub=rows, b_ub=right, bounds=[(-diameter, diameter)] * len(signed))
+    assert solved.status == 0
+    return -float(solved.fun)
+
+
+def dense_projection(masses: Floats, points: Floats, diameter: float, norm: float) -> float:
+    """The least distance: a linear programme over plans of all pairs, created and destroyed mass, and the result."""
+    v = len(masses)
+    i, j = np.nonzero(~np.eye(v, dtype=bool))
+    balance = np.zeros((v, len(i) + 3 * v))  # outflow - inflow + destroyed - created + kept = mass
+    balance[i, np.arange(len(i))] += 1.0
+    balance[j, np.arange(len(i))] -= 1.0
+    eye = np.eye(v)
+    balance[:, len(i) :] = np.hstack((eye, -eye, eye))
+    one = np.concatenate((np.zeros(len(i) + 2 * v), np.ones(v)))
+    cost = np.concatenate((cdist(points, points, NAMES[norm])[i, j], np.full(2 * v, diameter), np.zeros(v)))
+    solved = linprog(cost, A_eq=np.vstack((balance, one)), b_eq=np.append(masses, 1.0))
+    assert solved.status == 0
+    return float(solved.fun)
+
+
+def noisy(size: int, dimensions: int, total: float, noise: float, *, seed: int, grid: bool = False) -> Any:
+    rng = seeded(seed)
+    points = rng.integers(0, 4, (size, dimensions)) / 3.0 if grid else rng.random((size, dimensions))
+    shares = rng.dirichlet(np.full(size, 0.2))
+    masses = shares + rng.normal(0.0, noise, size)
+    return masses + (total - masses.sum()) / size, points
+
+
+def diameter_of(dimensions: int, norm: float) -> float:
+    return 1.0 if norm == math.inf else dimensions ** (1.0 / norm)
+
+
+@needs_pot
+@pytest.mark.parametrize("norm", [1.0, 2.0, math.inf])
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("total", [1.0, 0.7, 1.4, 0.0, -0.6])
+def test_it_is_the_optimum_of_the_dense_programme(total: float, dimensions: int, norm: float) -> None:
+    for seed, grid in ((1, False), (2, True)):
+        masses, points = noisy(28, dimensions, total, 0.15, seed=seed, grid=grid)
+        diameter = diameter_of(dimensions, norm)
+        found = bounded_lipschitz_projection(masses, points, diameter=diameter, norm=norm, tolerance=0.0)
+        assert found.probabilities.min() >= 0.0
+        assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+        best = dense_projection(masses, points, diameter, norm)
+        assert found.distance == pytest.approx(best, abs=1e-9)
+        assert found.lower_bound == pytest.approx(best, abs=1e-9)
+        assert -1e-12 <= found.gap < 1e-9
+        reached = dense_distance(masses - found.probabilities, points, diameter, norm)
+        assert reached == pytest.approx(best, abs=1e-9)
+        again = bounded_lipschitz_distance(masses, found.probabilities, points, diameter=diameter, norm=norm)
+        assert again == pytest.approx(best, abs=1e-9)
+
+
+def all_pairs_violation(potential: Floats, points: Floats, norm: float) -> float:
+    steep = potential[:, None] - potential[None, :] - cdist(points, points, NAMES[norm])
+    return float(steep.max())
+
+
+@needs_pot
+@pytest.mark.parametrize(
+    ("dimensions", "total", "noise"), [(1, 1.02, 0.02), (2, 0.97, 0.01), (2, 1.0, 0.2), (3, 1.1, 0.05)]
+)
+def test_coarse_prices_and_added_arcs_reach_a_proof_over_all_pairs(dimensions: int, total: float, noise: float) -> None:
+    """1,500 points have half a million pairs; the potential is compared over every one of them here."""
+    masses, points = noisy(1_500, dimensions, total, noise, seed=5)
+    diameter = diameter_of(dimensions, 2.0)
+    found = bounded_lipschitz_projection(masses, points, diameter=diameter, tolerance=1e-9)
+    assert all_pairs_violation(found.potential, points, 2.0) < 1e-14
+    assert np.abs(found.potential).max() <= diameter
+    proved = float(found.potential @ masses - found.potential.max())
+    assert found.lower_bound <= proved <= found.lower_bound + 1e-10
+    assert -1e-12 <= found.gap < 2e-9
+    assert certified_gap(masses, points, found, diameter=diameter) < 1e-8
+
+
+@needs_pot
+def test_all_mass_on_one_point_in_noise() -> None:
+    """The hardest case for few arcs: everything that is left has to come from one place, far away."""
+    rng = seeded(3)
+    points = rng.random((2_000, 2))
+    masses = rng.normal(0.0, 2e-3, 2_000)
+    masses[0] += 1.0
+    found = bounded_lipschitz_projection(masses, points, diameter=math.sqrt(2.0), tolerance=1e-8)
+    assert -1e-12 <= found.gap < 1.5e-8
+    assert all_pairs_violation(found.potential, points, 2.0) < 1e-14
+
+
+@needs_pot
+def test_more_points_than_are_solved_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of neighbours: the bounds stay bounds, with the gap stated."""
+    masses, points = noisy(600, 2, 0.98, 0.01, seed=8)
+    exact = bounded_lipschitz_projection(masses, points, diameter=math.sqrt(2.0), tolerance=0.0)
+    monkeypatch.setattr(_bounded_lipschitz, "_DIRECT", 150)
+    found = bounded_lipschitz_projection(masses, points, diameter=math.sqrt(2.0))
+    assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    assert all_pairs_violation(found.potential, points, 2.0) < 1e-14
+    assert 0.0 < found.lower_bound <= exact.distance + 1e-12
+    monkeypatch.undo()
+    real = bounded_lipschitz_distance(masses, found.probabilities, points, diameter=math.sqrt(2.0))
+    assert exact.distance - 1e-12 <= real <= found.distance + 1e-12
+    assert found.lower_bound > 0.4 * exact.distance  # they say something
+    assert found.distance < 2.0 * exact.distance
+    assert certified_gap(masses, points, found, diameter=math.sqrt(2.0)) <= found.gap + 1e-9
+
+
+# --- the certificate ---------------------------------------------------------------------------------------------
+
+
+@needs_pot
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_a_broken_certificate_is_caught(dimensions: int) -> None:
+    masses, points = noisy(300, dimensions, 1.05, 0.02, seed=4)
+    diameter = diameter_of(dimensions, 2.0)
+    found = bounded_lipschitz_projection(masses, points, diameter=diameter, tolerance=0.0)
+    best = found.distance
+
+    def gap(**changed: Any) -> float:
+        return certified_gap(masses, points, found._replace(**changed), diameter=diameter)
+
+    assert gap() < 1e-9
+    assert gap(lower_bound=best + 1.0) < 1e-9  # stated bounds are not trusted
+    assert gap(distance=best - 1.0) >= -1e-9
+    steeper = found.potential.copy()
+    steeper[np.argmin(masses)] -= 0.05  # would prove more than is true
+    assert float(steeper @ masses - steeper.max()) > best
+    assert gap(potential=steeper) >= 0.01
+    assert gap(potential=found.potential + 1.0) >= 0.01  # beyond the diameter
+    uniform = np.full(300, 1 / 300)
+    farther = bounded_lipschitz_distance(masses, uniform, points, diameter=diameter) - best
+    assert gap(probabilities=uniform) == pytest.approx(farther, abs=1e-9)
+    assert gap(probabilities=uniform * 1.1) == math.inf
+    assert gap(probabilities=uniform - np.eye(300)[0]) == math.inf
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), keep=st.integers(1, 4), norm=st.sampled_from([1.0, 2.0, math.inf]))
+def test_the_search_over_blocks_misses_no_pair(seed: int, keep: int, norm: float) -> None:
+    rng = seeded(seed)
+    rows, columns = rng.random((150, 2)), rng.random((120, 2))
+    limits, prices = rng.uniform(-0.3, 0.1, 150), rng.uniform(0.0, 0.3, 120)
+    found = _sparse_transport.cheapest(
+        rows, limits, columns, prices, keep=keep, metric=_sparse_transport.Metric(norm, 2.0)
+    )
+    reduced = cdist(rows, columns, NAMES[norm]) - prices
+    least = np.sort(reduced, axis=1)[:, :keep]
+    want = np.sort(least[least < limits[:, None]])
+    np.testing.assert_allclose(np.sort(found.cost - prices[found.column]), want, atol=1e-12)
+    np.testing.assert_allclose(found.cost, cdist(rows, columns, NAMES[norm])[found.row, found.column])
+    assert (found.cost - prices[found.column] < limits[found.row]).all()
+
+
+# --- one dimension -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    values=st.lists(st.integers(-5, 5), min_size=1, max_size=9),
+    data=st.data(),
+)
+def test_isotonic_regression_by_dynamic_programming(values: list[int], data: st.DataObject) -> None:
+    weights = data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values)))
+    found = isotonic(np.array(values, float), np.array(weights, float))
+    assert (np.diff(found) >= 0).all()
+    assert set(found) <= set(map(float, values))
+    levels = sorted(set(values))
+    least = dict.fromkeys(levels, 0)
+    for value, weight in zip(values, weights, strict=True):
+        reach = math.inf
+        for level in levels:
+            reach = min(reach, least[level])
+            least[level] = reach + weight * abs(value - level)
+    assert np.abs(found - values) @ np.array(weights, float) == pytest.approx(min(least.values()), abs=1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    masses=st.lists(st.integers(-8, 9), min_size=1, max_size=9),
+    grid=st.booleans(),
+    unit=st.sampled_from([1, 4, 16]),
+    seed=st.integers(0, 10**6),
+)
+def test_one_dimension_with_any_total_and_ties(masses: list[int], grid: bool, unit: int, seed: int) -> None:
+    rng = seeded(seed)
+    size = len(masses)
+    points = (rng.integers(0, 5, size) / 4.0 if grid else rng.random(size))[:, None]
+    v = np.array(masses) / unit
+    found = bounded_lipschitz_projection(v, points, diameter=1.0)
+    assert found.probabilities.min() >= 0.0
+    assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    assert found.distance == pytest.approx(dense_projection(v, points, 1.0, 2.0), abs=1e-9)
+    assert -1e-12 <= found.gap < 1e-9
+    assert all_pairs_violation(found.potential, points, 2.0) < 1e-14
+    again = bounded_lipschitz_distance(v, found.probabilities, points, diameter=1.0)
+    assert again == pytest.approx(found.distance, abs=1e-9)
+    assert certified_gap(v, points, found, diameter=1.0) < 1e-9
+
+
+def test_the_price_of_created_mass_is_found_for_many_points() -> None:
+    rng = seeded(2)
+    places = np.sort(rng.random(3_000))
+    masses = rng.multinomial(3_000, np.full(3_000, 1 / 3_000)) / 3_000 + rng.normal(0.0, 2e-3, 3_000)
+    for total in (0.999, 0.9, 0.2, -0.5):
+        signed = masses + (total - masses.sum()) / 3_000
+        found = fill_line(signed, places, created=1.0 - total)
+        proved = float(found.potential @ signed + (1.0 - total) * found.potential.min())
+        assert abs(found.cost - proved) < 1e-11
+        assert found.kept.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_it_agrees_with_the_projection_of_counts_on_the_line() -> None:
+    rng = seeded(6)
+    places = np.sort(rng.random(40))
+    counts = np.rint(100 * rng.dirichlet(np.ones(40)) + rng.normal(0, 3, 40)).astype(np.int64)
+    counts[0] += 100 - counts.sum()
+    found = bounded_lipschitz_projection(counts / 100, places[:, None], diameter=1.0)
+    np.testing.assert_allclose(w1_projection(counts, 100, places), found.probabilities, atol=1e-12)
+
+
+# --- what any implementation has to satisfy ----------------------------------------------------------------------
+
+
+@needs_pot
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(1, 25),
+    dimensions=st.integers(1, 3),
+    total=st.floats(-1.0, 3.0),
+    noise=st.sampled_from([0.01, 0.3, 50.0]),
+    seed=st.integers(0, 10**6),
+    norm=st.sampled_from([1.0, 2.0, math.inf]),
+)
+def test_never_worse_than_clipping_or_the_simplex_and_unchanged_by_symmetries(
+    size: int, dimensions: int, total: float, noise: float, seed: int, norm: float
+) -> None:
+    masses, points = noisy(size, dimensions, total, noise, seed=seed, grid=seed % 2 == 0)
+    diameter = diameter_of(dimensions, norm)
+    found = bounded_lipschitz_projection(masses, points, diameter=diameter, norm=norm, tolerance=0.0)
+    small = 1e-9 * max(1.0, float(np.abs(masses).sum()))
+    assert -1e-12 <= found.gap <= small
+    clipped = np.maximum(masses, 0.0)
+    others = [simplex_projection(np.rint(masses * 10**6).astype(np.int64), 10**6)]
+    if clipped.any():
+        others.append(clipped / clipped.sum())
+    for other in others:
+        distance = bounded_lipschitz_distance(masses, other, points, diameter=diameter, norm=norm)
+        assert found.distance <= distance + small
+    order = seeded(seed).permutation(size)
+    shuffled = bounded_lipschitz_projection(masses[order], points[order], diameter=diameter, norm=norm, tolerance=0.0)
+    assert shuffled.distance == pytest.approx(found.distance, abs=small)
+    scaled = bounded_lipschitz_projection(masses, 40.0 * points - 7.0, diameter=40.0 * diameter, norm=norm, tolerance=0)
+    assert scaled.distance == pytest.approx(40.0 * found.distance, abs=100 * small)
+
+
+def test_a_distribution_is_its_own_projection() -> None:
+    rng = seeded(1)
+    masses = rng.dirichlet(np.ones(50))
+    for dimensions in (1, 2):
+        found = bounded_lipschitz_projection(masses, rng.random((50, dimensions)), diameter=2.0)
+        np.testing.assert_allclose(found.probabilities, masses, atol=1e-15)
+        assert found.distance < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("masses", "expected", "distance"),
+    [
+        ([-1.0, -2.0], [0.5, 0.5], 4.0),  # nothing positive: all of it is created
+        ([0.0, 0.0], [0.5, 0.5], 1.0),
+        ([0.25, -0.5], [1.0, 0.0], 1.25),  # less than one in supply: clip and normalise
+        ([1.5, 1.5], [0.5, 0.5], 2.0),  # a surplus is destroyed in proportion
+        ([2.0, -1.0], [1.0, 0.0], 1.0),
+    ],
+)
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_totals_other_than_one(masses: list[float], expected: list[float], distance: float, dimensions: int) -> None:
+    points = np.eye(2, dimensions)
+    diameter = 1.0
+    if dimensions == 2:
+        points = points / math.sqrt(2.0)
+    found = bounded_lipschitz_projection(np.array(masses), points, diameter=diameter)
+    np.testing.assert_allclose(found.probabilities, expected, atol=1e-12)
+    assert found.distance == pytest.approx(distance, abs=1e-12)
+    assert found.gap < 1e-12
+
+
+def test_one_point_and_points_that_coincide() -> None:
+    for v in (-3.0, 0.0, 0.4, 1.0, 7.0):
+        found = bounded_lipschitz_projection(np.array([v]), np.zeros((1, 2)), diameter=1.0)
+        assert found.probabilities.tolist() == [1.0]
+        assert found.distance == pytest.approx(abs(1.0 - v))
+        assert found.gap < 1e-12
+    for dimensions in (1, 2):
+        found = bounded_lipschitz_projection(np.array([2.0, -0.5, -0.5]), np.zeros((3, dimensions)), diameter=1.0)
+        assert found.distance == pytest.approx(0.0, abs=1e-12)  # cancels where it is
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"masses": np.array([1.0, math.nan])}, "masses are finite"),
+        ({"masses": np.array([1.0, math.inf])}, "masses are finite"),
+        ({"masses": np.array([])}, "at least one"),
+        ({"points": np.zeros((3, 2))}, "one row"),
+        ({"points": np.zeros(2)}, "one row"),
+        ({"points": np.array([[0.0, math.nan], [0.0, 0.0]])}, "finite coordinates"),
+        ({"points": np.array([[0.0, 0.0], [5.0, 0.0]])}, "diameter is smaller"),
+        ({"diameter": 0.0}, "positive"),
+        ({"diameter": math.nan}, "positive"),
+        ({"norm": 3.0}, "norm is"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"tolerance": math.nan}, "tolerance"),
+    ],
+)
+def test_bad_input_is_refused(changed: dict[str, Any], message: str) -> None:
+    given_ = {"masses": np.array([1.5, -0.5]), "points": np.zeros((2, 2)), "diameter": 1.0, **changed}
+    with pytest.raises(ParameterError, match=message):
+        bounded_lipschitz_projection(**given_)
+
+
+def test_distances_need_measures_on_the_same_points() -> None:
+    with pytest.raises(ParameterError, match="same shape"):
+        bounded_lipschitz_distance(np.ones(2), np.ones(3), np.zeros((2, 1)), diameter=1.0)
+
+
+def test_without_the_solver_the_extra_is_named_and_a_line_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sparse_transport, "transport_available", lambda: False)
+    masses = np.array([1.5, -0.5])
+    with pytest.raises(ParameterError, match=r"discreet\[transport\]"):
+        bounded_lipschitz_projection(masses, np.eye(2), diameter=2.0)
+    assert bounded_lipschitz_projection(masses, np.eye(2, 1), diameter=2.0).gap < 1e-12
