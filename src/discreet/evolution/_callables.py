@@ -107,16 +107,17 @@ class Callables(API):
         return 1 + self.variations
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
-        """Call ``generate``, and check the embedding on some of what it gives.
+        """Call ``generate`` for 4 records at least, and check the embedding on some of what it gives.
 
         Raises
         ------
         ParameterError
             When what it gives does not fit the domain, or the embedding of a row depends on other rows.
         """
-        records = to_records(self.generate(count, new_seed(rng)), self.domain, source="what generate gave", rows=count)
+        asked = max(count, _LOOKED_AT)
+        records = to_records(self.generate(asked, new_seed(rng)), self.domain, source="what generate gave", rows=asked)
         self._check_rows_alone(records.take(slice(_LOOKED_AT)))
-        return records
+        return records.take(slice(count))
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Call ``vary`` once for each variation.
