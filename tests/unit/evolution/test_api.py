@@ -85,3 +85,16 @@ def test_blocks_hold_the_record_first_in_every_kind_of_column() -> None:
 def test_a_named_api_has_the_domain_it_was_given() -> None:
     domain = Domain(columns={"a": Boolean(), "b": Integer(lower=0, upper=3)})
     assert api_from("masked-texts", {}, domain).domain is domain
+
+
+def test_every_public_name_exists_and_the_import_is_light() -> None:
+    import subprocess
+    import sys
+
+    import discreet.evolution as package
+
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    with pytest.raises(AttributeError):
+        _ = package.no_such_name  # type: ignore[attr-defined]
+    program = "import sys, discreet.evolution; print(*{'scipy', 'polars', 'torch', 'sklearn'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
