@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from discreet.cli._commands import COMMANDS
+from discreet.cli._synthesize import synthesize
 from discreet.errors import DiscreetError
 
 __all__ = ["main"]
@@ -26,7 +27,7 @@ def discreet() -> None:
     """
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, synthesize):
     discreet.add_command(command)
 
 

@@ -1,6 +1,7 @@
 """The one function that opens confidential values, and the closed list of modules that may call it.
 
-Of the callers, ``discreet.releases._publish`` alone returns something public, under a mechanism's guarantee. The others
+Of the callers, ``discreet.releases._publish`` and ``discreet.pseudo_posterior._publish`` alone return something public,
+under a mechanism's guarantee. The others
 (``discreet.utility`` and ``discreet.audit``) return confidential values. A test reads the source and checks that no
 other module calls this function.
 """
@@ -15,7 +16,13 @@ from discreet.errors import ConfidentialAccessError
 
 __all__ = ["CALLERS", "open_confidential"]
 
-CALLERS = ("discreet.releases._publish", "discreet.confidential", "discreet.utility", "discreet.audit")
+CALLERS = (
+    "discreet.releases._publish",
+    "discreet.pseudo_posterior._publish",
+    "discreet.confidential",
+    "discreet.utility",
+    "discreet.audit",
+)
 """Modules, and packages with all their modules, that may open confidential values."""
 
 T = TypeVar("T")

@@ -1,9 +1,15 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
+from discreet.pseudo_posterior._across import across_tables, barycentre, resampled
 from discreet.pseudo_posterior._censored import CensoredPosterior, ChainDistance, censored_law, chain_distance
 from discreet.pseudo_posterior._design import Design, Predictor, Response
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws
+from discreet.pseudo_posterior._from_domain import MODELS, synthesiser_for
+from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
+from discreet.pseudo_posterior._mixture import MixtureRegression
+from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
 from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks, Scaled, safety_factor
+from discreet.pseudo_posterior._publish import TablesRelease, publish_tables, verify_tables
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
     LinearRegression,
@@ -25,6 +31,7 @@ from discreet.pseudo_posterior._weights import (
 )
 
 __all__ = [
+    "MODELS",
     "CategoricalShares",
     "CensoredPosterior",
     "ChainDistance",
@@ -33,9 +40,11 @@ __all__ = [
     "Design",
     "ExponentialWeights",
     "FromModel",
+    "FrontierPoint",
     "LinearRegression",
     "LinearWeights",
     "MappedWeights",
+    "MixtureRegression",
     "PoissonMean",
     "PosteriorDraws",
     "Predictor",
@@ -47,12 +56,24 @@ __all__ = [
     "SequentialRegression",
     "Step",
     "Synthesiser",
+    "TablesRelease",
     "Truncated",
     "Unweighted",
     "Weighting",
+    "across_tables",
+    "barycentre",
     "censored_law",
     "chain_distance",
+    "frontier",
+    "frontier_page",
+    "frontier_picture",
+    "publish_tables",
     "reciprocal",
+    "resampled",
     "safety_factor",
+    "synthesiser_for",
     "threshold",
+    "verify_tables",
+    "violins",
+    "weight_picture",
 ]

@@ -20,7 +20,7 @@ from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
 from discreet.pseudo_posterior._likelihood import by_record, quiet
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import Columns, FromModel, Synthesiser, records_of
+from discreet.pseudo_posterior._synthesiser import Columns, FromModel, Synthesiser, records_of, rows
 
 __all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
 
@@ -287,7 +287,7 @@ class CensoredPosterior:
         if given.shape != (count,) or not ((given >= 0) & (given <= 1)).all():
             raise ParameterError("record_weights gives one weight in [0, 1] a record")
         for part in (slice(None, None, 2), slice(None, 1)):
-            alone = self.record_weights({name: np.asarray(value)[part] for name, value in data.items()})
+            alone = self.record_weights(rows(data, part))
             if not np.array_equal(np.asarray(alone, dtype=np.float64), given[part]):
                 raise ParameterError(
                     "record_weights depends on other records than a weight's own: the bound does not hold for it; use "

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._likelihood import by_record, quiet, seeded_model, weighted
-from discreet.pseudo_posterior._synthesiser import Synthesiser, records_of
+from discreet.pseudo_posterior._synthesiser import Synthesiser, records_of, rows
 
 __all__ = ["Convergence", "PosteriorDraws", "Sampler"]
 
@@ -198,7 +198,7 @@ class Sampler:
             self._names = _latent(self.synthesiser, self.data, self.count)
             self._target = weighted(self.synthesiser.model, bound=self._bound)
             self._chains_of_nuts = MCMC(
-                NUTS(self._target),
+                NUTS(self._target, max_tree_depth=self.synthesiser.tree_depth),
                 num_warmup=self._warm_up,
                 num_samples=self._draws,
                 num_chains=self._chains,
@@ -207,8 +207,8 @@ class Sampler:
                 jit_model_args=True,
             )
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
-        rows = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
-        used = {name: jnp.asarray(np.asarray(value)[rows]) for name, value in self.data.items()}
+        kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
+        used = {name: jnp.asarray(value) for name, value in rows(self.data, kept).items()}
         arguments = (used, jnp.asarray(weights, dtype=jnp.float32))
         begin = self.synthesiser.start(self.data) if start is None else start
         first = None

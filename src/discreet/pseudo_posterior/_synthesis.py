@@ -10,7 +10,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import quiet, redrawn
-from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, records_of
+from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, records_of, rows
 
 __all__ = ["partial_caveats", "synthetic_tables"]
 
@@ -53,7 +53,7 @@ def synthetic_tables(
     if size is not None and size != held:
         if synthesiser.given:
             raise ParameterError("a partially synthetic table has as many records as the confidential one")
-        data = {name: np.resize(value, (size, *value.shape[1:])) for name, value in data.items()}
+        data = rows(data, np.resize(np.arange(held), size))
     step = len(draws) // tables
     first = int(rng.integers(step))
     made = []

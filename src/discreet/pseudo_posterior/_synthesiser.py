@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,10 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 
-__all__ = ["Columns", "FromModel", "Synthesiser", "records_of"]
+__all__ = ["SHARED", "Columns", "FromModel", "Synthesiser", "records_of", "rows"]
+
+SHARED = "shared: "
+"""How the names of arrays begin that belong to all records together."""
 
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""
@@ -24,6 +27,9 @@ class Synthesiser(ABC):
 
     Its fields are public facts. Its observed sites are named as the columns that it synthesises.
     """
+
+    tree_depth: ClassVar[int] = 10
+    """The longest trajectory of the sampler is two to this power steps."""
 
     @property
     @abstractmethod
@@ -53,7 +59,11 @@ class Synthesiser(ABC):
         """Run the NumPyro model on encoded data."""
 
     def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that the model reads: a function of each record by itself, and of public facts."""
+        """Return the arrays that the model reads, one row a record.
+
+        A function of each record by itself and of public facts, but for arrays whose name begins with :data:`SHARED`:
+        those may depend on the given columns of all records, and the model's law must not depend on them.
+        """
         return {name: np.asarray(columns[name]) for name in (*self.given, *self.sensitive)}
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -126,7 +136,14 @@ def records_of(data: Mapping[str, Any]) -> int:
     ParameterError
         When the arrays disagree on it, or there is none.
     """
-    counts = {len(value) for value in data.values()}
+    counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
     if len(counts) != 1 or 0 in counts:
         raise ParameterError("every array of the model's data has one row a record, the same number in all")
     return counts.pop()
+
+
+def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return the data of some records: what belongs to all of them stays."""
+    return {
+        name: np.asarray(value) if name.startswith(SHARED) else np.asarray(value)[index] for name, value in data.items()
+    }

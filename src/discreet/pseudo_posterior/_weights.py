@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.pseudo_posterior._synthesiser import rows
 
 __all__ = [
     "CountWeights",
@@ -64,7 +65,7 @@ class Weighting(ABC):
         finite = np.isfinite(z)
         found = np.zeros(len(z))
         if finite.any():
-            kept = {name: column[finite] for name, column in data.items()}
+            kept = rows(data, finite)
             made = np.asarray(self._weights(z[finite], kept), dtype=np.float64)
             if made.shape != (int(finite.sum()),) or not np.isfinite(made).all():
                 raise ParameterError("the weighting gives one finite number a record; check the map")
@@ -175,7 +176,7 @@ class ExponentialWeights(Weighting):
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         largest = float(risks.max())
-        return np.full(len(risks), self.epsilon / (2.0 * largest) if largest > 0 else 1.0)
+        return np.full(len(risks), self.epsilon / (2.0 * largest) if 2.0 * largest > self.epsilon else 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,17 +14,11 @@ from discreet.privacy import Relation, require_kind
 from discreet.pseudo_posterior import (
     CategoricalShares,
     Convergence,
-    Design,
-    LinearRegression,
     LinearWeights,
     MappedWeights,
     PoissonMean,
-    Predictor,
     PseudoPosterior,
-    Response,
     Risks,
-    SequentialRegression,
-    Step,
     Truncated,
     Unweighted,
     reciprocal,
@@ -165,47 +159,6 @@ def test_categorical_shares_have_the_closed_form() -> None:
     held = 1.0 + np.bincount(codes, weights=fitted.weights, minlength=3)
     assert fitted.draws.values["shares"].mean(axis=0) == pytest.approx(held / held.sum(), abs=0.01)
     assert fitted.epsilon > 0
-
-
-def test_regression_recovers_its_line_and_publishes_given_columns_as_they_are() -> None:
-    rng = seeded(12)
-    sex = rng.integers(0, 2, size=300)
-    income = 3.0 + 4.0 * sex + rng.normal(size=300)
-    income[0] = 60.0  # an outlier
-    design = Design(predictors=(Predictor(column="sex", categories=2),))
-    model = LinearRegression(response=Response(column="income"), design=design, degrees=4.0)
-    columns = {"sex": sex, "income": income}
-    mechanism = PseudoPosterior(model, weighting=LinearWeights(), tables=2, **FEW)
-    fitted = mechanism.fit(columns, rng=seeded(13))
-    assert fitted.weights[0] == 0.0
-    assert fitted.draws.values["coefficients"].mean(axis=0) == pytest.approx([3.0, 4.0], abs=0.5)
-    tables = mechanism.synthesise(fitted, columns, rng=seeded(14))
-    assert all((table["sex"] == sex).all() for table in tables)
-    assert tables[0]["income"] != pytest.approx(tables[1]["income"])
-    assert not fitted.bounds.above_one  # the least scale keeps densities below one
-    with pytest.raises(ParameterError, match="as many records"):
-        mechanism.synthesise(fitted, columns, rng=seeded(14), size=10)
-
-
-def test_sequential_regression_keeps_the_dependence_between_synthetic_columns() -> None:
-    rng = seeded(15)
-    work = rng.integers(0, 2, size=400)
-    visits = rng.poisson(np.where(work == 1, 8.0, 1.0))
-    cost = 2.0 * visits + rng.normal(size=400)
-    steps = (
-        Step(column="work", kind="category", categories=2),
-        Step(column="visits", kind="count"),
-        Step(column="cost", kind="numeric", response=Response(column="cost")),
-    )
-    model = SequentialRegression(steps=steps, design=Design())
-    mechanism = PseudoPosterior(model, weighting=Unweighted(), **FEW)
-    columns = {"work": work, "visits": visits, "cost": cost}
-    fitted = mechanism.fit(columns, rng=seeded(16), check=False)
-    (table,) = mechanism.synthesise(fitted, columns, rng=seeded(17))
-    low, high = (table["visits"][table["work"] == code].mean() for code in (0, 1))
-    assert 0.5 < low < 1.6
-    assert 6.5 < high < 9.5
-    assert np.corrcoef(table["visits"], table["cost"])[0, 1] > 0.6
 
 
 def test_models_that_do_not_fit_are_refused() -> None:

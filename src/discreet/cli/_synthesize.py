@@ -1,0 +1,85 @@
+"""The command that writes synthetic tables from a fitted model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from discreet.errors import ParameterError
+
+__all__ = ["synthesize"]
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML of the public facts.")
+@click.option("--model", default="mixture", show_default=True, help="mixture, dirichlet-process, linear, robust, "
+              "poisson, categorical, sequential.")  # fmt: skip
+@click.option("--sensitive", multiple=True, required=True, help="Column to synthesise; others are published EXACTLY.")
+@click.option("--tables", type=int, default=1, show_default=True, help="Number of tables; the budget is so many times.")
+@click.option("--target-epsilon", type=float, help="Local, asymptotic epsilon of ONE table: no formal privacy.")
+@click.option("--bound", type=float, help="Censored form instead: at most so many nats a record; 2 x BOUND a table.")
+@click.option("--clusters", type=int, default=10, show_default=True, help="Of a mixture.")
+@click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Of the sensitive column.")
+@click.option("--draws", type=int, default=1000, show_default=True, help="Kept, a chain.")
+@click.option("--warm-up", type=int, default=1000, show_default=True, help="Spent on adaptation, a chain.")
+@click.option("--chains", type=int, default=4, show_default=True)
+@click.option("--max-r-hat", type=float, default=1.01, show_default=True, help="Refuse chains above it.")
+@click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share.")
+@click.option("--out", type=click.Path(), required=True, help="Folder to write; it must not exist.")
+@click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
+@click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON to standard output.")
+def synthesize(
+    data: str,
+    domain_file: str,
+    model: str,
+    sensitive: tuple[str, ...],
+    target_epsilon: float | None,
+    bound: float | None,
+    out: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write synthetic tables of the confidential table DATA, its SENSITIVE columns drawn from a fitted model.
+
+    With --target-epsilon by the risk-weighted pseudo-posterior, whose epsilon is local and asymptotic: asking for it is
+    accepting that it is not formal differential privacy. With --bound by the censored posterior.
+    """
+    from discreet._random import seeded
+    from discreet.confidential import confidential
+    from discreet.domain import Domain
+    from discreet.pseudo_posterior import (
+        CensoredPosterior,
+        Convergence,
+        PseudoPosterior,
+        publish_tables,
+        synthesiser_for,
+    )
+
+    if (target_epsilon is None) == (bound is None):
+        raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored)")
+    domain = Domain.read(domain_file)
+    synthesiser = synthesiser_for(
+        domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
+    )
+    settings: dict[str, Any] = {name: options[name] for name in ("tables", "draws", "warm_up", "chains")}
+    settings["convergence"] = Convergence(r_hat=options["max_r_hat"], divergent=options["max_divergent"])
+    mechanism: PseudoPosterior | CensoredPosterior
+    if bound is None:
+        mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
+    else:
+        mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
+    closed = confidential(data, domain, subset=options["subset"])
+    rng = None if options["seed"] is None else seeded(options["seed"])
+    accept = {"asymptotic"} if bound is None else set()
+    made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng)
+    if as_json:
+        click.echo(json.dumps({"out": str(made.folder), **made.facts}, indent=2, allow_nan=False))
+        return
+    click.echo(f"wrote {mechanism.tables} tables and what was promised to {made.folder}")
+    click.echo(str(made))
+    if rng is not None:
+        click.echo("This release was seeded: do not publish it.", err=True)

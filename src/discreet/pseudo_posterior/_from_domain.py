@@ -1,0 +1,117 @@
+"""Synthesisers from declared facts alone: what the command line builds."""
+
+from __future__ import annotations
+
+from discreet.domain import Boolean, Category, Column, Domain, Integer, Numeric
+from discreet.errors import DomainError, ParameterError
+from discreet.pseudo_posterior._design import Design, Predictor, Response
+from discreet.pseudo_posterior._mixture import MixtureRegression
+from discreet.pseudo_posterior._regressions import (
+    CategoricalShares,
+    LinearRegression,
+    PoissonMean,
+    SequentialRegression,
+    Step,
+)
+from discreet.pseudo_posterior._synthesiser import Synthesiser
+
+__all__ = ["MODELS", "synthesiser_for"]
+
+MODELS = ("mixture", "dirichlet-process", "linear", "robust", "poisson", "categorical", "sequential")
+"""Names of the models that can be built from a domain."""
+
+
+def synthesiser_for(
+    domain: Domain,
+    sensitive: tuple[str, ...],
+    *,
+    model: str = "mixture",
+    clusters: int = 10,
+    transform: str | None = None,
+) -> Synthesiser:
+    """Return a synthesiser of some columns of a domain given all the others, from public facts alone.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Categories and booleans enter as indicators, numbers scaled between their bounds.
+    sensitive : tuple of str
+        The columns to synthesise.
+    model : str
+        One of :data:`MODELS`; "sequential" alone takes several columns.
+    clusters : int
+        For mixtures.
+    transform : {"identity", "log", "asinh"}, optional
+        Of a numeric response; by default chosen from its bounds.
+
+    Raises
+    ------
+    ParameterError, DomainError
+        When model and columns do not fit together.
+
+    Examples
+    --------
+    >>> domain = Domain(columns={"income": Numeric(lower=0, upper=1e6), "sex": Category(categories=["f", "m"])})
+    >>> made = synthesiser_for(domain, ("income",))
+    >>> made.sensitive, made.given
+    (('income',), ('sex',))
+    """
+    if model not in MODELS:
+        raise ParameterError(f"the model is one of {', '.join(MODELS)}, not {model!r}")
+    for name in sensitive:
+        if name not in domain.columns:
+            raise ParameterError(f"{name!r} is not a column of the domain")
+    if not sensitive or (len(sensitive) > 1 and model != "sequential"):
+        raise ParameterError("name one sensitive column, or several with the sequential model")
+    others = {name: column for name, column in domain.columns.items() if name not in sensitive}
+    for name, column in domain.columns.items():
+        if column.nullable:
+            raise DomainError(f"column {name!r}: the models have no nulls; fill them in beforehand")
+    design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items()))
+    first = sensitive[0]
+    column = domain.columns[first]
+    if model in ("poisson", "categorical") and others:
+        raise ParameterError(f"the {model} model has no predictors: declare the sensitive column alone")
+    if model == "poisson":
+        return PoissonMean(column=first)
+    if model == "categorical":
+        return CategoricalShares(column=first, categories=_categories(first, column))
+    if model == "sequential":
+        return SequentialRegression(
+            steps=tuple(_step(name, domain.columns[name], transform) for name in sensitive), design=design
+        )
+    response = _response(first, column, transform)
+    if model in ("linear", "robust"):
+        return LinearRegression(response=response, design=design, degrees=4.0 if model == "robust" else None)
+    weights = "dirichlet" if model == "mixture" else "sticks"
+    return MixtureRegression(response=response, design=design, clusters=clusters, weights=weights)
+
+
+def _bounds(name: str, column: Column) -> tuple[float, float]:
+    if not isinstance(column, (Numeric, Integer)):
+        raise DomainError(f"column {name!r}: a {column.kind} cannot be a number here; leave it out or recode it")
+    return float(column.lower), float(column.upper)
+
+
+def _categories(name: str, column: Column) -> int:
+    if not isinstance(column, (Category, Boolean)) or column.values is None:
+        raise DomainError(f"column {name!r}: this model needs a category or a boolean, not a {column.kind}")
+    return column.values
+
+
+def _response(name: str, column: Column, transform: str | None) -> Response:
+    lower, upper = _bounds(name, column)
+    return Response.between(name, lower, upper, transform=transform)
+
+
+def _predictor(name: str, column: Column) -> Predictor:
+    if isinstance(column, (Category, Boolean)):
+        return Predictor(column=name, categories=column.values)
+    lower, upper = _bounds(name, column)
+    return Predictor(column=name, lower=lower, upper=upper)
+
+
+def _step(name: str, column: Column, transform: str | None) -> Step:
+    if isinstance(column, (Category, Boolean)):
+        return Step(column=name, kind="category", categories=_categories(name, column))
+    return Step(column=name, kind="numeric", response=_response(name, column, transform))

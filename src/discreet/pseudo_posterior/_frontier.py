@@ -1,0 +1,256 @@
+"""The risk-utility frontier: what each weighting costs in privacy and keeps in statistics. Confidential throughout."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._random import seeded
+from discreet.errors import FileProblem, ParameterError, Refused
+from discreet.pseudo_posterior._across import across_tables, resampled
+from discreet.pseudo_posterior._fit import PosteriorDraws
+from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, _extremes
+from discreet.pseudo_posterior._synthesiser import Columns
+from discreet.pseudo_posterior._weights import Weighting
+from discreet.releases._writing import replace_all, temporary_beside, write_text
+
+__all__ = ["FrontierPoint", "frontier"]
+
+Floats = npt.NDArray[np.float64]
+Statistic = Callable[[Floats], float]
+_NOTICE = "CONFIDENTIAL: computed from the private data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FrontierPoint:
+    """One weighting, its local bound, and what its tables keep. Confidential.
+
+    Parameters
+    ----------
+    label : str
+        Name of the weighting.
+    lipschitz, epsilon : float
+        PP22's local bound, and the local epsilon of one table.
+    mean_weight : float
+        Average weight of a record.
+    r_hat, effective, divergent : float
+        Of the chains.
+    statistics : dict of str to tuple
+        Quantiles (of levels 2.5, 25, 50, 75 and 97.5 %) of each statistic's resampling distribution across tables.
+    data : dict of str to tuple
+        The same of the confidential table.
+    failed : str or None
+        Why there is no fit, in words.
+    """
+
+    label: str
+    lipschitz: float
+    epsilon: float
+    mean_weight: float
+    r_hat: float
+    effective: float
+    divergent: float
+    statistics: dict[str, tuple[float, ...]]
+    data: dict[str, tuple[float, ...]]
+    failed: str | None = None
+
+    def error(self, statistic: str) -> float:
+        """Return how far the median of a statistic is from that of the confidential table."""
+        return abs(self.statistics[statistic][2] - self.data[statistic][2])
+
+
+def frontier(
+    mechanism: PseudoPosterior,
+    columns: Columns,
+    weightings: Mapping[str, Weighting],
+    statistics: Mapping[str, Statistic],
+    *,
+    column: str,
+    folder: str | os.PathLike[str],
+    seed: int,
+    workers: int = 1,
+    resamples: int = 200,
+    progress: Callable[[int], None] | None = None,
+) -> list[FrontierPoint]:
+    """Fit every weighting, measure its bound and its tables, and keep each result as it comes.
+
+    The unweighted posterior is fitted once. Each finished point is a file of its own: a call that is interrupted goes
+    on where it stopped when it is repeated.
+
+    Parameters
+    ----------
+    mechanism : PseudoPosterior
+        Model, chains and number of tables; its weighting is not used. Chains that did not converge are reported in the
+        points, not refused.
+    columns : mapping of str to ndarray
+        Confidential.
+    weightings : mapping of str to Weighting
+        What to compare, by name.
+    statistics : mapping of str to callable
+        Functions of one column's values, by name; picklable where there are several workers.
+    column : str
+        The sensitive column that they are computed on.
+    folder : path
+        **Confidential**: where the points are kept, as JSON marked so. It has to be empty, or hold points of the same
+        model, settings and table.
+    seed : int
+        Source of everything: nothing here is for publication.
+    workers : int
+        Processes that fit at the same time.
+    resamples : int
+        Resamples a table.
+    progress : callable, optional
+        Called with the number of points that are done, a public number.
+
+    Returns
+    -------
+    list of FrontierPoint
+        In the order of ``weightings``. Confidential.
+
+    Raises
+    ------
+    FileProblem
+        When the folder belongs to something else.
+    """
+    if column not in mechanism.synthesiser.sensitive or workers < 1:
+        raise ParameterError("the column is one of the sensitive ones, and there is at least one worker")
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    _claim(where, mechanism, columns, tuple(statistics), seed, resamples)
+    missing = {label: w for label, w in weightings.items() if not _file(where, label).exists()}
+    done = len(weightings) - len(missing)
+    if missing:
+        first = _Shared.fitted(mechanism, columns, statistics, column, seed, resamples)
+        for label, point in _points(first, missing, workers):
+            _keep(_file(where, label), {"confidential": True, "notice": _NOTICE, **asdict(point)})
+            done += 1
+            if progress is not None:
+                progress(done)
+    return [_read(_file(where, label)) for label in weightings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """What every point needs."""
+
+    mechanism: PseudoPosterior
+    columns: Columns
+    statistics: Mapping[str, Statistic]
+    column: str
+    seed: int
+    resamples: int
+    unweighted: PosteriorDraws
+    risks: Risks
+    data: dict[str, tuple[float, ...]]
+
+    @classmethod
+    def fitted(
+        cls, mechanism: PseudoPosterior, columns: Columns, statistics: Mapping[str, Statistic], column: str,
+        seed: int, resamples: int,
+    ) -> _Shared:  # fmt: skip
+        rng = seeded(seed)
+        sampler = mechanism.sampler(columns)
+        draws = sampler.draw(np.ones(sampler.count), rng=rng)
+        held = {
+            name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
+            for name, statistic in statistics.items()
+        }
+        return cls(mechanism=mechanism, columns=columns, statistics=statistics, column=column, seed=seed,
+                   resamples=resamples, unweighted=draws, data=held,
+                   risks=_extremes(sampler, draws, np.ones(sampler.count)))  # fmt: skip
+
+    def point(self, label: str, weighting: Weighting, sampler: Any = None) -> FrontierPoint:
+        """Fit one weighting."""
+        rng = seeded(self.seed + int.from_bytes(hashlib.sha256(label.encode()).digest()[:6], "big"))
+        one = self.mechanism.sampler(self.columns) if sampler is None else sampler
+        try:
+            made = self.mechanism.refit(one, self.unweighted, self.risks, weighting, rng=rng, check=False)
+        except Refused as reason:
+            empty: dict[str, tuple[float, ...]] = {}
+            return FrontierPoint(label=label, lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
+                                 divergent=0.0, statistics=empty, data=self.data, failed=str(reason))  # fmt: skip
+        tables = self.mechanism.synthesise(made, self.columns, rng=rng)
+        values = [table[self.column] for table in tables]
+        found = {
+            name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
+            for name, statistic in self.statistics.items()
+        }
+        return FrontierPoint(
+            label=label,
+            lipschitz=made.lipschitz,
+            epsilon=made.epsilon,
+            mean_weight=float(made.weights.mean()),
+            r_hat=made.draws.r_hat,
+            effective=made.draws.effective,
+            divergent=made.draws.divergent,
+            statistics=found,
+            data=self.data,
+        )
+
+
+def _points(
+    shared: _Shared, weightings: Mapping[str, Weighting], workers: int
+) -> Iterator[tuple[str, FrontierPoint]]:  # fmt: skip
+    if workers == 1:
+        sampler = shared.mechanism.sampler(shared.columns)
+        for label, weighting in weightings.items():
+            yield label, shared.point(label, weighting, sampler)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        asked = {label: pool.submit(shared.point, label, weighting) for label, weighting in weightings.items()}
+        for label, future in asked.items():
+            yield label, future.result()
+
+
+def _quantiles(values: Floats) -> tuple[float, ...]:
+    return tuple(float(q) for q in np.quantile(values, (0.025, 0.25, 0.5, 0.75, 0.975)))
+
+
+def _claim(
+    where: Path, mechanism: PseudoPosterior, columns: Columns, statistics: Sequence[str], seed: int, resamples: int
+) -> None:
+    digest = hashlib.sha256()
+    for name in sorted((*mechanism.synthesiser.sensitive, *mechanism.synthesiser.given)):
+        digest.update(name.encode() + np.ascontiguousarray(columns[name]).tobytes())
+    settings = {
+        "confidential": True,
+        "notice": _NOTICE,
+        "synthesiser": repr(mechanism.synthesiser),
+        "chains": [mechanism.chains, mechanism.draws, mechanism.warm_up, mechanism.tables],
+        "statistics": list(statistics),
+        "seed": seed,
+        "resamples": resamples,
+        "table": digest.hexdigest(),
+    }
+    path = where / "settings.json"
+    if not path.exists():
+        _keep(path, settings)
+    elif json.loads(path.read_text(encoding="utf-8")) != settings:
+        raise FileProblem(where, "it holds the points of another model, table or settings", "name another folder")
+
+
+def _file(where: Path, label: str) -> Path:
+    return where / f"point-{hashlib.sha256(label.encode()).hexdigest()[:16]}.json"
+
+
+def _keep(path: Path, document: dict[str, Any]) -> None:
+    temporary = temporary_beside(path)
+    write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", temporary, named=path)
+    replace_all([(temporary, path)])
+
+
+def _read(path: Path) -> FrontierPoint:
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("statistics", "data"):
+        facts[key] = {name: tuple(values) for name, values in facts[key].items()}
+    return FrontierPoint(**{key: value for key, value in facts.items() if key not in ("confidential", "notice")})

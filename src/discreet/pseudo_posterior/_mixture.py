@@ -1,0 +1,229 @@
+r"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
+
+The likelihood of a record is :math:`\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)`: smooth in all parameters, so that
+one gradient-based sampler serves every weighting. (A Gibbs sampler over labels does not: with a weight below one the
+power of a sum has no labels.) Chains run in coordinates in which the design is orthonormal, and start where
+expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._random import seeded
+from discreet.errors import ParameterError
+from discreet.pseudo_posterior._design import Design, Response
+from discreet.pseudo_posterior._synthesiser import SHARED, Columns, Synthesiser
+
+__all__ = ["MixtureRegression"]
+
+Floats = npt.NDArray[np.float64]
+_STARTS, _STEPS, _RIDGE = 3, 40, 1.0
+_MAP = f"{SHARED}map"
+_HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureRegression(Synthesiser):
+    r"""A numeric column given others, by a mixture of up to K normal regressions.
+
+    .. math:: y_i\sim\sum_{k\le K}\pi_kN(x_i^\top\beta_k,\sigma_k),\quad
+       \beta_k\sim N_R(0,\mathrm{diag}(s)\,\Omega\,\mathrm{diag}(s)),\quad \sigma_k=\sigma_0+|t_3|,\; s_r\sim|t_3|
+
+    with :math:`\Omega` uniform over correlation matrices, and either sparse Dirichlet weights,
+    :math:`\pi\sim\mathrm{Dir}(a/K,\dots,a/K)`, or a truncated Dirichlet process,
+    :math:`\pi_k=v_k\prod_{j<k}(1-v_j)`, :math:`v_k\sim\mathrm{Beta}(1,a)`; :math:`a\sim\mathrm{Gamma}(1,1)`.
+
+    Parameters
+    ----------
+    response : Response
+        The column, its public transformation and unit, and the least scale :math:`\sigma_0`, without which the
+        posterior would not exist where values repeat.
+    design : Design
+        The columns it depends on; an intercept alone for full synthesis.
+    clusters : int
+        K, from 2 to 100: more than are needed, since the prior empties those that are not.
+    weights : {"dirichlet", "sticks"}
+        The prior of the clusters' shares.
+
+    References
+    ----------
+    PP22, appendix B; Ishwaran and James (2001) for the truncated process.
+    """
+
+    tree_depth: ClassVar[int] = 7
+    response: Response
+    design: Design
+    clusters: int = 10
+    weights: str = "dirichlet"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.clusters, bool) or not isinstance(self.clusters, int) or not 2 <= self.clusters <= 100:
+            raise ParameterError("clusters is a whole number from 2 to 100")
+        if self.weights not in ("dirichlet", "sticks"):
+            raise ParameterError("the clusters' weights are 'dirichlet' or 'sticks'")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The response."""
+        return (self.response.column,)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns of the design."""
+        return self.design.columns
+
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        """The mean and the spread of the fitted population."""
+        return ("fitted_mean", "fitted_spread")
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """True where the least scale keeps every density below one."""
+        return self.response.bounded
+
+    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the design in orthonormal coordinates, the map to them, and the transformed response.
+
+        The map depends on the given columns, which are published as they are; the model's law does not depend on it.
+        """
+        value = self.response.encode(columns[self.response.column])
+        plain = self.design.matrix(columns, len(value))
+        gram = plain.T @ plain / len(value) + 1e-6 * np.eye(plain.shape[1])
+        lower = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T  # lower triangular, lower.T @ lower = gram
+        return {"design": np.linalg.solve(lower.T, plain.T).T, _MAP: lower, self.response.column: value}
+
+    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the response in the unit of the table."""
+        return self.response.decode(values)
+
+    def model(self, data: Mapping[str, Any]) -> None:
+        """Run the model."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        design = jnp.asarray(data["design"], dtype=jnp.float32)
+        width = design.shape[1]
+        half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
+        shares = self._shares()
+        spreads = numpyro.sample("coefficient_spreads", half_t.expand([width]).to_event(1))
+        correlations = numpyro.sample("correlations", dist.LKJCholesky(width, 1.0))
+        normal = dist.MultivariateNormal(jnp.zeros(width), scale_tril=spreads[:, None] * correlations)
+        to_orthonormal = dist.transforms.LowerCholeskyAffine(jnp.zeros(width), jnp.asarray(data[_MAP], jnp.float32))
+        coefficients = numpyro.sample(
+            "coefficients",
+            dist.TransformedDistribution(normal.expand([self.clusters]), [to_orthonormal]).to_event(1),
+        )
+        excess = numpyro.sample("excess_scales", half_t.expand([self.clusters]).to_event(1))
+        scales = self.response.least_scale + excess
+        means = coefficients @ design.T
+        centre = shares @ means.mean(axis=1)
+        numpyro.deterministic("fitted_mean", centre)
+        second = shares @ ((means**2).mean(axis=1) + scales**2)
+        numpyro.deterministic("fitted_spread", jnp.sqrt(jnp.maximum(second - centre**2, 0.0)))
+        numpyro.sample(self.response.column, _mixture(shares, means, scales), obs=data[self.response.column])
+
+    def _shares(self) -> Any:
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        total = numpyro.sample("concentration", dist.Gamma(1.0, 1.0))
+        if self.weights == "dirichlet":
+            return numpyro.sample("shares", dist.Dirichlet(jnp.full(self.clusters, total / self.clusters)))
+        sticks = numpyro.sample("sticks", dist.Beta(1.0, total).expand([self.clusters - 1]).to_event(1))
+        left = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
+        return jnp.concatenate((sticks, jnp.ones(1))) * left
+
+    def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return where expectation-maximisation ends, the best of a few beginnings.
+
+        The beginnings are fixed: chains that start at one mode of the posterior explore what is around it. Modes
+        elsewhere are not excluded by chains that agree.
+        """
+        design = np.asarray(data["design"], dtype=np.float64)
+        y = np.asarray(data[self.response.column], dtype=np.float64)
+        found = max(
+            (_expectation_maximisation(design, y, self.clusters, self.response.least_scale, seed=seed)
+             for seed in range(_STARTS)), key=lambda fit: fit[0],
+        )  # fmt: skip
+        _, shares, coefficients, scales = found
+        order = np.argsort(-shares)
+        shares, coefficients, scales = shares[order], coefficients[order], scales[order]
+        plain = np.linalg.solve(np.asarray(data[_MAP]), coefficients.T).T
+        width = design.shape[1]
+        values: dict[str, npt.NDArray[Any]] = {
+            "concentration": np.asarray(1.0),
+            "coefficient_spreads": np.maximum(np.sqrt((plain**2).mean(axis=0)), 0.1),
+            "correlations": np.eye(width),
+            "coefficients": coefficients,
+            "excess_scales": np.maximum(scales - self.response.least_scale, 0.02),
+        }
+        if self.weights == "dirichlet":
+            values["shares"] = shares
+        else:
+            left = 1.0 - np.concatenate(([0.0], np.cumsum(shares)[:-1]))
+            values["sticks"] = np.clip(shares[:-1] / np.maximum(left[:-1], 1e-6), 1e-4, 1.0 - 1e-4)
+        return values
+
+
+def _mixture(shares: Any, means: Any, scales: Any) -> Any:
+    """Return the mixture of normals as a distribution over n records, given (K,) shares and (K, n) means.
+
+    Clusters come first in memory: sums over them then run along records.
+    """
+    import jax
+    import jax.numpy as jnp
+    import numpyro.distributions as dist
+
+    class NormalMixture(dist.Distribution):  # type: ignore[misc]
+        support = dist.constraints.real
+
+        def __init__(self) -> None:
+            super().__init__(batch_shape=means.shape[1:])
+
+        def log_prob(self, value: Any) -> Any:
+            offset = jnp.log(shares) - jnp.log(scales) - _HALF_LOG_TAU
+            logs = offset[:, None] - 0.5 * ((value[None, :] - means) / scales[:, None]) ** 2
+            highest = jax.lax.stop_gradient(logs.max(axis=0))
+            return highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
+
+        def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+            labels_key, noise_key = jax.random.split(key)
+            shape = (*sample_shape, *means.shape[1:])
+            labels = jax.random.categorical(labels_key, jnp.log(shares), shape=shape)
+            picked = jnp.take_along_axis(means, labels.reshape(-1, means.shape[1]), axis=0).reshape(shape)
+            return picked + scales[labels] * jax.random.normal(noise_key, shape)
+
+    return NormalMixture()
+
+
+def _expectation_maximisation(
+    design: Floats, y: Floats, clusters: int, least: float, *, seed: int
+) -> tuple[float, Floats, Floats, Floats]:
+    """Return log-likelihood, shares, coefficients and scales after some steps, with a little regularisation."""
+    rng = seeded(seed)
+    blurred = y + rng.normal(scale=0.5 * y.std() + 1e-9, size=len(y))
+    labels = np.digitize(blurred, np.quantile(blurred, np.linspace(0, 1, clusters + 1)[1:-1]))
+    memberships = np.eye(clusters)[labels]
+    width, best = design.shape[1], -np.inf
+    for _ in range(_STEPS):
+        sizes = memberships.sum(axis=0)
+        shares = (sizes + 0.1) / (len(y) + 0.1 * clusters)
+        gram = np.einsum("nk,nr,ns->krs", memberships, design, design, optimize=True) + _RIDGE * np.eye(width)
+        coefficients = np.linalg.solve(gram, ((memberships * y[:, None]).T @ design)[:, :, None])[:, :, 0]
+        gaps = (y[:, None] - design @ coefficients.T) ** 2
+        scales = np.maximum(np.sqrt(((memberships * gaps).sum(axis=0) + 1.0) / (sizes + 1.0)), least + 0.02)
+        logs = np.log(shares) - np.log(scales) - _HALF_LOG_TAU - 0.5 * gaps / scales**2
+        highest = logs.max(axis=1, keepdims=True)
+        masses = np.exp(logs - highest)
+        best = float((highest[:, 0] + np.log(masses.sum(axis=1))).sum())
+        memberships = masses / masses.sum(axis=1, keepdims=True)
+    return best, shares, coefficients, scales

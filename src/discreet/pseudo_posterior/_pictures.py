@@ -1,0 +1,205 @@
+"""Pictures of risks, weights and frontiers, for the custodian: all of them confidential, and all of them say so."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.pseudo_posterior._frontier import FrontierPoint
+from discreet.releases._writing import replace_all, temporary_beside, write_text
+
+__all__ = ["frontier_page", "frontier_picture", "violins", "weight_picture"]
+
+_NOTICE = "CONFIDENTIAL: computed from the private data"
+Path_ = str | os.PathLike[str]
+
+
+def _figure(width: float, height: float, *, confidential: bool) -> Any:
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ParameterError("a picture needs matplotlib: pip install 'discreet[report]'") from None
+    mpl.rcParams["svg.hashsalt"] = "discreet"  # the same bytes every time
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if confidential:
+        figure.suptitle(_NOTICE, color="#a00000", fontsize=9)
+    return figure
+
+
+def _saved(figure: Any, out: Path_) -> Path:
+    path = Path(out)
+    figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+    return path
+
+
+def violins(
+    samples: Mapping[str, npt.ArrayLike], out: Path_, *, label: str, confidential: bool = True, log: bool = False
+) -> Path:
+    """Draw distributions side by side as violins with their medians and extremes: PP22's Figures 4 to 7.
+
+    Parameters
+    ----------
+    samples : mapping of str to array_like
+        By-record Lipschitz bounds (``fitted.bounds.by_record``), or resampling distributions of a statistic.
+    out : path
+        PNG, SVG or PDF.
+    label : str
+        What they are.
+    confidential : bool
+        Whether to mark the picture so: anything computed from the private data, or from fits to it.
+    log : bool
+        Logarithmic axis.
+    """
+    figure = _figure(max(4.0, 1.4 * len(samples)), 3.8, confidential=confidential)
+    axes = figure.subplots()
+    axes.violinplot([np.asarray(values, dtype=np.float64) for values in samples.values()], showmedians=True)
+    axes.set_xticks(range(1, len(samples) + 1), list(samples), fontsize=8)
+    axes.set_ylabel(label)
+    if log:
+        axes.set_yscale("log")
+    return _saved(figure, out)
+
+
+def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> Path:
+    """Draw the weight of each record against its risk, and the distribution of the weights. Confidential."""
+    figure = _figure(8.0, 3.6, confidential=True)
+    left, right = figure.subplots(1, 2)
+    left.scatter(np.asarray(risks), np.asarray(weights), s=6, alpha=0.4, linewidths=0)
+    left.set_xlabel("risk, nats")
+    left.set_ylabel("weight")
+    right.violinplot([np.asarray(weights, dtype=np.float64)], showmedians=True)
+    right.set_xticks([])
+    right.set_ylabel("weight")
+    return _saved(figure, out)
+
+
+def frontier_picture(points: Sequence[FrontierPoint], statistic: str, out: Path_) -> Path:
+    """Draw the error of a statistic against the local epsilon of one table. Confidential."""
+    figure = _figure(6.0, 4.0, confidential=True)
+    axes = figure.subplots()
+    for point in (point for point in points if point.failed is None):
+        axes.scatter([point.epsilon], [point.error(statistic)], s=18, color="black")
+        axes.annotate(point.label, (point.epsilon, point.error(statistic)), fontsize=7, xytext=(3, 3),
+                      textcoords="offset points")  # fmt: skip
+    axes.set_xlabel("local epsilon of one table")
+    axes.set_ylabel(f"error of the {statistic}")
+    return _saved(figure, out)
+
+
+def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
+    """Write a frontier as one HTML page without any other file: choose a statistic and an epsilon. Confidential.
+
+    Parameters
+    ----------
+    points : sequence of FrontierPoint
+        What :func:`frontier` returned.
+    out : path
+        The file.
+    """
+    shown = [point for point in points if point.failed is None]
+    if not shown:
+        raise ParameterError("there is no point to show: every weighting failed")
+    document = [
+        {
+            "label": point.label,
+            "epsilon": point.epsilon,
+            "lipschitz": point.lipschitz,
+            "weight": point.mean_weight,
+            "statistics": point.statistics,
+            "data": point.data,
+            "error": {name: point.error(name) for name in point.statistics},
+        }
+        for point in shown
+    ]
+    options = "".join(f"<option>{html.escape(name)}</option>" for name in shown[0].statistics)
+    # A closing script tag within a label must not end the script.
+    data = json.dumps(document, allow_nan=False).replace("<", "\\u003c")
+    text = _PAGE.replace("@NOTICE@", _NOTICE).replace("@OPTIONS@", options).replace("@DATA@", data)
+    path = Path(out)
+    temporary = temporary_beside(path)
+    write_text(text, temporary, named=path)
+    replace_all([(temporary, path)])
+    return path
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Risk-utility frontier</title>
+<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<style>
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#111;background:#fff}
+.notice{color:#a00000;font-weight:bold}table{border-collapse:collapse;width:100%}
+th,td{text-align:right;padding:.2rem .6rem;border-bottom:1px solid #ccc}th:first-child,td:first-child{text-align:left}
+tr.out{color:#767676}tr.best{font-weight:bold}svg{width:100%;height:auto}
+</style></head><body>
+<p class="notice">@NOTICE@</p>
+<h1>Risk-utility frontier</h1>
+<p><label>Statistic <select id="statistic">@OPTIONS@</select></label>
+<label>Local epsilon of one table at most <input id="most" type="range" min="0" max="1000" value="1000"></label>
+<output id="said" for="most"></output></p>
+<svg id="chart" viewBox="0 0 640 360" role="img"
+aria-label="Error against local epsilon; the table has the same numbers"></svg>
+<table><thead><tr><th>weighting</th><th>epsilon</th><th>Lipschitz</th><th>mean weight</th><th>median</th>
+<th>95 % of tables</th><th>in the data</th><th>error</th></tr></thead><tbody id="rows"></tbody></table>
+<script>
+"use strict";
+const points = @DATA@;
+const by = id => document.getElementById(id);
+const top_ = Math.max(...points.map(p => p.epsilon));
+const number = x => Number(x.toPrecision(4)).toLocaleString("en");
+function show() {
+  const name = by("statistic").value, most = top_ * by("most").value / 1000;
+  by("said").textContent = number(most);
+  const worst = Math.max(...points.map(p => p.error[name])) || 1;
+  const inside = points.filter(p => p.epsilon <= most + 1e-9);
+  const best = inside.reduce((a, p) => a && a.error[name] <= p.error[name] ? a : p, null);
+  const x = e => 60 + 540 * e / top_, y = e => 310 - 280 * e / worst;
+  const ns = "http://www.w3.org/2000/svg", chart = by("chart");
+  chart.replaceChildren();
+  const add = (kind, facts, text) => {
+    const node = document.createElementNS(ns, kind);
+    for (const key in facts) node.setAttribute(key, facts[key]);
+    if (text !== undefined) node.textContent = text;
+    chart.append(node);
+    return node;
+  };
+  add("path", {d: "M60 20V310H610", fill: "none", stroke: "#111"});
+  add("text", {x: 335, y: 350, "text-anchor": "middle"}, "local epsilon of one table");
+  for (let i = 0; i <= 4; i++) {
+    add("text", {x: x(top_ * i / 4), y: 328, "text-anchor": "middle", "font-size": 12}, number(top_ * i / 4));
+    add("text", {x: 54, y: y(worst * i / 4) + 4, "text-anchor": "end", "font-size": 12}, number(worst * i / 4));
+  }
+  for (const p of points) {
+    const dot = add("circle", {cx: x(p.epsilon), cy: y(p.error[name]), r: p === best ? 7 : 4,
+      fill: p.epsilon <= most + 1e-9 ? "#0b5394" : "#aaa"});
+    const title = document.createElementNS(ns, "title");
+    title.textContent = `${p.label}: epsilon ${number(p.epsilon)}, error ${number(p.error[name])}`;
+    dot.append(title);
+  }
+  by("rows").replaceChildren(...points.map(p => {
+    const row = document.createElement("tr");
+    row.className = p === best ? "best" : p.epsilon > most + 1e-9 ? "out" : "";
+    const s = p.statistics[name];
+    for (const cell of [p.label, number(p.epsilon), number(p.lipschitz), number(p.weight), number(s[2]),
+      `${number(s[0])} to ${number(s[4])}`, number(p.data[name][2]), number(p.error[name])]) {
+      const td = document.createElement("td");
+      td.textContent = cell;
+      row.append(td);
+    }
+    return row;
+  }));
+}
+by("statistic").addEventListener("change", show);
+by("most").addEventListener("input", show);
+show();
+</script></body></html>
+"""

@@ -1,0 +1,353 @@
+"""The crossing of synthetic tables: several tables and one certificate, written at once.
+
+What it writes is public although it opened confidential data, under the guarantee of the mechanism that it is given.
+The certificate is made from public facts alone: the target, never what was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import math
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._random import SecureGenerator, public, secure
+from discreet._version import __version__
+from discreet.confidential import Confidential, Provenance, public_size
+from discreet.confidential._open import open_confidential
+from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, Records
+from discreet.errors import DiscreetError, DomainError, FileProblem, ParameterError
+from discreet.privacy import Guarantee, Relation, require_kind
+from discreet.pseudo_posterior._censored import CensoredPosterior
+from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
+from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
+from discreet.releases import Check
+from discreet.releases._writing import file_sha256, temporary_beside, write_frames, write_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["TablesRelease", "publish_tables", "verify_tables"]
+
+SCHEMA = 1
+_CERTIFICATE = "certificate.json"
+_SHOWS = (
+    "This certificate can be recomputed from the public facts in it, and shows whether a released table was changed by "
+    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
+)
+_SECURE = (
+    "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; each Markov chain and each "
+    "table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the former"
+)
+_SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can repeat the draws"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesRelease:
+    """Synthetic tables that were written, and what was promised about them.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the tables and their certificate.
+    facts : dict
+        The certificate.
+    """
+
+    folder: Path
+    facts: dict[str, Any]
+
+    def __str__(self) -> str:
+        promise = self.facts["guarantee"]
+        said = [*promise["assumptions"], *promise["caveats"]]
+        return "\n".join([promise["statement"], *(f"- {line}" for line in said), _SHOWS])
+
+
+def publish_tables(
+    confidential: Confidential[Counts],
+    mechanism: PseudoPosterior | CensoredPosterior,
+    *,
+    out: str | os.PathLike[str],
+    accept: Collection[str] = (),
+    rng: np.random.Generator | None = None,
+) -> TablesRelease:
+    """Fit a synthesiser to confidential data once, and write its tables and their certificate.
+
+    Parameters
+    ----------
+    confidential : Confidential[Counts]
+        Confidential. Its domain has to hold the synthesiser's columns and no other, all numbers, integers, categories
+        or booleans without nulls.
+    mechanism : PseudoPosterior or CensoredPosterior
+        Public facts. A pseudo-posterior needs its ``target_epsilon``.
+    out : path
+        A folder that does not exist yet: ``table-01.parquet`` and so on, and ``certificate.json``. It appears whole or
+        not at all.
+    accept : collection of str
+        Kinds of guarantee accepted beside ``unconditional``; a pseudo-posterior needs ``{"asymptotic"}``.
+    rng : numpy.random.Generator, optional
+        None (the default) makes a fresh secure generator. Any other marks the release "seeded: not for publication".
+
+    Returns
+    -------
+    TablesRelease
+        Where the tables are, and the certificate.
+
+    Raises
+    ------
+    GuaranteeKindError
+        When the kind was not accepted; nothing was read.
+    Refused
+        When chains did not converge, or the target was not met. That this happened depends on the data.
+    FileProblem
+        When the folder exists or cannot be written.
+    DomainError, ParameterError
+        When domain and synthesiser do not fit together.
+    """
+    facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
+    domain = facts.domain
+    if domain is None:
+        raise ParameterError("the confidential table was not encoded with a domain: use confidential(data, domain)")
+    _check(domain, mechanism.synthesiser)
+    folder = _new_folder(out)
+    guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=public_size(confidential))
+    require_kind(guarantee, frozenset(accept))
+    generator = secure() if rng is None else rng
+    x = open_confidential(confidential, caller=__name__)
+    order = generator.permutation(x.n)
+    held = Records(columns=tuple(np.repeat(codes, x.frequencies)[order] for codes in x.records.columns))
+    columns = {
+        name: _numbers(column, codes)
+        for (name, column), codes in zip(domain.columns.items(), held.columns, strict=True)
+    }
+    if isinstance(mechanism, PseudoPosterior):
+        fitted = mechanism.calibrated_fit(columns, rng=generator)
+        tables = mechanism.synthesise(fitted, columns, rng=generator)
+    else:
+        tables = mechanism.synthesise(mechanism.fit(columns, rng=generator), columns, rng=generator)
+    free = public(generator)
+    frames = [_frame(domain, held, table, mechanism.synthesiser, rng=free) for table in tables]
+    document = {
+        "discreet_tables_certificate": SCHEMA,
+        "library": {"name": "discreet", "version": __version__},
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "mechanism": _described(mechanism),
+        "domain": json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat())),
+        "records": guarantee.n,
+        "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
+        "guarantee": _promise(guarantee, mechanism.tables, seeded=not isinstance(generator, SecureGenerator)),
+        "randomness": _SECURE if isinstance(generator, SecureGenerator) else _SEEDED,
+        "shows": _SHOWS,
+    }
+    return TablesRelease(folder=folder, facts=_write(frames, document, folder))
+
+
+def verify_tables(folder: str | os.PathLike[str]) -> list[Check]:
+    """Recompute what the certificate of synthetic tables claims, and the hashes of the tables.
+
+    Parameters
+    ----------
+    folder : path
+        As :func:`publish_tables` wrote it.
+
+    Returns
+    -------
+    list of Check
+        One a claim; the certificate holds when all agree.
+
+    Raises
+    ------
+    FileProblem
+        When the certificate cannot be read.
+    """
+    path = Path(folder)
+    try:
+        facts = json.loads((path / _CERTIFICATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise FileProblem(path / _CERTIFICATE, "it cannot be read", "give the folder of a release of tables") from None
+    if not isinstance(facts, dict) or facts.get("discreet_tables_certificate") != SCHEMA:
+        raise FileProblem(
+            path, f"it holds no certificate of tables of version {SCHEMA}", "check it, or update discreet"
+        )
+    checks: list[Check] = []
+    try:
+        mechanism = _rebuilt(facts["mechanism"])
+        relation = Relation(name=facts["relation"]["name"], group=facts["relation"]["group"])
+        promise = _promise(
+            mechanism.guarantee(relation, n=facts["records"]), mechanism.tables, seeded=facts["randomness"] == _SEEDED
+        )
+        claimed, keys = facts["guarantee"], sorted(set(promise) | set(facts["guarantee"]))
+        checks += [_compare(f"guarantee.{key}", claimed.get(key), promise.get(key)) for key in keys]
+        checks.append(_compare("shows", facts["shows"], _SHOWS))
+        checks.append(_compare("tables", len(facts["tables"]), mechanism.tables))
+        for table in facts["tables"]:
+            found = file_sha256(path / Path(table["file"]).name)
+            checks.append(_compare(f"{table['file']}.sha256", table["sha256"], found))
+    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
+        checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
+    return checks
+
+
+# -- what is confidential --------------------------------------------------------------------------------------------
+
+
+def _check(domain: Domain, synthesiser: Synthesiser) -> None:
+    """Refuse a domain that does not fit the synthesiser: by public facts alone."""
+    wanted = {*synthesiser.sensitive, *synthesiser.given}
+    if wanted != set(domain.names):
+        odd = sorted(wanted ^ set(domain.names))[0]
+        raise ParameterError(f"column {odd!r}: the domain and the synthesiser have to name the same columns")
+    for name, column in domain.columns.items():
+        if column.nullable:
+            raise DomainError(f"column {name!r}: the models have no nulls; fill them in beforehand")
+        if not isinstance(column, (Boolean, Category, Integer, Numeric)):
+            raise DomainError(f"column {name!r}: a {column.kind} column cannot be synthesised by a model yet")
+
+
+def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return what a model reads: codes of categories, values (or the middles of cells) of numbers."""
+    if isinstance(column, (Boolean, Category)):
+        return np.asarray(codes)
+    return np.asarray(column.positions(codes), dtype=np.float64)
+
+
+def _frame(
+    domain: Domain, held: Records, table: Mapping[str, npt.NDArray[Any]], synthesiser: Synthesiser,
+    *, rng: np.random.Generator,
+) -> pl.DataFrame:  # fmt: skip
+    """Return a synthetic table with the declared names, order and types; given columns as they are held."""
+    codes = [
+        held.columns[i] if name in synthesiser.given else _codes(column, table[name], name)
+        for i, (name, column) in enumerate(domain.columns.items())
+    ]
+    return domain.decode(Records(columns=tuple(codes)), rng=rng)
+
+
+def _codes(column: Column, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    import polars as pl
+
+    if isinstance(column, (Boolean, Category)):
+        return np.asarray(values, dtype=np.int64)
+    bounds: Any = column
+    inside = np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), float(bounds.lower), float(bounds.upper))
+    whole = isinstance(column, Integer)
+    return column.encode(pl.Series(np.rint(inside).astype(np.int64) if whole else inside), name=name)
+
+
+# -- what is public --------------------------------------------------------------------------------------------------
+
+
+def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]:
+    synthesiser = mechanism.synthesiser
+    model = synthesiser.function.__name__ if isinstance(synthesiser, FromModel) else repr(synthesiser)
+    facts: dict[str, Any] = {
+        "model": model,
+        "synthesised": list(synthesiser.sensitive),
+        "published_exactly": list(synthesiser.given),
+        "tables": mechanism.tables,
+        "chains": {"chains": mechanism.chains, "draws": mechanism.draws, "warm_up": mechanism.warm_up},
+    }
+    if isinstance(mechanism, PseudoPosterior):
+        return {"name": "pseudo-posterior", **facts, "target_epsilon": mechanism.target_epsilon}
+    return {"name": "censored-posterior", **facts, "bound": mechanism.bound, "on_a_grid": mechanism.grid is not None}
+
+
+def _rebuilt(facts: dict[str, Any]) -> PseudoPosterior | CensoredPosterior:
+    """Return a mechanism with the same promise: it depends on what is synthesised, not on the model."""
+    stand_in = FromModel(
+        function=_no_model, columns=tuple(facts["synthesised"]), others=tuple(facts["published_exactly"])
+    )
+    if facts["name"] == "pseudo-posterior":
+        return PseudoPosterior(stand_in, target_epsilon=float(facts["target_epsilon"]), tables=facts["tables"])
+    if facts["name"] == "censored-posterior":
+        grid = {"parameter": [0.0]} if facts["on_a_grid"] else None
+        return CensoredPosterior(stand_in, bound=float(facts["bound"]), tables=facts["tables"], grid=grid)
+    raise ParameterError(f"unknown mechanism {facts['name']!r}")
+
+
+def _no_model(_data: Mapping[str, Any]) -> None:
+    raise NotImplementedError  # stands for a model that a certificate names and does not hold
+
+
+def _promise(guarantee: Guarantee, tables: int, *, seeded: bool) -> dict[str, Any]:
+    epsilon = guarantee.profile.pure
+    each = epsilon / tables
+    if guarantee.kind == "unconditional":
+        statement = (
+            f"Differential privacy under its stated assumptions: epsilon {each:.6g} for each of {tables} tables, "
+            f"{epsilon:.6g} for all of them together."
+        )
+    else:
+        statement = (
+            f"Not formal differential privacy: a local, asymptotic epsilon of {each:.6g} for each of {tables} tables, "
+            f"{epsilon:.6g} for all of them together, estimated from the confidential table itself."
+        )
+    if seeded:
+        statement = f"Seeded run, not for publication; with fresh randomness: {statement}"
+    large = [x for x in (0.1, 1.0, 10.0, 100.0) if x < epsilon]
+    return {
+        "statement": statement,
+        "epsilon_each": each,
+        "epsilon": epsilon,
+        **guarantee.to_dict(),
+        "profile": [[x, guarantee.delta(x)] for x in large],
+    }
+
+
+def _compare(what: str, claimed: Any, found: Any) -> Check:
+    return Check(what=what, claimed=claimed, found=found, agrees=_alike(claimed, found))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return math.isclose(a, b, rel_tol=1e-6)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    return bool(a == b)
+
+
+def _new_folder(out: str | os.PathLike[str]) -> Path:
+    folder = Path(out)
+    if folder.exists():
+        raise FileProblem(
+            out, "it exists already", "name a folder that does not: earlier tables spent budget of their own"
+        )
+    if not folder.absolute().parent.is_dir():
+        raise FileProblem(out, "the folder above it does not exist", "create it first")
+    return folder
+
+
+def _write(frames: list[pl.DataFrame], document: dict[str, Any], folder: Path) -> dict[str, Any]:
+    part = temporary_beside(folder)
+    try:
+        part.mkdir()
+        listed = []
+        for number, frame in enumerate(frames, start=1):
+            path = part / f"table-{number:02}.parquet"
+            rows = write_frames(_one(frame), dict(frame.schema), path, format_of=path)
+            listed.append({"file": path.name, "rows": rows, "sha256": file_sha256(path)})
+        facts = {**document, "tables": listed}
+        text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
+        write_text(text, part / _CERTIFICATE, named=folder / _CERTIFICATE)
+        os.replace(part, folder)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(part)
+        if isinstance(error, DiscreetError):
+            raise
+        raise FileProblem(folder, "it cannot be written", "free space or choose another place") from None
+    return facts
+
+
+def _one(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    yield frame

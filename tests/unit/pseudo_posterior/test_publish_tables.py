@@ -1,0 +1,212 @@
+"""Tables written with their certificate; statistics across tables; frontiers and pictures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet._random import seeded
+from discreet.cli._main import run
+from discreet.confidential import confidential
+from discreet.domain import Category, Domain, Integer
+from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
+from discreet.pseudo_posterior import (
+    CensoredPosterior,
+    LinearWeights,
+    PoissonMean,
+    PseudoPosterior,
+    Truncated,
+    across_tables,
+    barycentre,
+    frontier,
+    frontier_page,
+    frontier_picture,
+    publish_tables,
+    resampled,
+    verify_tables,
+    violins,
+    weight_picture,
+)
+
+VISITS = Domain(columns={"visits": Integer(lower=0, upper=500)})
+TABLE = pl.DataFrame({"visits": seeded(1).poisson(100.0, size=200)})
+GRID = {"mean": np.linspace(1.0, 300.0, 300)}
+
+
+def test_tables_and_certificate_appear_together_and_can_be_verified(tmp_path) -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0, tables=3)
+    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    assert sorted(p.name for p in made.folder.iterdir()) == [
+        "certificate.json", "table-01.parquet", "table-02.parquet", "table-03.parquet"]  # fmt: skip
+    tables = [pl.read_parquet(made.folder / f"table-0{i}.parquet") for i in (1, 2, 3)]
+    assert all(table.schema == {"visits": pl.Int64} and table.height == 200 for table in tables)
+    assert not tables[0].equals(tables[1])
+    promise = made.facts["guarantee"]
+    assert (promise["kind"], promise["theorem"]) == ("asymptotic", "T19")
+    assert promise["epsilon_each"] == pytest.approx(6.0)
+    assert promise["epsilon"] == pytest.approx(18.0)
+    assert "Not formal differential privacy" in str(made)
+    checks = verify_tables(made.folder)
+    assert checks
+    assert all(check.agrees for check in checks)
+
+
+def test_the_certificate_holds_nothing_that_was_measured(tmp_path) -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0)
+    facts = []
+    for i, shift in enumerate((0, 40)):
+        closed = confidential(TABLE.with_columns(pl.col("visits") + shift), VISITS)
+        facts.append(publish_tables(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).facts)
+        for name in ("created", "tables"):
+            del facts[-1][name]
+    assert facts[0] == facts[1]
+
+
+def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2, grid=GRID)
+    folder = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").folder
+    path = folder / "certificate.json"
+    whole = json.loads(path.read_text())
+    for key, value in (("epsilon", 0.1), ("kind", "empirical"), ("caveats", [])):
+        path.write_text(json.dumps({**whole, "guarantee": {**whole["guarantee"], key: value}}))
+        assert [c.what for c in verify_tables(folder) if not c.agrees] == [f"guarantee.{key}"]
+    path.write_text(json.dumps(whole))
+    (folder / "table-02.parquet").write_bytes(b"other")
+    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["table-02.parquet.sha256"]
+    path.write_text("{}")
+    with pytest.raises(FileProblem, match="no certificate of tables"):
+        verify_tables(folder)
+
+
+def test_what_cannot_be_published_is_refused_before_anything_is_read(tmp_path) -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0)
+    closed = confidential(TABLE, VISITS)
+    with pytest.raises(GuaranteeKindError, match="asymptotic"):
+        publish_tables(closed, mechanism, out=tmp_path / "out")
+    with pytest.raises(FileProblem, match="exists already"):
+        publish_tables(closed, mechanism, out=tmp_path, accept={"asymptotic"})
+    with pytest.raises(ParameterError, match="'other'"):
+        publish_tables(closed, CensoredPosterior(PoissonMean(column="other"), bound=1.0), out=tmp_path / "out")
+    nulls = Domain(columns={"visits": Integer(lower=0, upper=500, nulls="category")})
+    with pytest.raises(DomainError, match="nulls"):
+        publish_tables(confidential(TABLE, nulls), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
+    import discreet.pseudo_posterior._publish as module
+
+    def fail(*_, **__):
+        raise OSError
+
+    monkeypatch.setattr(module, "write_text", fail)
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
+    with pytest.raises(FileProblem, match="cannot be written"):
+        publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_tables_and_says_what_they_cost(tmp_path, capsys) -> None:
+    TABLE.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(VISITS.to_toml())
+    common = ["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model", "poisson",
+              "--sensitive", "visits", "--tables", "2"]  # fmt: skip
+    assert run([*common, "--target-epsilon", "8", "--out", str(tmp_path / "a")]) == 0
+    said = capsys.readouterr().out
+    assert "local, asymptotic epsilon of 8 for each of 2 tables, 16 for all" in said
+    assert len(list((tmp_path / "a").glob("table-*.parquet"))) == 2
+    assert run([*common, "--out", str(tmp_path / "b")]) == 2
+    assert "--target-epsilon" in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+
+
+def test_importing_the_package_loads_no_heavy_library() -> None:
+    program = "import sys, discreet.pseudo_posterior; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"jax", "numpyro", "polars", "matplotlib", "arviz"} & {name.partition(".")[0] for name in loaded}
+
+
+# -- statistics across tables ------------------------------------------------------------
+
+
+def test_the_barycentre_of_shifted_distributions_lies_between_them() -> None:
+    rng = seeded(2)
+    one = rng.normal(size=400)
+    assert barycentre([one, one + 10.0], size=400) == pytest.approx(np.sort(one) + 5.0)
+    assert barycentre([one], size=400) == pytest.approx(np.sort(one))
+    # Of normals it is normal, with the average of the standard deviations (not the root of that of the variances).
+    both = barycentre([rng.normal(size=20_000), 3.0 * rng.normal(size=20_000)], size=2000)
+    assert both.std() == pytest.approx(2.0, rel=0.05)
+    with pytest.raises(ParameterError, match="at least one sample"):
+        barycentre([])
+
+
+def test_resampling_has_the_spread_of_the_mean() -> None:
+    x = seeded(3).normal(size=400)
+    means = resampled(x, np.mean, rng=seeded(4), resamples=2000)
+    assert means.mean() == pytest.approx(x.mean(), abs=0.01)
+    assert means.std() == pytest.approx(x.std() / 20.0, rel=0.1)
+    across = across_tables([x, x + 1.0], np.mean, rng=seeded(5), resamples=500)
+    assert across.mean() == pytest.approx(x.mean() + 0.5, abs=0.02)
+
+
+# -- frontier and pictures ------------------------------------------------------------
+
+
+def ninetieth(values) -> float:
+    return float(np.quantile(values, 0.9))
+
+
+def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=200)
+    columns = {"visits": TABLE["visits"].to_numpy()}
+    grid = {
+        "loose": LinearWeights(),
+        "tight": LinearWeights(c=0.3),
+        "M": Truncated(weighting=LinearWeights(), most=2.0),
+        "nothing": LinearWeights(c=0.0),
+    }
+    facts = {"column": "visits", "folder": tmp_path / "f", "seed": 7, "resamples": 20}
+    first = frontier(mechanism, columns, {"loose": grid["loose"]}, {"mean": np.mean, "q90": ninetieth}, **facts)
+    seen: list[int] = []
+    points = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, progress=seen.append, **facts)
+    assert seen == [2, 3, 4]
+    assert points[0].lipschitz == first[0].lipschitz
+    assert points[1].lipschitz < points[0].lipschitz
+    assert points[0].error("mean") < 5.0
+    assert points[3].failed is not None
+    assert all(json.loads(p.read_text())["confidential"] for p in (tmp_path / "f").iterdir())
+    monkeypatch.setattr(type(mechanism), "refit", None)  # nothing is fitted again
+    again = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, **facts)
+    assert [p.lipschitz for p in again] == [p.lipschitz for p in points]
+    with pytest.raises(FileProblem, match="another model"):
+        frontier(mechanism, columns, grid, {"mean": np.mean}, **facts)
+    page = frontier_page(points, tmp_path / "page.html").read_text()
+    assert "CONFIDENTIAL" in page
+    assert "</script" in page.replace('"loose"', "")
+    assert page.count("http") == page.count("http://www.w3.org/2000/svg") + page.count("http-equiv")
+    for path in (
+        frontier_picture(points, "mean", tmp_path / "frontier.svg"),
+        violins({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 8.0]}, tmp_path / "violins.svg", label="bound"),
+        weight_picture([1.0, 2.0, 3.0], [1.0, 0.5, 0.0], tmp_path / "weights.svg"),
+    ):
+        assert path.stat().st_size > 1000
+
+
+def test_released_categories_have_their_declared_types(tmp_path) -> None:
+    from discreet.pseudo_posterior import CategoricalShares
+
+    domain = Domain(columns={"sex": Category(categories=["f", "m", "x"])})
+    table = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 60})
+    mechanism = PseudoPosterior(CategoricalShares(column="sex", categories=3), target_epsilon=8.0, draws=200)
+    made = publish_tables(confidential(table, domain), mechanism, out=tmp_path / "o", accept={"asymptotic"},
+                          rng=seeded(9))  # fmt: skip
+    released = pl.read_parquet(made.folder / "table-01.parquet")
+    assert released.schema == {"sex": pl.String}
+    assert made.facts["randomness"].startswith("seeded")
+    assert all(check.agrees for check in verify_tables(made.folder))
