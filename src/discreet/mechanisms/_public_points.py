@@ -1,0 +1,148 @@
+"""Public points that stand for the cells around them: what a mechanism runs on, and what a certificate records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from discreet.domain import Domain, OpenLabels, Records
+from discreet.errors import ParameterError
+from discreet.evolution._metric import ground_embedding
+from discreet.mechanisms._base import Floats
+
+__all__ = ["PublicPoints"]
+
+_MOST_NUMBERS = 1000
+_FORMS = "points are a Polars table, encoded records or rows of codes; of a certificate also their count and sha256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicPoints:
+    """Distinct public records of a domain, in an order that counts: a tie goes to the first.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    sha256 : str
+        Hash of their JSON text, a list of rows of codes: int cells, float values, ``null`` for a continuous null.
+    rows : tuple of tuple, optional
+        The codes themselves. None where a certificate records number and hash only: a guarantee can be verified from
+        that, and a release cannot be run.
+    """
+
+    count: int
+    sha256: str
+    rows: tuple[tuple[Any, ...], ...] | None
+
+    @classmethod
+    def of(cls, given: Any, domain: Domain) -> PublicPoints:
+        """Take public points in any form; of points at distance zero from one another, the first stays.
+
+        Parameters
+        ----------
+        given : PublicPoints, polars.DataFrame, Records, sequence of rows of codes, or mapping
+            Public. A mapping is what :meth:`to_json` gives for many points.
+        domain : Domain
+            Public.
+
+        Raises
+        ------
+        ParameterError
+            When there is no point, or a code does not fit the domain.
+        DataError
+            When a table does not fit the domain.
+        """
+        if isinstance(given, PublicPoints):
+            return given
+        if isinstance(given, Mapping):
+            return cls._described(given)
+        for name, column in domain.columns.items():
+            if isinstance(column, OpenLabels):
+                raise ParameterError(f"column {name!r}: points need a metric; declare the labels as categories")
+        records = _encoded(given, domain)
+        _, first = np.unique(ground_embedding(domain, records), axis=0, return_index=True)
+        kept = tuple(_row(row) for row in records.take(np.sort(first)).rows())
+        return cls(count=len(kept), sha256=hashlib.sha256(json.dumps(kept).encode()).hexdigest(), rows=kept)
+
+    @classmethod
+    def _described(cls, given: Mapping[str, Any]) -> PublicPoints:
+        count, sha256 = given.get("count"), given.get("sha256")
+        if set(given) != {"count", "sha256"} or isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ParameterError(_FORMS)
+        if not isinstance(sha256, str) or not re.fullmatch("[0-9a-f]{64}", sha256):
+            raise ParameterError(_FORMS)
+        return cls(count=count, sha256=sha256, rows=None)
+
+    def to_json(self) -> Any:
+        """Return the rows where they hold at most 1,000 numbers, else their count and hash."""
+        if self.rows is not None and self.count * len(self.rows[0]) <= _MOST_NUMBERS:
+            return [list(row) for row in self.rows]
+        return {"count": self.count, "sha256": self.sha256}
+
+    def records(self, domain: Domain) -> Records:
+        """Return the points as records.
+
+        Raises
+        ------
+        ParameterError
+            When only their number and hash are known.
+        """
+        if self.rows is None:
+            raise ParameterError(
+                f"the {self.count:,} public points are known by their number and hash only: give the points themselves"
+            )
+        columns = zip(domain.columns.values(), zip(*self.rows, strict=True), strict=True)
+        kinds = ((codes, np.int64 if column.finite else np.float64) for column, codes in columns)
+        return Records(columns=tuple(np.array(codes, dtype=kind) for codes, kind in kinds))
+
+
+def _row(codes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return codes as JSON values: a continuous null is None."""
+    return tuple(None if code != code else code for code in codes)  # noqa: PLR0124 - NaN is not itself
+
+
+def _encoded(given: Any, domain: Domain) -> Records:
+    if isinstance(given, Records):
+        rows: Any = given.rows()
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        rows = given
+    else:
+        import polars as pl
+
+        if not isinstance(given, pl.DataFrame):
+            raise ParameterError(_FORMS)
+        rows = domain.encode(given).rows()
+    if not len(rows) or any(not isinstance(row, Sequence) or len(row) != len(domain.columns) for row in rows):
+        raise ParameterError(f"points are at least one row of {len(domain.columns)} codes, one a column")
+    columns = zip(domain.columns.items(), zip(*rows, strict=True), strict=True)
+    return Records(columns=tuple(_codes(name, column, codes) for (name, column), codes in columns))
+
+
+def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
+    """Return one column of codes.
+
+    Raises
+    ------
+    ParameterError
+        When one does not fit.
+    """
+    if column.finite:
+        if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):
+            return np.array(codes, dtype=np.int64)
+        raise ParameterError(f"points: codes of column {name!r} are cells, integers from 0 to {column.size - 1}")
+    if all(code is None or isinstance(code, Real) for code in codes):
+        values: Floats = np.array(codes, dtype=np.float64)
+        missing = np.isnan(values)
+        if np.all(missing | ((values >= column.lower) & (values <= column.upper))) and (
+            column.nullable or not missing.any()
+        ):
+            return values
+    raise ParameterError(f"points: values of column {name!r} lie between {column.lower:g} and {column.upper:g}")
