@@ -5,21 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from discreet.evolution._api import API, NamedAPI
-from discreet.evolution._callables import Callables
-from discreet.evolution._error_bounds import (
-    gaussian_complexity,
-    laplace_complexity,
-    predicted_error,
-    sampling_error,
-    thresholded_laplace_error,
-)
 from discreet.evolution._euclidean import Ball, Box
-from discreet.evolution._images import DiffusionImages
-from discreet.evolution._measured import Contraction, MeasuredProperty, measured_property
 from discreet.evolution._registry import api_from
-from discreet.evolution._resampling import Resampling
 from discreet.evolution._table import Table
-from discreet.evolution._texts import ContinuedTexts, MaskedTexts
 from discreet.evolution._theory import (
     ball_packing,
     box_packing,
@@ -34,7 +22,19 @@ from discreet.evolution._theory import (
 )
 
 if TYPE_CHECKING:
+    from discreet.evolution._callables import Callables
+    from discreet.evolution._error_bounds import (
+        gaussian_complexity,
+        laplace_complexity,
+        predicted_error,
+        sampling_error,
+        thresholded_laplace_error,
+    )
+    from discreet.evolution._images import DiffusionImages
+    from discreet.evolution._measured import Contraction, MeasuredProperty, measured_property
     from discreet.evolution._neighbours import NearestCandidates, votes
+    from discreet.evolution._resampling import Resampling
+    from discreet.evolution._texts import ContinuedTexts, MaskedTexts
 
 __all__ = [
     "API",
@@ -71,10 +71,33 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load what needs scipy when it is used."""
-    if name in ("NearestCandidates", "votes"):
-        from discreet.evolution import _neighbours
+_HOMES = {
+    "Callables": "_callables",
+    "ContinuedTexts": "_texts",
+    "Contraction": "_measured",
+    "DiffusionImages": "_images",
+    "MaskedTexts": "_texts",
+    "MeasuredProperty": "_measured",
+    "NearestCandidates": "_neighbours",
+    "Resampling": "_resampling",
+    "gaussian_complexity": "_error_bounds",
+    "laplace_complexity": "_error_bounds",
+    "measured_property": "_measured",
+    "predicted_error": "_error_bounds",
+    "sampling_error": "_error_bounds",
+    "thresholded_laplace_error": "_error_bounds",
+    "votes": "_neighbours",
+}
 
-        return getattr(_neighbours, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Load what the mechanism itself does not need when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
