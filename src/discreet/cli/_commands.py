@@ -64,8 +64,11 @@ def _show(document: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _progress(total: int | None, quiet: bool, what: str = "records") -> Any:
-    """Give a callback that draws a bar on a terminal; the count it shows is public."""
+def _progress(total: int | None, quiet: bool, parts: str = "steps") -> Any:
+    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
+
+    The counts it shows are public.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -74,10 +77,12 @@ def _progress(total: int | None, quiet: bool, what: str = "records") -> Any:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done, of=total: bar.update(task, completed=done, total=of)
+        task = bar.add_task("records", total=total)
+        yield lambda done, of=None: bar.update(
+            task, completed=done, total=of or total, description=parts if of else "records"
+        )
 
 
 @click.command()
@@ -96,6 +101,14 @@ def _progress(total: int | None, quiet: bool, what: str = "records") -> Any:
 @_sampling
 @_reference
 @click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option(
+    "--relation",
+    type=click.Choice(["replacement", "add-remove"]),
+    default="replacement",
+    help="Between which tables the guarantee holds (add-remove: private-evolution only).",
+)
+@click.option("--records", type=int, help="For add-remove: the number of records, declared in public.")
+@click.option("--checkpoint", type=click.Path(), help="File to continue from, for mechanisms that work in steps.")
 @click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
 @click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records from prior or noise.")
 @_json

@@ -14,7 +14,9 @@ from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.pitman_yor import PitmanYor
+from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
+from discreet.mechanisms.signed_measure import SignedMeasure
 from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
 from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
 from discreet.mechanisms.stability_histogram import StabilityHistogram
@@ -34,7 +36,9 @@ __all__ = [
     "Output",
     "PerturbedHistogram",
     "PitmanYor",
+    "PrivateEvolution",
     "RevealOrObscure",
+    "SignedMeasure",
     "SmoothedHistogram",
     "StabilisedPitmanYor",
     "StabilityHistogram",
@@ -53,12 +57,14 @@ REGISTRY: dict[str, type[Any]] = {
     "subsampled-randomised-response": SubsampledRandomisedResponse,
     "perturbed-histogram": PerturbedHistogram,
     "hierarchical-histogram": HierarchicalHistogram,
+    "signed-measure": SignedMeasure,
     "gaussian-smoothed-histogram": GaussianSmoothedHistogram,
     "laplace-projection-sampler": LaplaceProjectionSampler,
     "exponential-histogram": ExponentialHistogram,
     "stability-histogram": StabilityHistogram,
     "stabilised-pitman-yor": StabilisedPitmanYor,
     "urn-histogram": UrnHistogram,
+    "private-evolution": PrivateEvolution,
 }
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
 

@@ -240,7 +240,7 @@ def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tu
 
 def _on_a_line(masses: Floats, points: Floats, created: float) -> tuple[Floats, float, Floats]:
     """Return what is kept, the cost of sending the rest, and the price of a unit at every point."""
-    order = np.argsort(points[:, 0], kind="stable")
+    order = np.argsort(points[:, 0])
     found = fill_line(masses[order], points[order, 0], created=created)
     kept, price = np.empty(len(masses)), np.empty(len(masses))
     kept[order], price[order] = found.kept, -found.potential

@@ -59,16 +59,19 @@ def fill_line(masses: Floats, positions: Floats, *, created: float) -> LineFilli
     -------
     LineFilling
         Optimal. In ``O(V log V)`` array operations where nothing is created; otherwise a search for the price of
-        created mass goes over the points about ten times.
+        created mass goes some ten times over the points that its being there can change.
     """
     gaps = np.diff(positions)
     walk = np.cumsum(masses)
     total, signed = float(walk[-1]), walk[:-1]
-    if created <= 0.0:
-        fitted = np.clip(isotonic(signed, gaps), 0.0, max(total, 0.0))
-        proof, price = fitted, np.inf
-    else:
+    if total < 0.0:
         fitted, proof, price = _bounded_fall(signed, gaps, total, created)
+    else:
+        fitted, price = np.clip(isotonic(signed, gaps), 0.0, total), np.inf
+        proof = fitted
+        if created > 0.0:
+            dearest = -_potential(signed, fitted, positions, total, price)
+            fitted, proof, price = _with_created(signed, gaps, total, created, fitted, dearest)
     kept = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
     potential = _potential(signed, proof, positions, total, price)
     return LineFilling(kept, float(gaps @ np.abs(signed - fitted)), potential)
@@ -122,7 +125,50 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     return np.asarray(values[order[np.minimum(np.repeat(least, np.diff(starts, append=k)), k - 1)]])
 
 
-def _bounded_fall(signed: Floats, gaps: Floats, total: float, created: float) -> tuple[Floats, Floats, float]:
+def _with_created(
+    signed: Floats, gaps: Floats, total: float, created: float, fitted: Floats, dearest: Floats
+) -> tuple[Floats, Floats, float]:
+    """Return what :func:`_bounded_fall` does, looking only where created mass can matter.
+
+    Created mass makes no point dearer. Where the price is 0 without it, at points that keep some of their mass, it
+    stays 0, and the line falls apart; a part that is nowhere as dear as created mass keeps its fit. The price of
+    created mass is guessed from above: a guess is not too high where the parts it leaves ask for at least as much mass
+    as may be created. The fit of the other parts is held by its two ends, at a weight that no price can move.
+    """
+    heavy = 2.0 * float(gaps.sum())
+    free = np.append(dearest[:-1] <= _ROUNDING * heavy, True)
+    starts = np.flatnonzero(np.concatenate(([True], free[1:-1])))
+    peaks = np.maximum.reduceat(dearest[:-1], starts)
+    lengths = np.diff(starts, append=len(gaps))
+    guess = 0.5 * float(peaks.max())
+    while True:
+        changed = np.repeat(peaks > guess, lengths)
+        if changed.all():
+            return _bounded_fall(signed, gaps, total, created)
+        ends = ~changed & (np.append(True, changed[:-1]) | np.append(changed[1:], True))
+        kept = changed | ends
+        values = np.where(changed, signed, fitted)[kept]
+        weights = np.where(changed, gaps, heavy)[kept]
+        if _fall(_fit(values, weights, total, guess), total) >= created:
+            break
+        guess = 0.25 * guess if guess > 1e-3 * float(peaks.max()) else -1.0
+    part, proof, price = _bounded_fall(values, weights, total, created, between=(guess, float(peaks.max())))
+    both = []
+    for found in (part, proof):
+        whole = fitted.copy()
+        whole[changed] = found[changed[kept]]
+        both.append(whole)
+    return both[0], both[1], price
+
+
+def _fall(fitted: Floats, total: float) -> float:
+    """Return by how much, in all, a fit falls on its way from 0 to the total."""
+    return float(np.maximum(-np.diff(fitted, prepend=0.0, append=total), 0.0).sum())
+
+
+def _bounded_fall(
+    signed: Floats, gaps: Floats, total: float, created: float, between: tuple[float, float] | None = None
+) -> tuple[Floats, Floats, float]:
     """Return the fit that falls by at most ``created``, and for the proof a fit at one price, and that price.
 
     Cost and fall of the fit at a price give a tangent of the concave dual function of the price. The next price is
@@ -131,13 +177,12 @@ def _bounded_fall(signed: Floats, gaps: Floats, total: float, created: float) ->
 
     def fit(price: float) -> tuple[Floats, float, float]:
         fitted = _fit(signed, gaps, total, price)
-        fall = float(np.maximum(-np.diff(fitted, prepend=0.0, append=total), 0.0).sum())
-        return fitted, float(gaps @ np.abs(signed - fitted)), fall
+        return fitted, float(gaps @ np.abs(signed - fitted)), _fall(fitted, total)
 
-    top = 2.0 * float(gaps.sum())
-    low = fit(0.0)
+    bottom, top = between or (0.0, 2.0 * float(gaps.sum()))
+    low = fit(bottom)
     if low[2] <= created:
-        return low[0], low[0], 0.0
+        return low[0], low[0], bottom
     high = fit(top)
     best = (high[1] + top * (high[2] - created), high[0], top)
     for _ in range(_SEARCH):

@@ -1,0 +1,601 @@
+"""Private Evolution: a public generator's candidates, voted for by the confidential records, step by step.
+
+Theory, proofs and what the paper's parameters amount to: docs/theory/private-evolution.md (theorem T16).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+
+from discreet._random import SecureGenerator, public
+from discreet.domain import Counts, Domain, Parts, Records
+from discreet.errors import ParameterError
+from discreet.evolution import API, api_from, theorem_alpha, theorem_population, usable_steps
+from discreet.evolution._neighbours import NearestCandidates, votes
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    CellCounts,
+    Floats,
+    Mechanism,
+    Output,
+    Votes,
+    positive_size,
+    real,
+    refuse_unknown,
+)
+from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms._checkpoint import Checkpoint
+from discreet.mechanisms._discrete_noise import (
+    NoiseKind,
+    approximate_noise,
+    discrete_noise,
+    log_noise,
+    standard_deviation,
+)
+from discreet.mechanisms._draws import Sampling, check_sampling, draw_cells
+from discreet.mechanisms._noisy_counts import LARGEST_SCALE, solve_scale
+from discreet.mechanisms._sparse_transport import transport_available
+from discreet.mechanisms._stability import solve_threshold
+from discreet.privacy import (
+    Budget,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    Guarantee,
+    Profile,
+    Relation,
+    ThresholdedLaplace,
+    power,
+)
+
+__all__ = ["PrivateEvolution", "Variant"]
+
+Variant = Literal["projection", "practical", "theoretical"]
+
+_MOST_CANDIDATES = 1 << 22
+_MOST_STEPS = 1_000
+_MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
+_MOST_KEPT = 1 << 27  # coordinates of embedded records kept in memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateEvolution(Mechanism):
+    r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Continuous columns need no cells.
+    records : int
+        Number of records by which votes are divided, public: ``n`` under replacement, a declared number under
+        add/remove.
+    scale : float
+        Of the noise of every vote count, in records: ``P(z)`` is proportional to ``e^(-z^2/(2 scale^2))`` (gaussian) or
+        ``e^(-|z|/scale)`` (laplace). The paper's ``sigma`` is ``scale / records``.
+    steps : int
+        Number ``T`` of votes; 0 releases draws of the API, which cost nothing.
+    population : int
+        Number ``n_s`` of records that candidates are made of in each step.
+    noise : {"gaussian", "laplace"}
+        ``gaussian`` on the votes of all candidates; ``laplace`` on those of candidates that have votes, released where
+        they reach the threshold (Proposition 4.1).
+    threshold : int
+        ``gaussian``: noisy votes below it count as none in the practical and theoretical variants, post-processing.
+        ``laplace``: the least noisy number of votes that is released, at least 2; privacy rests on it.
+    variant : {"projection", "practical", "theoretical"}
+        What noisy votes are turned into: the nearest probabilities in bounded-Lipschitz distance (Algorithm 2);
+        positive ones, renormalised (Algorithm 3); multiples of ``multiplicity``, without sampling (Algorithm 1).
+    multiplicity : int
+        ``B`` of the theoretical variant: copies are made in lots of it.
+    sampling : {"iid", "stratified"}
+        How the next population and the released records are drawn from the probabilities: independently, as in the
+        paper, or systematically in the order of the candidates, which has less sampling error and costs no privacy.
+    api : API or str or mapping
+        Generator of candidates, and metric. A name stands for the API with its default parameters on the domain.
+    variations : int, optional
+        Candidates of each member of the population, as the API says by default.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is out of range.
+
+    Notes
+    -----
+    A record's vote is a function of that record and of public candidates, so a replaced record moves one vote a step,
+    and an added or removed one changes one count. Guarantee (theorem T16), for all steps together however the
+    candidates were chosen: Gaussian noise gives the exact profile of ``2 T`` (replacement) or ``T`` (add/remove) counts
+    that change by ``g``, without a composition theorem; Laplace noise with a threshold composes the profile of T8, an
+    upper bound. Equal candidates are merged before the vote: all votes would go to the first of them, and the others
+    would be noise alone.
+
+    Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
+
+    References
+    ----------
+    PE25, Algorithms 1 to 4, Theorem 4.1, Proposition 4.1; Lin, Gopi, Kulkarni, Nori and Yekhanin (2024).
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Numeric
+    >>> square = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
+    >>> evolution = PrivateEvolution(domain=square, records=5000, scale=20.0, steps=6, population=50, api="box")
+    >>> f"{evolution.guarantee(n=5000).delta(1.0):.3g}"
+    '1.04e-02'
+    """
+
+    name: ClassVar[str] = "private-evolution"
+    free: ClassVar[tuple[str, ...]] = ("scale",)
+    needs_cells: ClassVar[bool] = False
+    cells_cost: ClassVar[bool] = False
+    reads_parts: ClassVar[bool] = True
+    most_draws: ClassVar[int] = 2
+
+    domain: Domain
+    records: int
+    scale: float
+    steps: int
+    population: int
+    noise: NoiseKind = "gaussian"
+    threshold: int = 0
+    variant: Variant = "projection"
+    multiplicity: int = 1
+    sampling: Sampling = "iid"
+    api: API | str | Mapping[str, Any] = "table"
+    variations: int | None = None
+    _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
+    _inspect: Callable[[Votes], None] | None = field(init=False, default=None, repr=False, compare=False)
+    _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api", _api(self.api, self.domain))
+        if self.variations is None:
+            object.__setattr__(self, "variations", self._api.variations_each())
+        for name, least, most in (
+            ("steps", 0, _MOST_STEPS),
+            ("population", 1, _MOST_CANDIDATES),
+            ("variations", 1, _MOST_CANDIDATES),
+            ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
+            ("multiplicity", 1, 1 << 40),
+        ):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), least, most))
+        object.__setattr__(self, "records", positive_size("records", self.records))
+        object.__setattr__(self, "scale", real("scale", self.scale))
+        if self.noise not in LARGEST_SCALE:
+            raise ParameterError(f"noise is 'gaussian' or 'laplace', not {self.noise!r}")
+        if not 2.0**-10 <= self.scale <= LARGEST_SCALE[self.noise]:
+            raise ParameterError(
+                f"scale is between 2^-10 and {LARGEST_SCALE[self.noise]:g} for {self.noise} noise, not {self.scale!r}"
+            )
+        if self.variant not in ("projection", "practical", "theoretical"):
+            raise ParameterError(f"variant is 'projection', 'practical' or 'theoretical', not {self.variant!r}")
+        check_sampling(self.sampling)
+        if self.candidates > _MOST_CANDIDATES:
+            raise ParameterError(
+                f"{self.candidates:,} candidates a step are more than {_MOST_CANDIDATES:,}: take a smaller population"
+            )
+
+    @property
+    def _api(self) -> API:
+        return cast(API, self.api)
+
+    @property
+    def candidates(self) -> int:
+        """Number of candidates a step, those that turn out equal included."""
+        members = 2 * self.records if self.variant == "theoretical" else self.population
+        return members * cast(int, self.variations)
+
+    def observed(
+        self,
+        *,
+        watch: Callable[[int, int], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        inspect: Callable[[Votes], None] | None = None,
+    ) -> Self:
+        """Return the same mechanism with callbacks after each step, and a file to continue from.
+
+        Parameters
+        ----------
+        watch : callable, optional
+            Called with the number of steps done, and how many there are.
+        checkpoint : path, optional
+            Holds the steps released so far: public under the guarantee, like a release. A run that is started again
+            with the same parameters goes on after them and pays for none twice; one that is finished draws other
+            records from the same votes.
+        inspect : callable, optional
+            Called with what each step released: candidates and noisy votes, public too.
+        """
+        made = replace(self)
+        for name, value in (("_watch", watch), ("_path", checkpoint), ("_inspect", inspect)):
+            object.__setattr__(made, name, value)
+        return made
+
+    # -- the private step ---------------------------------------------------------------------------------------
+
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
+        """Return all steps: distinct candidates and their noisy votes.
+
+        ``x`` is read in parts, once a step where it is larger than memory (``Rows``).
+
+        Raises
+        ------
+        FileProblem
+            When the checkpoint cannot be used.
+        """
+        self._require_solver()
+        if self._path is None:
+            return self._evolved(x, None, rng)
+        checkpoint = Checkpoint(self._path, self._facts(secure=isinstance(rng, SecureGenerator)))
+        with checkpoint.held():
+            return self._evolved(x, checkpoint, rng)
+
+    def _require_solver(self) -> None:
+        """Refuse to start what could not be finished.
+
+        Raises
+        ------
+        ParameterError
+            When votes would have to be projected by POT, which is not installed.
+        """
+        projected = self.variant == "projection" and self.noise == "gaussian" and self.steps > 0
+        if projected and not transport_available():
+            raise ParameterError(
+                f"the projection variant of {self.name} needs POT: pip install 'discreet[transport]', or ask for "
+                "variant=practical"
+            )
+
+    def _evolved(self, x: Parts, checkpoint: Checkpoint | None, rng: np.random.Generator) -> list[Votes]:
+        free = public(rng)
+        released = [] if checkpoint is None else checkpoint.steps()
+        table = _Embedded(self._api, x)
+        for t in range(len(released), self.steps):
+            candidates = self._candidates(released, rng=free)
+            released.append(Votes(candidates, self._noisy(self._votes(table, candidates), rng)))
+            if checkpoint is not None:
+                checkpoint.write(released)
+            if self._inspect is not None:
+                self._inspect(released[-1])
+            if self._watch is not None:
+                self._watch(t + 1, self.steps)
+        return released
+
+    def _votes(self, table: Iterable[tuple[Floats, Any]], candidates: Records) -> CellCounts:
+        """Return how many records are nearest to each candidate. Confidential."""
+        return votes(table, NearestCandidates(self._api.embed(candidates), norm=self._api.norm))
+
+    def _candidates(self, released: list[Votes], *, rng: np.random.Generator) -> Records:
+        """Return the next step's distinct candidates: public post-processing of the steps before."""
+        population = self._population(released[-1], rng) if released else self._first(rng)
+        varied = self._api.variation(population, rng=rng, step=len(released), steps=self.steps)
+        _, first = np.unique(self._api.embed(varied), axis=0, return_index=True)
+        return varied.take(np.sort(first))
+
+    def _first(self, rng: np.random.Generator) -> Records:
+        size = self.records if self.variant == "theoretical" else self.population
+        return self._api.random(size, rng=rng)
+
+    def _population(self, step: Votes, rng: np.random.Generator) -> Records:
+        weights = self.probabilities(step)
+        if self.variant == "theoretical":  # copies, not draws; at most twice as many as records
+            total = min(2 * self.records, int(np.rint(self._copies(step.votes).sum())) or len(weights))
+            places = draw_cells(weights, total, sampling="stratified", rng=rng)
+        else:
+            places = draw_cells(weights, self.population, sampling=self.sampling, rng=rng)
+        return step.candidates.take(np.sort(np.concatenate(list(places))))
+
+    def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
+        if self.noise == "gaussian":
+            return counts + discrete_noise("gaussian", self.scale, len(counts), rng=rng)
+        held = np.flatnonzero(counts)
+        noisy = counts[held] + discrete_noise("laplace", self.scale, len(held), rng=rng)
+        released = np.zeros_like(counts)
+        released[held] = np.where(noisy >= self.threshold, noisy, 0)
+        return released
+
+    # -- public post-processing ---------------------------------------------------------------------------------
+
+    def _copies(self, noisy: CellCounts) -> Floats:
+        lots = np.where(noisy >= self.threshold, noisy, 0) / self.multiplicity
+        return np.asarray(np.maximum(0.0, np.rint(lots)) * self.multiplicity)
+
+    def _measure(self, noisy: CellCounts) -> Floats:
+        """Return noisy votes as a signed measure; those that all candidates have are shifted onto the total first."""
+        if self.noise == "laplace":
+            return np.asarray(noisy if noisy.any() else np.ones(len(noisy)), dtype=np.float64)
+        return np.asarray((noisy + (self.records - int(noisy.sum())) / len(noisy)) / self.records, dtype=np.float64)
+
+    def probabilities(self, step: Votes) -> Floats:
+        """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
+        if self.variant == "projection":
+            masses = self._measure(step.votes)
+            if masses.min() >= 0.0:  # its nearest probabilities are proportional to it
+                return np.asarray(masses / masses.sum())
+            points, norm = self._api.embed(step.candidates), self._api.norm
+            widest = float(np.linalg.norm(np.ptp(points, axis=0), ord=norm))  # whatever a user's API says
+            diameter = max(self._api.diameter, widest)
+            return bounded_lipschitz_projection(masses, points, diameter=diameter, norm=norm).probabilities
+        if self.variant == "theoretical":
+            weights = self._copies(step.votes)
+        else:
+            weights = np.maximum(0.0, np.where(step.votes >= self.threshold, step.votes, 0.0))
+        weights = weights if weights.any() else np.ones(len(weights))
+        return np.asarray(weights / weights.sum())
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw ``size`` records from the last step's votes, or from the API where there is no step."""
+        steps = cast("list[Votes]", y)
+        if not steps:
+            yield self._api.random(size, rng=rng)
+            return
+        weights = self.probabilities(steps[-1])
+        sampling: Sampling = "stratified" if self.variant == "theoretical" else self.sampling
+        for places in draw_cells(weights, size, sampling=sampling, rng=rng):
+            yield steps[-1].candidates.take(places)
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the probabilities that an evolution on an invented table ends with.
+
+        At most four steps, with at most 16,384 candidates, at the noise of all of them: what more would do is small
+        beside the noise. Each candidate stands for the record of the support that is nearest to it.
+        """
+        most = max(1, _MOST_PREDICTED // cast(int, self.variations))
+        short = replace(self, steps=min(4, self.steps), population=min(most, self.population))
+        place = NearestCandidates(self._api.embed(support), norm=self._api.norm)
+        if not self.steps:
+            start = self._api.random(max(4096, min(4 * len(support), _MOST_CANDIDATES)), rng=rng)
+            return np.append(
+                np.bincount(place.nearest(self._api.embed(start)), minlength=len(support)) / len(start), 0.0
+            )
+        frequencies = rng.multinomial(self.records, shares / shares.sum())
+        some = np.flatnonzero(frequencies)
+        table = [(self._api.embed(support.take(some)), frequencies[some])]
+        released: list[Votes] = []
+        for _ in range(short.steps):
+            candidates = short._candidates(released, rng=rng)
+            held = self._votes(table, candidates)
+            noisy = np.rint(held + approximate_noise(self.noise, self.scale, len(held), rng=rng)).astype(np.int64)
+            if self.noise == "laplace":
+                noisy[(held == 0) | (noisy < self.threshold)] = 0
+            released.append(Votes(candidates, noisy))
+        nearest = place.nearest(self._api.embed(released[-1].candidates))
+        weights = self.probabilities(released[-1])
+        return np.append(np.bincount(nearest, weights=weights, minlength=len(support)), 0.0)
+
+    # -- law and guarantee --------------------------------------------------------------------------------------
+
+    def log_prob(self, y: Output, x: Parts) -> float:
+        """Return the log-probability of the noisy votes of all steps, given the candidates of each.
+
+        The law of the candidates given the steps before does not depend on the table: it cancels in every ratio.
+        """
+        table = _Embedded(self._api, x)
+        total = 0.0
+        for candidates, noisy in cast("list[Votes]", y):
+            held = self._votes(table, candidates)
+            if self.noise == "gaussian":
+                total += float(log_noise("gaussian", self.scale, noisy - held).sum())
+            else:
+                total += sum(map(self._log_released, noisy.tolist(), held.tolist()))
+        return total
+
+    def _log_released(self, noisy: int, held: int) -> float:
+        """Return the log-probability of one candidate's released votes, 0 standing for none."""
+        if noisy:
+            possible = held and noisy >= self.threshold
+            return float(log_noise("laplace", self.scale, np.array([noisy - held]))[0]) if possible else -math.inf
+        below, r = self.threshold - held, math.exp(-1.0 / self.scale)
+        if not held:
+            return 0.0
+        if below > 0:  # P(Z < below)
+            return math.log1p(-math.exp(-below / self.scale) / (1.0 + r))
+        return -(1 - below) / self.scale - math.log1p(r)
+
+    def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T16 for a table of ``n`` records, under replacement or add/remove."""
+        n = positive_size("n", n)
+        replaced = relation.name == "replacement"
+        group = min(relation.group, n) if replaced else relation.group
+        profile: Profile = ConstantProfile(value=0.0)
+        if self.steps and self.noise == "gaussian":
+            counts = self.steps * (2 if replaced else 1)
+            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts)
+        elif self.steps:
+            one = ThresholdedLaplace(
+                scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
+            )
+            profile = power(one, self.steps)
+        caveats = (
+            "records that vote for the same candidates in every step are better protected than this"
+            if self.steps
+            else "no step: the records are the API's own, and nothing of the table is in them",
+            "the API was built and chosen without looking at the data, and sees nothing of them but noisy votes",
+            "any number of records may be drawn from the noisy votes at no further cost",
+        )
+        return Guarantee.proved(
+            profile,
+            relation=relation,
+            n=n,
+            theorem="T16",
+            chosen="the API, the number of steps, the population and the noise",
+            caveats=caveats,
+        )
+
+    def announcement(self) -> str:
+        """Return the steps, the population and the noise."""
+        if not self.steps:
+            return f"no step: records are drawn from the API {self._api.name!r} alone"
+        each = f"released from {self.threshold:,} votes on" if self.noise == "laplace" else "on every candidate's votes"
+        return (
+            f"{self.steps} steps, each with {self.candidates:,} candidates made by the API {self._api.name!r} of "
+            f"{self.population:,} records; {self.noise} noise of scale {self.scale:.4g} votes, {each}; {self.variant} "
+            "variant"
+        )
+
+    def share_not_from_data(self, n: int) -> float:
+        r"""Return the share of votes that is noise, or how far noise displaces a record: a prediction.
+
+        Where votes are clipped, the share that positive noise would have if no candidate had votes,
+        ``V E[Z 1(Z >= H)] / (n + V E[Z 1(Z >= H)])``. Where they are projected, noise moves mass between neighbours:
+        the sum over dyadic scales of what has to move, times how far, as a share of the domain's diameter, as if
+        candidates were spread evenly.
+        """
+        if not self.steps:
+            return 1.0
+        deviation = standard_deviation(self.noise, self.scale)
+        if self.noise == "laplace":
+            return 1.0 if n < self.threshold else min(1.0, 0.5 * self.scale / self.threshold)
+        if self.variant == "projection":
+            d = len(self.domain.columns)
+            scales = np.arange(1, max(1, math.ceil(math.log2(max(2, self.candidates)) / d)) + 1)
+            misplaced = deviation / n * np.sqrt(self.candidates * 2.0 ** (d * scales) / (2.0 * math.pi))
+            return float(min(1.0, (2.0**-scales * np.minimum(1.0, misplaced)).sum()))
+        least = max(0.5, float(self.threshold)) / deviation
+        noise = self.candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
+        return noise / (n + noise)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters under their public names."""
+        own = (
+            "scale",
+            "steps",
+            "population",
+            "noise",
+            "threshold",
+            "variant",
+            "multiplicity",
+            "sampling",
+            "variations",
+        )
+        return {
+            **{name: getattr(self, name) for name in own},
+            "api": {"name": self._api.name, **self._api.parameters()},
+        }
+
+    def _facts(self, *, secure: bool) -> dict[str, Any]:
+        """Return what a checkpoint belongs to."""
+        return {
+            "mechanism": self.parameters(),
+            "records": self.records,
+            "domain": self.domain.to_toml(),
+            "secure": secure,
+        }
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> PrivateEvolution:
+        """Solve for the least scale; take the steps and the population of the theory where they are not given.
+
+        ``T = max(1, ceil(2 log(n epsilon)))`` (PE25, section 6); for the noise found, the population of Theorem 4.1
+        and, where a box or a ball is asked for by name, its finest scale ``alpha = D sigma^(1/max(d, 2))``.
+        ``relation="add-remove"`` asks for that relation.
+        """
+        relation = fixed.pop("relation", "replacement")
+        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
+        known = ("steps", "population", "noise", "variant", "multiplicity", "sampling", "api", "variations")
+        own = {name: fixed.pop(name) for name in known if fixed.get(name) is not None}
+        refuse_unknown(cls.name, fixed, ", ".join(("scale", "threshold", *known)))
+        given_by_name = isinstance(own.get("api"), str)
+        own["api"] = _api(own.get("api", "table"), domain)
+        own.setdefault("steps", usable_steps(n, budget.epsilon))
+        noise = own.pop("noise", "gaussian")
+        population = own.pop("population", None)
+
+        def make(kind: NoiseKind, value: float, least: int = 0) -> PrivateEvolution:
+            return cls(domain=domain, records=n, scale=value, population=1, noise=kind, threshold=least, **own)
+
+        if noise == "laplace":
+            solved = solve_threshold(
+                lambda value, least: make("laplace", value, least),
+                budget,
+                n=n,
+                group=group,
+                scale=scale,
+                threshold=threshold,
+                relation=relation,
+            )
+        else:
+            solved = solve_scale(make, budget, n=n, group=group, noises=(noise,), scale=scale, relation=relation)
+            solved = replace(solved, threshold=threshold or 0)
+        sigma, d = solved.scale / n, len(domain.columns)
+        if given_by_name and hasattr(own["api"], "alpha"):
+            alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=own["api"].diameter)
+            solved = replace(solved, api=replace(own["api"], alpha=alpha), variations=None)
+        if population is None:
+            population = theorem_population(sigma, dimension=d, variations=cast(int, solved.variations))
+            population = max(1, min(population, _MOST_CANDIDATES // cast(int, solved.variations)))
+        solved = replace(solved, population=population)
+        solved._require_solver()
+        return solved
+
+
+class _Embedded:
+    """A table's embedded records with their frequencies, part by part; kept where the table is in memory."""
+
+    def __init__(self, api: API, x: Parts) -> None:
+        self._api, self._x = api, x
+        self._kept: list[tuple[Floats, Any]] | None = None
+
+    def __iter__(self) -> Iterator[tuple[Floats, Any]]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept, values = [], 0
+        for part in self._x.parts():
+            points = self._quietly(part.records)
+            yield points, part.frequencies
+            values += points.size
+            if isinstance(self._x, Counts) and values <= _MOST_KEPT:
+                kept.append((points, part.frequencies))
+        if isinstance(self._x, Counts) and values <= _MOST_KEPT:
+            self._kept = kept
+
+    def _quietly(self, records: Records) -> Floats:
+        """Embed confidential records; what goes wrong may name their values, and is not passed on."""
+        try:
+            points = np.asarray(self._api.embed(records), dtype=np.float64)
+        except Exception:  # noqa: BLE001  # whatever a user's function raises
+            points = np.empty(0)
+        if points.ndim != 2 or len(points) != len(records) or not np.isfinite(points).all():
+            raise ParameterError(
+                f"the embedding of the API {self._api.name!r} did not give one row of finite numbers for each record "
+                "of the table: try it on records of its own"
+            )
+        return points
+
+
+def _api(given: Any, domain: Domain) -> API:
+    """Return an API from an object, a name, or what a certificate says of one.
+
+    Raises
+    ------
+    ParameterError
+        When it is of another domain or none at all.
+    """
+    if isinstance(given, str):
+        given = {"name": given}
+    if isinstance(given, Mapping):
+        given = api_from(str(given.get("name")), {k: v for k, v in given.items() if k != "name"}, domain)
+    if not isinstance(given, API):
+        raise ParameterError(f"api is an API of discreet.evolution or the name of one, not a {type(given).__name__}")
+    if given.domain != domain:
+        raise ParameterError("the API's domain is not the mechanism's: build it on the same declaration")
+    return given
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    """Check a whole number.
+
+    Raises
+    ------
+    ParameterError
+        When it is none, or out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= int(value) <= most:
+        raise ParameterError(f"{name} is a whole number from {least:,} to {most:,}, not {value!r}")
+    return int(value)

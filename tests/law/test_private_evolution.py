@@ -1,0 +1,568 @@
+"""T16 by enumeration, with candidates that depend on noisy votes; checkpoints; and an attack on the whole loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+import discreet
+from discreet._random import secure, seeded
+from discreet.audit import clopper_pearson
+from discreet.confidential import confidential, confidential_rows
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
+from discreet.evolution import API
+from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
+from discreet.mechanisms._base import Outputs, Votes, listed
+from discreet.mechanisms._discrete_noise import noise_reach
+from discreet.privacy import Budget, DiscreteGaussianPair, Relation, ThresholdedLaplace, power
+from discreet.releases import publish, verify
+from discreet.testing import (
+    check_guarantee,
+    check_kernel_follows_law,
+    check_law_sums_to_one,
+    check_twin_is_caught,
+    enumerate_law,
+    hockey_stick,
+    neighbouring_pairs,
+)
+
+Floats = npt.NDArray[np.float64]
+EPSILONS = (0.0, 1e-3, 0.3, 1.0, 2.5, 5.0)
+
+
+def line(cells: int) -> Domain:
+    return Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything(API):
+    """Whatever the population, all cells are candidates."""
+
+    name: ClassVar[str] = "everything"
+    domain: Domain
+
+    @property
+    def norm(self) -> float:
+        return 2.0
+
+    @property
+    def diameter(self) -> float:
+        return float((self.domain.size or 1) - 1)
+
+    def variations_each(self) -> int:
+        return self.domain.size or 1
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        return self.domain.unflat(np.zeros(count, dtype=np.int64))
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        return self.domain.unflat(np.tile(np.arange(self.variations_each()), len(records)))
+
+    def embed(self, records: Records) -> Floats:
+        return np.asarray(records.columns[0], dtype=np.float64)[:, None]
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next(Everything):
+    """A cell and the one after it, around a circle: the candidates depend on who was drawn."""
+
+    name: ClassVar[str] = "next"
+
+    def variations_each(self) -> int:
+        return 2
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        codes = np.asarray(records.columns[0], dtype=np.int64)
+        return self.domain.unflat(np.stack([codes, (codes + 1) % (self.domain.size or 1)], axis=1).ravel())
+
+
+VOTES: dict[tuple[Any, ...], npt.NDArray[np.int64]] = {}
+
+
+class Listed(PrivateEvolution):
+    """An evolution whose candidates are all cells, with outputs that can be listed; votes are counted once a table."""
+
+    __slots__ = ()
+
+    def _votes(self, table: Any, candidates: Records) -> npt.NDArray[np.int64]:
+        held = table._x
+        key = (*held.records.rows(), *held.frequencies.tolist(), -1, *candidates.rows())
+        if key not in VOTES:
+            VOTES[key] = PrivateEvolution._votes(self, table, candidates)
+        return VOTES[key]
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        cells = self.domain.size or 1
+        reach = noise_reach(self.noise, self.scale)
+        most = max(int(x.frequencies.max()) for x in tables) + reach + 1
+        one = range(-reach, most) if self.noise == "gaussian" else [0, *range(self.threshold, most)]
+        everything = self.domain.unflat(np.arange(cells))
+        values = [
+            [Votes(everything, np.array(step)) for step in zip(*[iter(votes)] * cells, strict=True)]
+            for votes in listed(*[one] * (cells * self.steps))
+        ]
+        return Outputs(values, 1e-13 * cells * self.steps)
+
+
+def evolution(cells: int, kind: type[PrivateEvolution] = Listed, api: type[API] = Everything, **facts: Any) -> Any:
+    domain = line(cells)
+    given = {"records": 2, "scale": 0.3, "steps": 1, "population": 1, "variant": "practical", **facts}
+    return kind(domain=domain, api=api(domain=domain), **given)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("cells", "steps", "n"), [(2, 1, 3), (3, 1, 2), (2, 2, 1)])
+def test_enumeration_of_every_output(cells: int, steps: int, n: int) -> None:
+    mechanism = evolution(cells, steps=steps, scale=0.3 if steps == 1 else 0.22)
+    assert mechanism.guarantee(n=n).exact
+    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([n])))
+    check_guarantee(mechanism, n=n, epsilons=EPSILONS)
+    if steps == 1:
+        check_guarantee(mechanism, n=n, group=2, epsilons=EPSILONS)
+
+
+@pytest.mark.parametrize(("steps", "n"), [(1, 3), (1, 6)])
+def test_enumeration_with_a_threshold(steps: int, n: int) -> None:
+    mechanism = evolution(2, steps=steps, noise="laplace", scale=0.3, threshold=2)
+    assert not mechanism.guarantee(n=n).exact
+    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([1])), frequencies=np.array([n])))
+    check_guarantee(mechanism, n=n, epsilons=EPSILONS)
+
+
+@pytest.mark.parametrize(("noise", "group", "steps", "most"),
+                         [("gaussian", 1, 1, 3), ("gaussian", 2, 1, 3), ("laplace", 1, 1, 3), ("laplace", 2, 1, 3),
+                          ("gaussian", 1, 2, 1)])  # fmt: skip
+def test_records_added_or_removed(noise: str, group: int, steps: int, most: int) -> None:
+    """Tables of n and of n + g records, in both orders; the records of a group may differ."""
+    threshold = 0 if noise == "gaussian" else 2
+    mechanism = evolution(2, steps=steps, noise=noise, scale=0.3 if steps == 1 else 0.2, threshold=threshold)
+    guarantee = mechanism.guarantee(Relation(name="add-remove", group=group), n=2)
+    worst = np.zeros(len(EPSILONS))
+    for held in product(range(most + 1), repeat=2):
+        for split in range(group + 1):
+            tables = [np.array(held), np.array(held) + np.array([split, group - split])]
+            if not tables[0].any():
+                continue
+            counts = [Counts(records=mechanism.domain.unflat(np.flatnonzero(t)), frequencies=t[t > 0]) for t in tables]
+            law = enumerate_law(mechanism, *counts).log_mass
+            for p, q in ((0, 1), (1, 0)):
+                worst = np.maximum(worst, hockey_stick(law[p], law[q], EPSILONS))
+    for epsilon, true in zip(EPSILONS, worst.tolist(), strict=True):
+        claimed = guarantee.delta(epsilon)
+        assert claimed * (1 - 1e-9) - 1e-12 <= true <= claimed * (1 + 1e-11) + 1e-13
+
+
+def test_the_kernel_follows_the_law() -> None:
+    table = Counts.of_cells([0, 0, 1])
+    for mechanism, off in (
+        (evolution(2, records=3, scale=0.6), (0.5, 0.75)),
+        (evolution(2, records=3, noise="laplace", scale=0.5, threshold=2), (0.4, 0.62)),
+    ):
+        others = [replace(mechanism, scale=scale) for scale in off]
+        check_kernel_follows_law(mechanism, table, alternatives=others, distance=0.2)
+
+
+class TwoVotes(Listed):
+    """A broken twin: every record votes twice."""
+
+    __slots__ = ()
+
+    def log_prob(self, y: Any, x: Any) -> float:
+        return Listed.log_prob(self, y, Counts(records=x.records, frequencies=2 * x.frequencies))
+
+
+@pytest.mark.parametrize(("noise", "threshold", "n"), [("gaussian", 0, 2), ("laplace", 3, 5)])
+def test_broken_twins_are_caught(noise: str, threshold: int, n: int) -> None:
+    facts: dict[str, Any] = {"noise": noise, "scale": 0.4, "threshold": threshold}
+    mechanism = evolution(2, **facts)
+    twins = [replace(mechanism, scale=0.2), evolution(2, TwoVotes, **facts)]
+    if noise == "laplace":
+        twins.append(replace(mechanism, threshold=2))
+    for twin in twins:
+        check_twin_is_caught(mechanism, twin, n=n, epsilons=EPSILONS)
+
+
+def test_a_step_that_is_not_counted_is_caught() -> None:
+    check_twin_is_caught(evolution(2, scale=0.2), evolution(2, scale=0.2, steps=2), n=1, epsilons=EPSILONS)
+
+
+def whole_loop(mechanism: PrivateEvolution, x: Counts) -> dict[tuple[Any, ...], float]:
+    """Return the law of two steps with a population of one, who is drawn in between included."""
+    domain, api = mechanism.domain, mechanism.api
+    assert isinstance(api, API)
+    reach = noise_reach("gaussian", mechanism.scale)
+    votes = [np.array(v) for v in product(range(-reach, x.n + reach + 1), repeat=2)]
+    first = api.variation(api.random(1, rng=seeded(0)), rng=seeded(0))
+    law: dict[tuple[Any, ...], float] = {}
+    for one in votes:
+        step = Votes(first, one)
+        start = math.exp(mechanism.log_prob([step], x))
+        for place, share in enumerate(mechanism.probabilities(step).tolist()):
+            if share == 0.0 or start < 1e-15:
+                continue
+            second = api.variation(first.take(np.array([place])), rng=seeded(0))
+            for two in votes:
+                after = math.exp(mechanism.log_prob([Votes(second, two)], x))
+                law[*one.tolist(), *domain.flat(second).tolist(), *two.tolist()] = start * share * after
+    return law
+
+
+def test_candidates_that_depend_on_noisy_votes_cost_nothing_more() -> None:
+    """Every neighbouring pair of a circle of three cells: the whole transcript stays within the composed profile."""
+    mechanism = evolution(3, PrivateEvolution, Next, steps=2, scale=0.25)
+    tables, left, right = neighbouring_pairs(2, 3)
+    laws = [
+        whole_loop(mechanism, Counts(records=mechanism.domain.unflat(np.flatnonzero(t)), frequencies=t[t > 0]))
+        for t in tables
+    ]
+    assert all(math.isclose(sum(law.values()), 1.0, abs_tol=1e-9) for law in laws)
+    guarantee, twin = mechanism.guarantee(n=2), replace(mechanism, steps=1).guarantee(n=2)
+    epsilon, worst = 1.0, 0.0
+    for i, j in zip(left.tolist(), right.tolist(), strict=True):
+        worst = max(worst, sum(max(0.0, p - math.exp(epsilon) * laws[j].get(o, 0.0)) for o, p in laws[i].items()))
+    assert twin.delta(epsilon) < worst <= guarantee.delta(epsilon) * (1 + 1e-9)  # one step would be too little
+
+
+def attack(mechanism: PrivateEvolution, x: Counts, runs: int, rng: np.random.Generator) -> int:
+    """Count how often the votes of the first candidate outweigh those of the last, over all steps."""
+    count = 0
+    for _ in range(runs):
+        steps: Any = mechanism.kernel(x, rng=rng)
+        count += sum(int(step.votes[0] - step.votes[-1]) for step in steps) >= 2 * mechanism.steps
+    return count
+
+
+def test_the_whole_loop_is_attacked() -> None:
+    """A black-box attack stays within the guarantee, and refutes half the noise; both verdicts hold but 1e-6."""
+    mechanism = evolution(2, PrivateEvolution, steps=3, scale=3.0)
+    epsilon, runs, rng = 0.5, 400, seeded(11)
+    claimed = mechanism.guarantee(n=2).delta(epsilon)
+    tables = Counts.of_cells([0, 0]), Counts.of_cells([1, 0])
+
+    def least(attacked: PrivateEvolution) -> float:
+        hit, false = (clopper_pearson(attack(attacked, x, runs, rng), runs) for x in tables)
+        return hit.lower - math.exp(epsilon) * false.upper
+
+    assert least(mechanism) <= claimed
+    assert least(replace(mechanism, scale=0.75)) > claimed
+
+
+def test_composition_is_that_of_continuous_noise_at_large_scales() -> None:
+    from scipy.special import ndtr
+
+    mechanism = evolution(2, PrivateEvolution, steps=14, scale=24.0)
+    for relation, counts in (("replacement", 28), ("add-remove", 14)):
+        guarantee = mechanism.guarantee(Relation(name=relation), n=1000)  # type: ignore[arg-type]
+        mu = math.sqrt(counts) / 24.0
+        for epsilon in (0.1, 1.0, 2.0):
+            continuous = ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
+            assert guarantee.delta(epsilon) == pytest.approx(continuous, rel=1e-3)
+
+
+def test_a_threshold_composes() -> None:
+    mechanism = evolution(2, PrivateEvolution, steps=4, noise="laplace", scale=8.0, threshold=60)
+    one = ThresholdedLaplace(scale=8.0, threshold=60)
+    for epsilon in (0.5, 1.0):
+        assert mechanism.guarantee(n=1000).delta(epsilon) == pytest.approx(power(one, 4).delta(epsilon))
+    added = mechanism.guarantee(Relation(name="add-remove"), n=1000)
+    assert added.delta(0.3) < 0.5 * mechanism.guarantee(n=1000).delta(0.3)
+
+
+# -- post-processing ----------------------------------------------------------------------------------------------
+
+
+def test_a_population_is_drawn_from_the_votes() -> None:
+    mechanism = evolution(4, PrivateEvolution, population=8, records=8)
+    step = Votes(mechanism.domain.unflat(np.arange(4)), np.array([4, -3, 0, 12]))
+    np.testing.assert_allclose(mechanism.probabilities(step), [0.25, 0, 0, 0.75])
+    np.testing.assert_allclose(replace(mechanism, threshold=5).probabilities(step), [0, 0, 0, 1])
+    np.testing.assert_allclose(replace(mechanism, threshold=50).probabilities(step), [0.25] * 4)
+    lots = replace(mechanism, variant="theoretical", multiplicity=5)
+    np.testing.assert_allclose(lots.probabilities(step), [1 / 3, 0, 0, 2 / 3])
+    projected = replace(mechanism, variant="projection", records=13).probabilities(step)
+    assert projected.sum() == pytest.approx(1.0)
+    assert projected.min() >= 0.0
+    assert projected[3] == pytest.approx(12 / 13)  # the deficit of one is filled from its neighbours
+
+
+def test_equal_candidates_are_merged() -> None:
+    mechanism = evolution(3, PrivateEvolution, population=50, steps=2)
+    sizes: list[int] = []
+    mechanism.observed(inspect=lambda step: sizes.append(len(step.candidates))).kernel(
+        Counts.of_cells([0, 1]), rng=seeded(0)
+    )
+    assert sizes == [3, 3]
+
+
+def test_no_step_spends_nothing() -> None:
+    mechanism = evolution(3, PrivateEvolution, steps=0)
+    assert mechanism.guarantee(n=2).delta(0.0) == 0.0
+    assert mechanism.share_not_from_data(2) == 1.0
+    output = mechanism.kernel(Counts.of_cells([2, 2]), rng=seeded(0))
+    assert next(mechanism.finish(output, size=5, rng=seeded(0))).rows() == [(0,)] * 5
+
+
+def square() -> Domain:
+    return Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
+
+
+def points(n: int, seed: int = 3) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame({"x": rng.beta(2, 8, n), "y": rng.beta(8, 2, n)})
+
+
+@pytest.mark.parametrize("variant", ["projection", "practical"])
+@pytest.mark.parametrize("sampling", ["iid", "stratified"])
+def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
+    from scipy.stats import wasserstein_distance
+
+    table = points(20_000)
+    made = {
+        steps: discreet.release(
+            table,
+            square(),
+            epsilon=2.0,
+            delta=1e-6,
+            size=2_000,
+            mechanism="private-evolution",
+            api="box",
+            variant=variant,
+            sampling=sampling,
+            steps=steps,
+            population=200,
+            seed=5,
+            accept_poor_utility=True,
+        )
+        for steps in (0, 5)
+    }
+    far, near = (sum(wasserstein_distance(table[c], one.records[c]) for c in "xy") for one in made.values())
+    assert near < 0.1 * far
+
+
+# -- calibration and certificates ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["replacement", "add-remove"])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_calibration_is_tight(noise: str, relation: str) -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    made = PrivateEvolution.calibrated(
+        budget, domain=square(), n=10_000, api="box", noise=noise, relation=relation, steps=2
+    )
+    guarantee = made.guarantee(Relation(name=relation), n=10_000)  # type: ignore[arg-type]
+    assert guarantee.meets(budget)
+    less = replace(made, scale=made.scale * (1 - 1e-3))
+    assert not less.guarantee(Relation(name=relation), n=10_000).meets(budget)  # type: ignore[arg-type]
+    assert made.steps == 2
+    assert 1 <= made.population < 10_000
+
+
+def test_the_usual_choices_are_those_of_the_theory() -> None:
+    made = PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=square(), n=1000, api="box")
+    assert made.steps == 14  # ceil(2 log 1000)
+    sigma = made.scale / 1000
+    api: Any = made.api
+    assert api.alpha == pytest.approx(api.diameter * math.sqrt(sigma))
+    assert made.population == pytest.approx(1 / sigma / math.sqrt(made.variations), abs=1.0)
+    with pytest.raises(Infeasible):
+        PrivateEvolution.calibrated(Budget(epsilon=1.0), domain=square(), n=1000, api="box")
+
+
+def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
+    out = tmp_path / "z.parquet"
+    facts = {"mechanism": "private-evolution", "steps": 2, "population": 20, "accept_poor_utility": True}
+    said: list[str] = []
+    made = discreet.release(
+        points(3000), square(), epsilon=1.0, delta=1e-6, size=500, out=out, announce=said.append, **facts
+    )
+    assert all(check.agrees for check in verify(made.certificate, data=out))
+    assert made.certificate.facts["mechanism"]["parameters"]["api"]["name"] == "table"
+    assert "2 steps, each with" in " ".join(said)
+    assert "hierarchical-histogram is predicted" in " ".join(said)
+
+
+def test_a_certificate_of_a_users_api_is_recomputed_without_it() -> None:
+    mechanism = evolution(3, PrivateEvolution, records=4, steps=2)
+    table = confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain)
+    made = publish(table, mechanism, size=3, accept_poor_utility=True)
+    assert all(check.agrees for check in verify(made.certificate))
+
+
+def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 100, "accept_poor_utility": True}
+    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 20, "relation": "add-remove"}
+    made = discreet.release(points(3001), square(), records=3000, **facts)
+    assert made.certificate.facts["relation"]["name"] == "add-remove"
+    assert made.certificate.facts["records"] == 3000
+    assert "3001" not in made.certificate.to_json()
+    assert all(check.agrees for check in verify(made.certificate))
+    with pytest.raises(ParameterError, match="declared in public"):
+        discreet.release(points(30), square(), **facts)
+    with pytest.raises(RelationNotSupported):
+        table = confidential(pl.DataFrame({"cell": [0, 1]}), line(2))
+        publish(table, PerturbedHistogram(domain=line(2), records=2, scale=9.0), size=2, relation="add-remove")
+
+
+# -- larger than memory, checkpoints ------------------------------------------------------------------------------
+
+
+def test_rows_and_counts_give_the_same_votes(tmp_path: Path) -> None:
+    table = points(5000)
+    table.write_parquet(tmp_path / "x.parquet")
+    domain = square()
+    mechanism = PrivateEvolution(
+        domain=domain, records=5000, scale=3.0, steps=2, population=20, api="box", variant="practical"
+    )
+    rows = publish(confidential_rows(tmp_path / "x.parquet", domain), mechanism, size=50, rng=seeded(1),
+                   accept_poor_utility=True)  # fmt: skip
+    counts = publish(confidential(table, domain), mechanism, size=50, rng=seeded(1), accept_poor_utility=True)
+    assert rows.records.equals(counts.records)
+    with pytest.raises(ParameterError, match="parts"):
+        publish(confidential_rows(table, domain), PitmanYor(domain=domain, size=2), size=2)
+
+
+def test_a_table_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    points(50).write_csv(path)
+    closed = confidential_rows(path, square())
+    points(49).write_csv(path)
+    mechanism = PrivateEvolution(domain=square(), records=50, scale=3.0, steps=1, population=2, api="box")
+    with pytest.raises(DataError, match="changed while"):
+        publish(closed, mechanism, size=5, accept_poor_utility=True)
+
+
+class Died(Exception):
+    pass
+
+
+def test_a_run_that_dies_goes_on_and_spends_nothing_twice(tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    mechanism = evolution(3, PrivateEvolution, Next, steps=4, scale=2.0, population=3)
+    table = Counts.of_cells([0, 2])
+    seen: list[Votes] = []
+
+    def dies_in_the_third(step: Votes) -> None:
+        seen.append(step)
+        if len(seen) == 3:
+            raise Died
+
+    with pytest.raises(Died):
+        mechanism.observed(checkpoint=path, inspect=dies_in_the_third).kernel(table, rng=secure())
+    more: list[Votes] = []
+    steps: Any = mechanism.observed(checkpoint=path, inspect=more.append).kernel(table, rng=secure())
+    assert len(more) == 1  # the third step was written before it was shown
+    for old, new in zip(seen, steps, strict=False):
+        np.testing.assert_array_equal(old.votes, new.votes)
+        assert old.candidates.rows() == new.candidates.rows()
+    again: Any = mechanism.observed(checkpoint=path).kernel(Counts.of_cells([1, 1]), rng=secure())
+    for old, new in pairwise([steps, again]):
+        assert [s.votes.tolist() for s in old] == [s.votes.tolist() for s in new]  # a finished run reads no table
+    assert [p.name for p in tmp_path.iterdir()] == ["run.checkpoint"]
+
+
+def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    mechanism = evolution(3, PrivateEvolution, steps=2, scale=2.0)
+    table = Counts.of_cells([0, 2])
+    mechanism.observed(checkpoint=path).kernel(table, rng=secure())
+    for other, rng in ((replace(mechanism, scale=2.5), secure()), (mechanism, seeded(0))):
+        with pytest.raises(FileProblem, match="stays spent"):
+            other.observed(checkpoint=path).kernel(table, rng=rng)
+
+    def at_once(step: Votes) -> None:
+        with pytest.raises(FileProblem, match="another run"):
+            replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b").kernel(table, rng=secure())
+
+    replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b", inspect=at_once).kernel(table, rng=secure())
+    (tmp_path / "c").write_bytes(b"no checkpoint")
+    with pytest.raises(FileProblem, match="not a checkpoint"):
+        mechanism.observed(checkpoint=tmp_path / "c").kernel(table, rng=secure())
+    with pytest.raises(ParameterError, match="one step"):
+        PitmanYor(domain=square(), size=2).observed(checkpoint=path)
+
+
+def test_labels_survive_a_checkpoint(tmp_path: Path) -> None:
+    from discreet.mechanisms._checkpoint import Checkpoint
+
+    words = np.array(["a", "", 'ü, "b"\0'], dtype=object)
+    step = Votes(Records(columns=(words, np.array([0.5, np.nan, -0.0]))), np.array([1, -2, 3]))
+    kept = Checkpoint(tmp_path / "x", {})
+    kept.write([step])
+    (back,) = kept.steps()
+    assert back.candidates.columns[0].tolist() == words.tolist()
+    np.testing.assert_array_equal(back.candidates.columns[1], step.candidates.columns[1])
+    np.testing.assert_array_equal(back.votes, step.votes)
+
+
+# -- refusals -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"steps": -1}, "steps"),
+        ({"population": 0}, "population"),
+        ({"noise": "laplace", "threshold": 1}, "threshold"),
+        ({"noise": "uniform"}, "noise"),
+        ({"variant": "best"}, "variant"),
+        ({"scale": 0.0}, "scale"),
+        ({"population": 1 << 22}, "candidates"),
+        ({"multiplicity": 0}, "multiplicity"),
+        ({"sampling": "other"}, "sampling"),
+    ],
+)
+def test_parameters_out_of_range(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        evolution(3, PrivateEvolution, **wrong)
+
+
+def test_the_api_has_to_fit() -> None:
+    with pytest.raises(ParameterError, match="domain"):
+        PrivateEvolution(domain=line(4), records=2, scale=1.0, steps=1, population=1, api=Everything(domain=line(3)))
+    with pytest.raises(ParameterError, match="API"):
+        PrivateEvolution(domain=line(4), records=2, scale=1.0, steps=1, population=1, api=3)  # type: ignore[arg-type]
+
+
+def test_what_an_embedding_says_of_confidential_records_is_not_passed_on() -> None:
+    class Leaks(Everything):
+        __slots__ = ()
+
+        def embed(self, records: Records) -> Floats:
+            if records.columns[0].tolist() == [2]:
+                raise ValueError("secret 2")
+            return Everything.embed(self, records)
+
+    mechanism = evolution(3, PrivateEvolution, Leaks)
+    with pytest.raises(ParameterError) as caught:
+        mechanism.kernel(Counts.of_cells([2, 2]), rng=seeded(0))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_mixed_tables() -> None:
+    domain = Domain(columns={"a": Category(categories=["u", "v", "w"]), "b": Integer(lower=0, upper=9)})
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"a": rng.choice(["u", "v"], 4000), "b": rng.integers(7, 10, 4000)})
+    facts: dict[str, Any] = {"steps": 3, "population": 30, "seed": 1, "accept_poor_utility": True}
+    made = discreet.release(table, domain, epsilon=2.0, delta=1e-6, size=1000, mechanism="private-evolution", **facts)
+    assert made.records.schema == table.schema
+    assert (made.records["b"] >= 6).mean() > 0.8
+    assert (made.records["a"] != "w").mean() > 0.8
+
+
+def test_gaussian_profile_is_the_pairs() -> None:
+    pair = DiscreteGaussianPair(scale=5.0, group=2, counts=6)
+    guarantee = evolution(2, PrivateEvolution, steps=3, scale=5.0).guarantee(Relation(group=2), n=9)
+    assert guarantee.delta(1.0) == pair.delta(1.0)
