@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from discreet._random import SecureGenerator, public
 from discreet.domain import Counts, Domain, Parts, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API, api_from, theorem_alpha, theorem_population, usable_steps
-from discreet.evolution._neighbours import NearestCandidates, votes
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
@@ -52,6 +51,9 @@ from discreet.privacy import (
     ThresholdedLaplace,
     power,
 )
+
+if TYPE_CHECKING:
+    from discreet.evolution._neighbours import NearestCandidates
 
 __all__ = ["PrivateEvolution", "Variant"]
 
@@ -107,12 +109,12 @@ class PrivateEvolution(Mechanism):
 
     Notes
     -----
-    A record's vote is a function of that record and of public candidates, so a replaced record moves one vote a step,
-    and an added or removed one changes one count. Guarantee (theorem T16), for all steps together however the
-    candidates were chosen: Gaussian noise gives the exact profile of ``2 T`` (replacement) or ``T`` (add/remove) counts
-    that change by ``g``, without a composition theorem; Laplace noise with a threshold composes the profile of T8, an
-    upper bound. Equal candidates are merged before the vote: all votes would go to the first of them, and the others
-    would be noise alone.
+    A record's vote is a function of that record and of public candidates (the API must embed each record by itself), so
+    a replaced record moves one vote a step, and an added or removed one changes one count. Guarantee (theorem T16), for
+    all steps together however the candidates were chosen: Gaussian noise gives the exact profile of ``2 T``
+    (replacement) or ``T`` (add/remove) counts that change by ``g``, without a composition theorem; Laplace noise with a
+    threshold composes the profile of T8, an upper bound. Equal candidates are merged before the vote: all votes would
+    go to the first of them, and the others would be noise alone.
 
     Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
 
@@ -266,7 +268,15 @@ class PrivateEvolution(Mechanism):
 
     def _votes(self, table: Iterable[tuple[Floats, Any]], candidates: Records) -> CellCounts:
         """Return how many records are nearest to each candidate. Confidential."""
-        return votes(table, NearestCandidates(self._api.embed(candidates), norm=self._api.norm))
+        from discreet.evolution._neighbours import votes
+
+        return votes(table, self._search(candidates))
+
+    def _search(self, candidates: Records) -> NearestCandidates:
+        """Return the exact search for the nearest of some candidates; it loads SciPy."""
+        from discreet.evolution._neighbours import NearestCandidates
+
+        return NearestCandidates(self._api.embed(candidates), norm=self._api.norm)
 
     def _candidates(self, released: list[Votes], *, rng: np.random.Generator) -> Records:
         """Return the next step's distinct candidates: public post-processing of the steps before."""
@@ -345,7 +355,7 @@ class PrivateEvolution(Mechanism):
         """
         most = max(1, _MOST_PREDICTED // cast(int, self.variations))
         short = replace(self, steps=min(4, self.steps), population=min(most, self.population))
-        place = NearestCandidates(self._api.embed(support), norm=self._api.norm)
+        place = self._search(support)
         if not self.steps:
             start = self._api.random(max(4096, min(4 * len(support), _MOST_CANDIDATES)), rng=rng)
             return np.append(
@@ -416,7 +426,7 @@ class PrivateEvolution(Mechanism):
             "the API was built and chosen without looking at the data, and sees nothing of them but noisy votes",
             "any number of records may be drawn from the noisy votes at no further cost",
         )
-        return Guarantee.proved(
+        promised = Guarantee.proved(
             profile,
             relation=relation,
             n=n,
@@ -424,6 +434,8 @@ class PrivateEvolution(Mechanism):
             chosen="the API, the number of steps, the population and the noise",
             caveats=caveats,
         )
+        alone = "where the API says a record lies is computed from that record alone"
+        return replace(promised, assumptions=(*promised.assumptions, alone))
 
     def announcement(self) -> str:
         """Return the steps, the population and the noise."""
