@@ -93,8 +93,8 @@ class NearestCandidates:
     method : {"auto", "tree", "blocks"}
         ``tree``: a k-d tree; ``blocks``: every distance, a block at a time, for norm 2 by matrix products in single
         precision, so that no more than some tens of megabytes are held. ``auto`` goes by d, V and the norm, as measured
-        by the benchmark of nearest neighbours. A tree also is the faster one, nearly twice, where candidates of
-        many coordinates lie near a surface of few dimensions: name it then.
+        by the benchmark of nearest neighbours. A tree is also nearly twice as fast where candidates of many
+        coordinates lie near a surface of few dimensions: name it then.
 
     Attributes
     ----------
