@@ -136,9 +136,8 @@ def _with_created(
     as may be created. The fit of the other parts is held by its two ends, at a weight that no price can move.
     """
     heavy = 2.0 * float(gaps.sum())
-    free = np.append(dearest[:-1] <= _ROUNDING * heavy, True)
-    starts = np.flatnonzero(np.concatenate(([True], free[1:-1])))
-    peaks = np.maximum.reduceat(dearest[:-1], starts)
+    starts = np.flatnonzero(np.append(True, dearest[1:-1] <= _ROUNDING * heavy))
+    peaks = np.maximum.reduceat(np.maximum(dearest[:-1], dearest[1:]), starts)
     lengths = np.diff(starts, append=len(gaps))
     guess = 0.5 * float(peaks.max())
     while True:
@@ -152,7 +151,7 @@ def _with_created(
         if _fall(_fit(values, weights, total, guess), total) >= created:
             break
         guess = 0.25 * guess if guess > 1e-3 * float(peaks.max()) else -1.0
-    part, proof, price = _bounded_fall(values, weights, total, created, between=(guess, float(peaks.max())))
+    part, proof, price = _bounded_fall(values, weights, total, created, bottom=guess)
     both = []
     for found in (part, proof):
         whole = fitted.copy()
@@ -167,7 +166,7 @@ def _fall(fitted: Floats, total: float) -> float:
 
 
 def _bounded_fall(
-    signed: Floats, gaps: Floats, total: float, created: float, between: tuple[float, float] | None = None
+    signed: Floats, gaps: Floats, total: float, created: float, bottom: float = 0.0
 ) -> tuple[Floats, Floats, float]:
     """Return the fit that falls by at most ``created``, and for the proof a fit at one price, and that price.
 
@@ -179,15 +178,15 @@ def _bounded_fall(
         fitted = _fit(signed, gaps, total, price)
         return fitted, float(gaps @ np.abs(signed - fitted)), _fall(fitted, total)
 
-    bottom, top = between or (0.0, 2.0 * float(gaps.sum()))
+    top = 2.0 * float(gaps.sum())
     low = fit(bottom)
     if low[2] <= created:
         return low[0], low[0], bottom
     high = fit(top)
+    if high[2] >= created:  # by no more than rounding: less cannot be created
+        return high[0], high[0], top
     best = (high[1] + top * (high[2] - created), high[0], top)
     for _ in range(_SEARCH):
-        if high[2] >= created:
-            break
         price = (high[1] - low[1]) / (low[2] - high[2])
         met = low[1] + price * (low[2] - created)
         new = fit(price)
