@@ -360,6 +360,14 @@ def test_released_records_are_points_and_counts_are_theirs() -> None:
     assert all(check.agrees for check in verify(counts.certificate))
 
 
+def test_counts_of_points_on_a_finite_domain_are_as_many_as_the_points() -> None:
+    closed = confidential(pl.DataFrame({"cell": [0, 1, 8, 9] * 500}), line(10))
+    mechanism = made(line(10), 2.0, "laplace", n=2000, points=[(0,), (9,)])
+    counts = publish(closed, mechanism, form="counts")
+    assert counts.records["cell"].to_list() == [0, 9]
+    assert all(check.agrees for check in verify(counts.certificate))
+
+
 def test_a_release_takes_the_path_of_a_public_table(tmp_path: Path) -> None:
     rng = seeded(1)
     table = pl.DataFrame({"x": 4.0 * rng.random(3000), "y": rng.random(3000)})

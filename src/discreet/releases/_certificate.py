@@ -311,7 +311,7 @@ def _rows(facts: dict[str, Any], mechanism: Mechanism) -> Check:
     released = facts["released"]
     rows, size = released["rows"], facts["size"]
     if size is None:  # counts, of all cells or of the labels that were kept
-        cells = mechanism.domain.size if mechanism.needs_cells else None
+        cells = mechanism._cells if mechanism.needs_cells else None
         return Check(what="released.rows", claimed=rows, found=cells, agrees=cells is None or rows == cells)
     fits = 0 <= rows <= size if mechanism.random_size else rows == size
     return Check(what="released.rows", claimed=rows, found=size, agrees=fits)
