@@ -130,10 +130,14 @@ def gathered(points: Floats, size: int, metric: Metric) -> Groups:
 
 
 def transport_available() -> bool:
-    """Say whether POT, the solver, is installed."""
-    from importlib.util import find_spec
+    """Say whether POT, the solver, is installed in a version that takes sparse costs: 0.9.7 or later."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return find_spec("ot") is not None
+    try:
+        parts = version("POT").split(".")
+    except PackageNotFoundError:
+        return False
+    return [int(part) for part in parts[:3] if part.isdecimal()] >= [0, 9, 7]
 
 
 def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Filling:
@@ -318,7 +322,9 @@ def _solved(
     and destroying it elsewhere.
     """
     if not transport_available():
-        raise ParameterError("a projection in two or more dimensions needs POT: pip install 'discreet[transport]'")
+        raise ParameterError(
+            "a projection in two or more dimensions needs POT 0.9.7: pip install 'discreet[transport]'"
+        )
     import ot
     import scipy.sparse
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import math
 from typing import Any
 
@@ -28,7 +28,7 @@ from discreet.mechanisms._projections import simplex_projection, w1_projection
 Floats = npt.NDArray[np.float64]
 NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
 
-needs_pot = pytest.mark.skipif(importlib.util.find_spec("ot") is None, reason="needs POT (extra transport)")
+needs_pot = pytest.mark.skipif(not _sparse_transport.transport_available(), reason="needs POT (extra transport)")
 
 
 def lipschitz(points: Floats, norm: float) -> tuple[Floats, Floats]:
@@ -373,3 +373,12 @@ def test_without_the_solver_the_extra_is_named_and_a_line_needs_none(monkeypatch
     with pytest.raises(ParameterError, match=r"discreet\[transport\]"):
         bounded_lipschitz_projection(masses, np.eye(2), diameter=2.0)
     assert bounded_lipschitz_projection(masses, np.eye(2, 1), diameter=2.0).gap < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("installed", "enough"), [("0.9.6.post1", False), ("0.9.7", True), ("0.10.0", True), ("1.0", True)]
+)
+def test_an_old_solver_does_not_count(installed: str, enough: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no sparse costs, and a release must not find out after its noise was drawn."""
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: installed)
+    assert _sparse_transport.transport_available() is enough
