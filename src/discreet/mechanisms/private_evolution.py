@@ -62,6 +62,7 @@ Variant = Literal["projection", "practical", "theoretical"]
 _MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 1_000
 _MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
+_MOST_PROJECTED = 1 << 15  # candidates a step where none are asked for: their nearest probabilities are exact
 _MOST_KEPT = 1 << 27  # coordinates of embedded records kept in memory
 
 
@@ -505,7 +506,8 @@ class PrivateEvolution(Mechanism):
 
         ``T = max(1, ceil(2 log(n epsilon)))`` (PE25, section 6); for the noise found, the population of Theorem 4.1
         and, where a box or a ball is asked for by name, its finest scale ``alpha = D sigma^(1/max(d, 2))``.
-        ``relation="add-remove"`` asks for that relation.
+        ``relation="add-remove"`` asks for that relation. The projection variant takes a population of at most 32,768
+        candidates unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
         """
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
@@ -540,7 +542,8 @@ class PrivateEvolution(Mechanism):
             solved = replace(solved, api=replace(own["api"], alpha=alpha), variations=None)
         if population is None:
             population = theorem_population(sigma, dimension=d, variations=cast(int, solved.variations))
-            population = max(1, min(population, _MOST_CANDIDATES // cast(int, solved.variations)))
+            most = _MOST_PROJECTED if solved.variant == "projection" else _MOST_CANDIDATES
+            population = max(1, min(population, most // cast(int, solved.variations)))
         solved = replace(solved, population=population)
         solved._require_solver()
         return solved
