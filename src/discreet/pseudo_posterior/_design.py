@@ -86,11 +86,11 @@ class Response:
         """Whether no normal density on this scale exceeds one."""
         return self.least_scale >= _PEAK
 
-    def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    def encode(self, values: npt.ArrayLike) -> Floats:
         """Return values on the scale of the model."""
         v = np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
         t = np.log(v) if self.transform == "log" else np.arcsinh(v / self.scale) if self.transform == "asinh" else v
-        return ((t - self.centre) / self.unit).astype(np.float64)  # type: ignore[return-value]
+        return np.asarray((t - self.centre) / self.unit)
 
     def decode(self, y: npt.ArrayLike) -> Floats:
         """Return values in the column's own unit, within its bounds."""

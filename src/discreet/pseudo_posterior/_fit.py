@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
-from discreet.pseudo_posterior._likelihood import by_record, quiet, seeded_model, weighted
+from discreet.pseudo_posterior._likelihood import Model, by_record, quiet, seeded_model, weighted
 from discreet.pseudo_posterior._synthesiser import Synthesiser, records_of, rows
 
 __all__ = ["Convergence", "PosteriorDraws", "Sampler"]
@@ -149,8 +149,8 @@ class Sampler:
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method = chain_method
-        self._chains_of_nuts: Any = None
-        self._names: tuple[str, ...] = ()
+        self._chain: Any = None
+        self._shapes: dict[str, tuple[int, ...]] = {}
 
     def draw(
         self,
@@ -191,71 +191,156 @@ class Sampler:
         self, weights: Floats, *, rng: np.random.Generator, start: Mapping[str, npt.NDArray[Any]] | None
     ) -> PosteriorDraws:
         import jax.numpy as jnp
-        from numpyro.infer import MCMC, NUTS
-        from numpyro.infer.util import unconstrain_fn
 
-        if self._chains_of_nuts is None:
-            self._names = _latent(self.synthesiser, self.data, self.count)
+        if self._chain is None:
+            self._shapes = _latent(self.synthesiser, self.data, self.count)
             self._target = weighted(self.synthesiser.model, bound=self._bound)
-            self._chains_of_nuts = MCMC(
-                NUTS(self._target, max_tree_depth=self.synthesiser.tree_depth),
-                num_warmup=self._warm_up,
-                num_samples=self._draws,
-                num_chains=self._chains,
-                chain_method=self._chain_method,
-                progress_bar=False,
-                jit_model_args=True,
+            self._chain = _one_chain(
+                self._target, draws=self._draws, warm_up=self._warm_up, depth=self.synthesiser.tree_depth
             )
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
         kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
         used = {name: jnp.asarray(value) for name, value in rows(self.data, kept).items()}
-        arguments = (used, jnp.asarray(weights, dtype=jnp.float32))
+        facts = (used, jnp.asarray(weights, dtype=jnp.float32))
         begin = self.synthesiser.start(self.data) if start is None else start
-        first = None
+        first = self._first(facts, begin, rng=rng)
+        keys = jnp.asarray(rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32))
+        drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
+        found = {name: np.asarray(value) for name, value in drawn.items()}
+        return self._drawn(found, float(np.asarray(diverging).mean()))
+
+    def _first(
+        self, facts: tuple[Any, Any], begin: Mapping[str, npt.NDArray[Any]] | None, *, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return where the chains start, in unconstrained coordinates, one row a chain.
+
+        Without given values: uniform on [-2, 2], the best of twenty draws a chain.
+
+        Raises
+        ------
+        Refused
+            When the density is finite at none of them.
+        """
+        import jax
+        import jax.numpy as jnp
+        from numpyro.infer.util import potential_energy, unconstrain_fn
+
+        names = tuple(self._shapes)
         if begin is not None:
-            values = {name: jnp.asarray(begin[name], dtype=jnp.float32) for name in self._names}
-            inside = unconstrain_fn(seeded_model(self._target), arguments, {}, values)
-            first = {name: jnp.broadcast_to(value, (self._chains, *value.shape)) for name, value in inside.items()}
-        key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
-        self._chains_of_nuts.run(key, *arguments, extra_fields=("diverging",), init_params=first)
-        samples = self._chains_of_nuts.get_samples(group_by_chain=True)
-        found = {name: np.asarray(value) for name, value in samples.items()}
-        return self._drawn(found, float(np.asarray(self._chains_of_nuts.get_extra_fields()["diverging"]).mean()))
+            values = {name: jnp.asarray(begin[name], dtype=jnp.float32) for name in names}
+            inside = jax.jit(lambda v: unconstrain_fn(seeded_model(self._target), facts, {}, v))(values)
+            return {name: jnp.stack([inside[name]] * self._chains) for name in names}
+        tried = {
+            name: rng.uniform(-2.0, 2.0, size=(self._chains, 20, *shape)).astype(np.float32)
+            for name, shape in self._shapes.items()
+        }
+        energy = jax.jit(jax.vmap(jax.vmap(lambda z: potential_energy(self._target, facts, {}, z))))
+        found = np.nan_to_num(np.asarray(energy(tried), dtype=np.float64), nan=np.inf)
+        if not np.isfinite(found.min(axis=1)).all():
+            raise Refused("the posterior density is finite at no start: give the synthesiser a start of its own")
+        best = found.argmin(axis=1)
+        return {name: jnp.asarray(value[np.arange(self._chains), best]) for name, value in tried.items()}
 
     def _drawn(self, found: dict[str, npt.NDArray[Any]], divergent: float) -> PosteriorDraws:
         monitored = self.synthesiser.monitored
         watched = {"log_pseudo_likelihood": np.asarray(found["log_pseudo_likelihood"], dtype=np.float64)}
-        for name in self._names if monitored is None else monitored:
+        for name in self._shapes if monitored is None else monitored:
             flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
         total = self._chains * self._draws
-        values = {name: found[name].reshape(total, *found[name].shape[2:]) for name in self._names}
+        values = {name: found[name].reshape(total, *found[name].shape[2:]) for name in self._shapes}
         return PosteriorDraws(values=values, watched=watched, divergent=divergent, exact=False)
 
 
-def _latent(synthesiser: Synthesiser, data: Mapping[str, Any], count: int) -> tuple[str, ...]:
-    """Return the names of a model's latent sites, and check its observed ones.
+def _one_chain(target: Model, *, draws: int, warm_up: int, depth: int) -> Any:
+    """Return a function that runs one chain of NUTS, from a key, a start and the data to draws of all sites.
+
+    NumPyro's functional interface: data and weights are arguments, so all fits of a table share one compilation.
+    """
+    import jax
+    from numpyro.infer.hmc import hmc
+    from numpyro.infer.util import constrain_fn, potential_energy
+
+    def potential(*facts: Any) -> Any:
+        return lambda z: potential_energy(target, facts, {}, z)
+
+    def run(key: Any, first: Any, facts: Any) -> Any:
+        initial, step = hmc(potential_fn_gen=potential, algo="NUTS")
+        state = initial(first, warm_up, max_tree_depth=depth, model_args=facts, model_kwargs={}, rng_key=key)
+
+        def move(state: Any, _: None) -> Any:
+            state = step(state, facts, {})
+            return state, (state.z, state.diverging)
+
+        state = jax.lax.fori_loop(0, warm_up, lambda _, state: step(state, facts, {}), state)
+        _, (z, diverging) = jax.lax.scan(move, state, None, length=draws)
+        values = jax.lax.map(
+            lambda one: constrain_fn(seeded_model(target), facts, {}, one, return_deterministic=True), z
+        )
+        return values, diverging
+
+    return run
+
+
+def _all_chains(chain: Any, keys: Any, first: Any, facts: Any, *, method: str) -> Any:
+    """Run the chains one after the other, side by side in one vector, or on as many devices as there are."""
+    import jax
+    import jax.numpy as jnp
+
+    if method == "vectorized":
+        return _compiled(chain, jax.vmap(chain, in_axes=(0, 0, None)))(keys, first, facts)
+    one_by_one = [(keys[i], jax.tree.map(lambda part, i=i: part[i], first)) for i in range(len(keys))]
+    if method == "sequential":
+        run = _compiled(chain, chain)
+        parts = [run(key, start, facts) for key, start in one_by_one]
+    else:
+        # Devices work at the same time: each call returns before its chain is done.
+        run = _compiled(chain, chain)
+        devices = jax.local_devices()
+        parts = [
+            run(*jax.device_put((key, start, facts), devices[i % len(devices)]))
+            for i, (key, start) in enumerate(one_by_one)
+        ]
+    parts = [jax.tree.map(np.asarray, part) for part in parts]
+    return jax.tree.map(lambda *values: jnp.stack(values), *parts)
+
+
+def _compiled(chain: Any, form: Any) -> Any:
+    """Return the compiled form of a chain, kept with the chain itself."""
+    import jax
+
+    if not hasattr(chain, "compiled"):
+        chain.compiled = jax.jit(form)
+    return chain.compiled
+
+
+def _latent(synthesiser: Synthesiser, data: Mapping[str, Any], count: int) -> dict[str, tuple[int, ...]]:
+    """Return a model's latent sites and their unconstrained shapes, and check its observed ones; nothing is computed.
 
     Raises
     ------
     ParameterError
         When a latent variable is discrete, or the likelihood does not give one number a record.
     """
+    import jax
     from numpyro import handlers
+    from numpyro.distributions import biject_to
 
-    def check() -> None:
-        by_record(synthesiser.model, data, count)
+    shapes: dict[str, tuple[int, ...]] = {}
 
-    with handlers.seed(rng_seed=0), handlers.trace() as sites:
-        check()
-    latent = []
-    for name, site in sites.items():
-        if site["type"] == "sample" and not site["is_observed"]:
-            if site["fn"].support is not None and getattr(site["fn"].support, "is_discrete", False):
+    def look(traced: Mapping[str, Any]) -> None:
+        with handlers.seed(rng_seed=0), handlers.trace() as sites:
+            by_record(synthesiser.model, traced, count)
+        for name, site in sites.items():
+            if site["type"] != "sample" or site["is_observed"]:
+                continue
+            if getattr(site["fn"].support, "is_discrete", False):
                 raise ParameterError(
                     f"site {name!r} is a discrete latent variable: sum it out, as numpyro.distributions.Mixture does"
                 )
-            latent.append(name)
-    if not latent:
+            shapes[name] = tuple(biject_to(site["fn"].support).inverse_shape(site["value"].shape))
+
+    jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
+    if not shapes:
         raise ParameterError("the model has no latent variable: there is nothing to learn")
-    return tuple(latent)
+    return shapes

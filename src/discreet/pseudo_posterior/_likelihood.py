@@ -160,16 +160,16 @@ def extremes(
         found = by_record(handlers.substitute(handlers.seed(model, jax.random.PRNGKey(0)), data=one), data, count)
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
-    @jax.jit
     def block(some: Mapping[str, Any]) -> Any:
         made = jax.vmap(logs)(some)
         return made.min(axis=0), made.max(axis=0)
 
+    compiled = jax.jit(block)
     least, largest = np.full(count, np.inf), np.full(count, -np.inf)
     total = len(next(iter(draws.values())))
     for first in range(0, total, _BLOCK):
         part = {name: jnp.asarray(value[first : first + _BLOCK]) for name, value in draws.items()}
-        low, high = block(part)
+        low, high = compiled(part)
         least = np.minimum(least, np.asarray(low, dtype=np.float64))
         largest = np.maximum(largest, np.asarray(high, dtype=np.float64))
     return least, largest
