@@ -1,0 +1,657 @@
+"""Figures 2, 5, 6 and 7 of PE25: Private Evolution on the unit disc, beside what the paper leaves out.
+
+Run ``python experiments/pe25_figures.py``; it writes ``experiments/results/pe25_figures/`` in about ten minutes of one
+core. ``python experiments/pe25_figures.py 5 verdicts`` makes some parts only; ``--runs 5`` takes fewer runs.
+
+Settings as printed (section 6, appendices B and F): epsilon 1, delta 1e-4, the unit ball, private records uniform on
+its part with positive coordinates, ``T = 2 log(n epsilon)`` rounded up, the least noise for T steps, alpha and n_s of
+Theorem 4.1, noisy votes truncated at 0 and renormalised, 100 runs. The error is the exact Wasserstein-1 distance from
+the private records to the last population. The paper's text gives no n for Figures 2, 6 and 7; ours are below.
+
+**Two things here are for experiments only.** Noise is rounded normal noise from a seeded generator in place of the
+exact sampler, which is slow when seeded. And in Figure 5 the evolution starts at the private records themselves, as the
+paper's does: that API returns confidential records, so no guarantee holds for those runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _shared import mean_and_band, save, write
+
+from discreet._random import seeded
+from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.evolution import Ball, predicted_error, theorem_gamma, theorem_population, usable_steps
+from discreet.mechanisms import HierarchicalHistogram
+from discreet.mechanisms._discrete_noise import approximate_noise
+from discreet.mechanisms.private_evolution import PrivateEvolution
+from discreet.privacy import Budget
+from discreet.utility import transport_distance
+
+RESULTS = Path(__file__).resolve().parent / "results" / "pe25_figures"
+DELTA, SEED = 1e-4, 25
+RECORDS = (250, 500, 1000, 2000)
+STEPS = (1, 2, 3, 4, 6, 8, 11, 14, 20, 28, 40)
+POPULATIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SHRINKING = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
+SHOWN = (0, 1, 2, 3, 4, 6, 8, 10, 12, 14)  # steps of a trajectory that are measured
+BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}  # where a long legend goes
+SOME = 30  # runs of what the paper does not show
+TILT = 0.5  # radians
+OTHERS = (("practical", "stratified"), ("projection", "iid"), ("projection", "stratified"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution(PrivateEvolution):
+    """Private Evolution with fast noise of nearly the same law: never for a release."""
+
+    def _noisy(self, counts: Any, rng: np.random.Generator) -> Any:
+        if self.noise == "gaussian":
+            return counts + approximate_noise("gaussian", self.scale, len(counts), rng=rng)
+        held = np.flatnonzero(counts)
+        noisy = counts[held] + approximate_noise("laplace", self.scale, len(held), rng=rng)
+        released = np.zeros_like(counts)
+        released[held] = np.where(noisy >= self.threshold, noisy, 0)
+        return released
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedAt(Ball):
+    """A ball whose first population is given. With confidential records in it, no guarantee holds: Figure 5 only."""
+
+    start: Any = field(repr=False)
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        return records(self.start)
+
+
+def records(points: Any) -> Records:
+    """Return points as records."""
+    return Records(columns=tuple(np.ascontiguousarray(line) for line in np.asarray(points).T))
+
+
+def table(points: Any) -> Counts:
+    """Return points as a table, once each."""
+    return Counts(records=records(points), frequencies=np.ones(len(points), dtype=np.int64))
+
+
+def space(d: int, cells: int | None = None) -> Domain:
+    """Return the cube around the unit ball."""
+    return Domain(columns={f"x{i}": Numeric(lower=-1.0, upper=1.0, cells=cells) for i in range(d)})
+
+
+def evolution(n: int, *, d: int = 2, epsilon: float = 1.0, **fixed: Any) -> Evolution:
+    """Return the mechanism with the least noise for the budget, and Theorem 4.1's alpha and n_s."""
+    chosen = {"api": "ball", "variant": "practical", **fixed}
+    return Evolution.calibrated(Budget(epsilon=epsilon, delta=DELTA), domain=space(d), n=n, **chosen)
+
+
+def uniform(count: int, rng: np.random.Generator, *, d: int = 2, radius: float = 1.0) -> Any:
+    """Draw uniformly from a ball around the origin."""
+    normal = rng.standard_normal((count, d))
+    lengths = np.sqrt((normal**2).sum(axis=1) + rng.exponential(2.0, size=count))
+    return radius * normal / lengths[:, None]
+
+
+def positive(count: int, rng: np.random.Generator, *, d: int = 2) -> Any:
+    """Draw uniformly from the part of the unit ball with positive coordinates."""
+    return np.abs(uniform(count, rng, d=d))
+
+
+def distance(x: Any, y: Any, weights: Any = None) -> float:
+    """Return the exact Wasserstein-1 distance in the Euclidean norm."""
+    return transport_distance(x, y, y_weights=weights, norm="euclidean")
+
+
+def steps_of(mechanism: Evolution, held: Any, rng: np.random.Generator) -> list[Any]:
+    """Return what the steps release."""
+    return list(mechanism.kernel(table(held), rng=rng))
+
+
+def population(mechanism: Evolution, step: Any, rng: np.random.Generator) -> Any:
+    """Return the population that a step's votes lead to: n_s records."""
+    drawn = Records.concatenate(list(mechanism.finish([step], size=mechanism.population, rng=rng)))
+    return np.stack(drawn.columns, axis=1)
+
+
+def law_error(mechanism: Evolution, step: Any, held: Any) -> float:
+    """Return the distance of the probabilities that records are drawn with: the error without the last sampling."""
+    weights = mechanism.probabilities(step)
+    some = np.flatnonzero(weights)
+    return distance(held, np.stack(step.candidates.columns, axis=1)[some], weights[some])
+
+
+def last_errors(mechanism: Evolution, tables: list[Any], rng: np.random.Generator, laws: int = 0) -> Any:
+    """Return the errors of the last populations, and of the probabilities in the first ``laws`` runs."""
+    found, law = [], []
+    for run, held in enumerate(tables):
+        last = steps_of(mechanism, held, rng)[-1]
+        found.append(distance(held, population(mechanism, last, rng)))
+        if run < laws:
+            law.append(law_error(mechanism, last, held))
+    return np.array(found), float(np.mean(law)) if law else math.nan
+
+
+def floor(tables: list[Any], size: int, rng: np.random.Generator) -> Any:
+    """Return the errors of that many records drawn from the private ones, without privacy."""
+    return np.array([distance(held, held[rng.integers(len(held), size=size)]) for held in tables])
+
+
+def no_step(tables: list[Any], size: int, rng: np.random.Generator) -> Any:
+    """Return the errors of as many uniform records: T = 0."""
+    return np.array([distance(held, uniform(size, rng, d=held.shape[1])) for held in tables])
+
+
+def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float = 1.0, tilt: float = 0.0) -> Any:
+    """Return the errors of the hierarchical histogram: n records of the cube's cells, stratified.
+
+    Its first cuts are the coordinate planes, at which the records with positive coordinates end: a tilt of the records
+    (in the plane) takes that advantage away.
+    """
+    n, d = tables[0].shape
+    cells = HierarchicalHistogram.cells_wanted(n=n, epsilon=epsilon, columns=d)
+    domain, found = space(d, cells), []
+    budget = Budget(epsilon=epsilon, delta=DELTA)
+    mechanism = HierarchicalHistogram.calibrated(budget, domain=domain, n=n, sampling="stratified")
+    turn = np.eye(d)
+    turn[:2, :2] = [[math.cos(tilt), -math.sin(tilt)], [math.sin(tilt), math.cos(tilt)]] if tilt else np.eye(d)[:2, :2]
+    for held in tables:
+        turned = held @ turn.T
+        codes = np.clip(np.floor((turned + 1) / 2 * cells), 0, cells - 1).astype(np.int64)
+        exact = mechanism._counts(table(codes))
+        noisy = exact + approximate_noise(mechanism.noise, mechanism.scale, len(exact), rng=rng)
+        drawn = Records.concatenate(list(mechanism.finish(noisy, size=n, rng=rng)))
+        found.append(distance(turned, domain.decode(drawn, rng=rng).to_numpy()))
+    return np.array(found)
+
+
+# -- Figure 2: steps and population -----------------------------------------------------------------------------------
+
+
+def figure_2(runs: int) -> None:
+    """Error of the last population by the number of steps, and by its size."""
+    rows: list[Any] = []
+
+    def add(panel: str, series: str, n: int, steps: int, size: int, scale: float, found: Any, law: float) -> None:
+        rows.append((panel, series, n, steps, size, scale, *mean_and_band(found), law, len(found)))
+
+    for n in RECORDS:
+        rng = seeded(SEED + n)
+        tables, predicted = [positive(n, rng) for _ in range(runs if n <= 1000 else 2 * runs // 5)], evolution(n)
+        size, steps, few = predicted.population, predicted.steps, tables[:SOME]
+        add("both", "no step", n, 0, size, 0.0, no_step(tables, size, rng), math.nan)
+        add("both", "floor", n, 0, size, 0.0, floor(tables, size, rng), math.nan)
+        add("both", "hierarchical histogram", n, 1, n, 0.0, tree_errors(few, rng), math.nan)
+        add("both", "hierarchical histogram, tilted", n, 1, n, 0.0, tree_errors(few, rng, tilt=TILT), math.nan)
+        for count in sorted({*STEPS, steps}):
+            made = evolution(n, steps=count)
+            add("steps", "practical", n, count, made.population, made.scale, *last_errors(made, tables, rng, SOME))
+        for count in sorted({*POPULATIONS, size}):
+            made = replace(predicted, population=count)
+            add("population", "practical", n, steps, count, made.scale, *last_errors(made, tables, rng, SOME))
+            if n == 1000:
+                add("population", "floor by size", n, 0, count, 0.0, floor(few, count, rng), math.nan)
+        for variant, sampling in OTHERS if n == 1000 else ():
+            for count in (1, 3, 8, 14, 28):
+                made = evolution(n, steps=count, variant=variant, sampling=sampling)
+                found = last_errors(made, few, rng, SOME)
+                add("steps", f"{variant}, {sampling}", n, count, made.population, made.scale, *found)
+            for count in (4, 16, size, 64, 256):
+                made = replace(predicted, population=count, variant=variant, sampling=sampling)
+                found = last_errors(made, few, rng, SOME)
+                add("population", f"{variant}, {sampling}", n, steps, count, made.scale, *found)
+        print(f"figure 2: n = {n:,} done", flush=True)
+    head = ("panel", "series", "n", "steps", "population", "scale", "mean_w1", "low_99", "high_99", "mean_w1_of_law",
+            "runs")  # fmt: skip
+    write(RESULTS / "figure_2.csv", head, rows)
+
+
+def plot_2(plt: Any) -> None:
+    rows = read("figure_2")
+    for panel, axis, label in (("steps", "steps", "number of steps T"), ("population", "population", "records in the population, n_s")):
+        figure, panels = plt.subplots(1, 2, figsize=(14, 4.6))
+        for index, n in enumerate(RECORDS):
+            here = [r for r in rows if r["panel"] in {panel, "both"} and r["n"] == n]
+            line = [r for r in here if r["series"] == "practical"]
+            if panel == "steps":
+                line = [{**r, "steps": 0} for r in here if r["series"] == "no step"] + line
+            band(panels[0], line, axis, f"C{index}", f"n = {n:g}")
+            marked = next(r for r in here if r["series"] == "no step")["population"]
+            at = usable_steps(n, 1.0) if panel == "steps" else marked
+            point = next(r for r in line if r[axis] == at)
+            panels[0].plot(at, point["mean_w1"], "*", color=f"C{index}", markersize=15, markeredgecolor="black")
+        panels[0].plot([], [], "*", color="white", markeredgecolor="black", markersize=12, label="predicted by PE25")
+        extras = [r for r in rows if r["panel"] in {panel, "both"} and r["n"] == 1000]
+        names = ("practical", "practical, stratified", "projection, iid", "projection, stratified")
+        for index, series in enumerate(names):
+            line = [r for r in extras if r["series"] == series]
+            band(panels[1], line, axis, f"C{index}", f"{series}{', iid (the paper)' if series == 'practical' else ''}")
+        if panel == "population":
+            line = [r for r in extras if r["series"] == "floor by size"]
+            band(panels[1], line, axis, "grey", "floor: as many of the private records", style=":")
+        else:
+            level(panels[1], extras, "floor", "grey", "floor: n_s of the private records")
+        level(panels[1], extras, "no step", "black", "T = 0: uniform on the disc")
+        level(panels[1], extras, "hierarchical histogram", "C6", "hierarchical histogram")
+        level(panels[1], extras, "hierarchical histogram, tilted", "C8", "the same, records tilted")
+        for place in panels:
+            place.set(xlabel=label, ylabel="W1 to the private records")
+            if panel == "population":
+                place.set_xscale("log", base=2)
+            else:
+                place.set_xscale("symlog", linthresh=4)
+                place.set_xticks([0, 1, 2, 4, 8, 14, 20, 40], ["0", "1", "2", "4", "8", "14", "20", "40"])
+            place.set(yscale="log")
+            plain(place, (0.04, 0.06, 0.1, 0.2, 0.4, 0.8))
+        panels[0].legend(fontsize=8)
+        panels[1].legend(fontsize=8, **BESIDE)
+        panels[0].set_title("practical variant, by number of private records")
+        panels[1].set_title("n = 1000: other variants and baselines")
+        figure.suptitle(f"PE25 Figure 2, {'top' if panel == 'steps' else 'bottom'}: epsilon 1, delta 1e-4, unit disc")
+        figure.tight_layout()
+        save(figure, RESULTS / f"figure_2_{panel}.svg")
+
+
+# -- Figure 5: where the evolution starts -----------------------------------------------------------------------------
+
+
+def trajectory(mechanism: Evolution, held: Any, start: Any, rng: np.random.Generator) -> tuple[list[float], int]:
+    """Return the errors of some of the populations, and how many steps released no vote."""
+    made = replace(mechanism, api=StartedAt(domain=mechanism.domain, alpha=mechanism.api.alpha, start=start))
+    steps = steps_of(made, held, rng)
+    points = [start if t == 0 else population(made, steps[t - 1], rng) for t in SHOWN]
+    return [distance(held, p) for p in points], sum(not step.votes.any() for step in steps)
+
+
+def figure_5(runs: int) -> None:
+    """Errors step by step from three kinds of initial data; those made of S are confidential (experiments only)."""
+    n, rows = 1000, []
+    mechanism = evolution(n)
+    for shrink in SHRINKING:
+        rng = seeded(SEED + 5)
+        tables = [positive(n, rng) for _ in range(runs)]
+        found = np.array([trajectory(mechanism, held, (1 - 2 * shrink) * held, rng)[0] for held in tables])
+        worst = worst_case(mechanism, float(found[:, 0].mean()))
+        for t, errors in zip(SHOWN, found.T, strict=True):
+            rows.append(("shrunk", shrink, t, *mean_and_band(errors), worst[t], runs))
+        print(f"figure 5: beta = {shrink:g} done", flush=True)
+    rng = seeded(SEED + 55)
+    tables = [positive(n, rng) for _ in range(runs)]
+    found = np.array([trajectory(mechanism, held, uniform(mechanism.population, rng), rng)[0] for held in tables])
+    worst = worst_case(mechanism, float(found[:, 0].mean()))
+    rows += [("uniform", math.nan, t, *mean_and_band(e), worst[t], runs) for t, e in zip(SHOWN, found.T, strict=True)]
+    sampled = floor(tables, mechanism.population, rng)
+    rows.append(("floor", math.nan, 0, *mean_and_band(sampled), math.nan, runs))
+    head = ("start", "beta", "step", "mean_w1", "low_99", "high_99", "worst_case_bound", "runs")
+    write(RESULTS / "figure_5.csv", head, rows)
+
+
+def worst_case(mechanism: Evolution, start: float) -> dict[int, float]:
+    """Return the bound on the error of every step, of the projection variant from that start; the diameter at most."""
+    facts = {
+        "gamma": theorem_gamma(2),
+        "alpha": mechanism.api.alpha,
+        "variations": mechanism.variations,
+        "population": mechanism.population,
+        "sigma": mechanism.scale / mechanism.records,
+        "dimension": 2,
+        "diameter": 2.0,
+    }
+    return {t: predicted_error(t, start=start, **facts) for t in SHOWN}
+
+
+def plot_5(plt: Any) -> None:
+    rows = read("figure_5")
+    figure, panels = plt.subplots(1, 3, figsize=(14, 4.4), sharey=True)
+    least = next(r for r in rows if r["start"] == "floor")["mean_w1"]
+    for place, chosen in zip(panels, ((0.0,), (0.5,), SHRINKING), strict=True):
+        for index, shrink in enumerate(SHRINKING):
+            if shrink in chosen:
+                line = [r for r in rows if r["start"] == "shrunk" and r["beta"] == shrink]
+                band(place, line, "step", f"C{index}", f"beta = {shrink:g}")
+        line = [r for r in rows if r["start"] == "uniform"]
+        band(place, line, "step", "black", "uniform on the disc", style="--")
+        place.axhline(least, color="grey", linestyle=":", label="floor: n_s of the private records")
+        place.set(xlabel="step t")
+        place.legend(fontsize=7.5)
+    panels[0].set(ylabel="W1 to the private records", title="S_0 = S (confidential: no guarantee)")
+    panels[1].set(title="S_0: all at (0, 0), beta = 1/2")
+    panels[2].set(title="S_0 = (1 - 2 beta) S (confidential: no guarantee)")
+    figure.suptitle("PE25 Figure 5: n = 1000, epsilon 1, delta 1e-4, T = 14; 100 runs with 99 % bands")
+    figure.tight_layout()
+    save(figure, RESULTS / "figure_5.svg")
+
+
+# -- Figure 6: dimension and epsilon ----------------------------------------------------------------------------------
+
+
+def figure_6(runs: int) -> None:
+    """Error against the dimension at epsilon 1, and against epsilon in the plane; n = 1000."""
+    n, rows = 1000, []
+    settings = [("dimension", d, 1.0) for d in range(1, 11)]
+    settings += [("epsilon", 2, round(0.1 * k, 1)) for k in range(1, 11)]
+    for place, (panel, d, epsilon) in enumerate(settings):
+        rng = seeded(SEED + 600 + place)
+        tables = [positive(n, rng, d=d) for _ in range(runs)]
+        made = evolution(n, d=d, epsilon=epsilon)
+
+        def add(series: str, found: Any, law: float = math.nan) -> None:
+            facts = (panel, series, d, epsilon, made.steps, made.population, made.scale)  # noqa: B023
+            rows.append((*facts, *mean_and_band(found), law, len(found)))
+
+        few, fewer = tables[:SOME], tables[: SOME // 2]
+        add("practical", *last_errors(made, tables, rng, SOME))
+        if d <= 5:
+            projected = replace(made, variant="projection", sampling="stratified")
+            add("projection, stratified", *last_errors(projected, fewer, rng, SOME))
+        add("no step", no_step(few, made.population, rng))
+        add("floor", floor(few, made.population, rng))
+        add("hierarchical histogram", tree_errors(fewer, rng, epsilon=epsilon))
+        print(f"figure 6: d = {d}, epsilon = {epsilon:g} done", flush=True)
+    head = ("panel", "series", "d", "epsilon", "steps", "population", "scale", "mean_w1", "low_99", "high_99",
+            "mean_w1_of_law", "runs")  # fmt: skip
+    write(RESULTS / "figure_6.csv", head, rows)
+
+
+def plot_6(plt: Any) -> None:
+    rows = read("figure_6")
+    figure, panels = plt.subplots(1, 2, figsize=(14, 4.6))
+    for place, panel, axis, label in (
+        (panels[0], "dimension", "d", "dimension d (epsilon = 1)"),
+        (panels[1], "epsilon", "epsilon", "epsilon (d = 2)"),
+    ):
+        for series, colour, text in (
+            ("practical", "C0", "practical (the paper), n_s records"),
+            ("projection, stratified", "C3", "projection, stratified, n_s records"),
+            ("no step", "black", "T = 0: uniform on the ball, n_s records"),
+            ("floor", "grey", "floor: n_s of the private records"),
+            ("hierarchical histogram", "C6", "hierarchical histogram, n records"),
+        ):
+            line = [r for r in rows if r["panel"] == panel and r["series"] == series]
+            band(place, line, axis, colour, text, style=":" if series in {"no step", "floor"} else "-")
+        place.set(xlabel=label, ylabel="W1 to the private records", ylim=(0, None))
+    panels[1].legend(fontsize=8, **BESIDE)
+    panels[0].set_title("by dimension")
+    panels[1].set_title("by epsilon")
+    figure.suptitle("PE25 Figure 6: n = 1000, delta 1e-4; 100 runs with 99 % bands")
+    figure.tight_layout()
+    save(figure, RESULTS / "figure_6.svg")
+
+
+# -- Figure 7: Gaussian noise against Laplace noise with a threshold --------------------------------------------------
+
+
+def figure_7(runs: int) -> None:
+    """Errors step by step with the two kinds of noise, records in a small and in a large ball around the origin."""
+    rows, spent = [], []
+    for n, few in ((1000, min(runs, SOME)), (5000, min(runs, 8))):
+        gaussian = evolution(n)
+        steps, sigma = gaussian.steps, gaussian.scale / n
+        size = theorem_population(sigma, dimension=2, variations=gaussian.variations)
+        shared = {"steps": steps, "api": gaussian.api, "population": size, "noise": "laplace"}
+        least = evolution(n, **shared)
+        laplace = evolution(n, **shared, scale=1.05 * least.scale)
+        printed = Evolution(
+            domain=gaussian.domain, records=n, variant="practical", scale=2.0,
+            threshold=math.ceil(2 * math.log(1 / DELTA) + 1), **shared,
+        )  # fmt: skip
+        options = {
+            "gaussian": gaussian,
+            "gaussian, projection": replace(gaussian, variant="projection"),
+            "laplace, calibrated": laplace,
+            "laplace, least scale": least,
+            "laplace, as printed": printed,
+        }
+        for name, made in options.items():
+            promise = made.guarantee(n=n)
+            one = replace(made, steps=1).guarantee(n=n)
+            spent.append((n, name, made.scale, made.threshold, steps, size, one.delta(1.0), promise.delta(1.0),
+                          promise.epsilon(DELTA)))  # fmt: skip
+        for radius in (0.02, 0.5):
+            for name, made in options.items():
+                some = runs if n == 1000 and name in {"gaussian", "laplace, calibrated", "laplace, as printed"} else few
+                rng = seeded(SEED + 7)
+                tables = [uniform(n, rng, radius=radius) for _ in range(some)]
+                if n == 1000:
+                    ran = [trajectory(made, held, uniform(size, rng), rng) for held in tables]
+                    empty = sum(count for _, count in ran) / (some * steps)
+                    for t, found in zip(SHOWN, np.array([errors for errors, _ in ran]).T, strict=True):
+                        rows.append((n, radius, name, t, *mean_and_band(found), empty, some))
+                else:
+                    found, _ = last_errors(made, tables, rng)
+                    rows.append((n, radius, name, steps, *mean_and_band(found), math.nan, some))
+            rng = seeded(SEED + 77)
+            tables = [uniform(n, rng, radius=radius) for _ in range(few)]
+            for name, found in (("floor", floor(tables, size, rng)),
+                                ("hierarchical histogram", tree_errors(tables, rng))):  # fmt: skip
+                rows.append((n, radius, name, steps, *mean_and_band(found), math.nan, few))
+            print(f"figure 7: n = {n:,}, radius {radius:g} done", flush=True)
+    head = ("n", "radius", "series", "step", "mean_w1", "low_99", "high_99", "share_of_steps_that_release_nothing",
+            "runs")  # fmt: skip
+    write(RESULTS / "figure_7.csv", head, rows)
+    head = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
+            "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
+    write(RESULTS / "figure_7_budget.csv", head, spent)
+
+
+def plot_7(plt: Any) -> None:
+    rows = read("figure_7")
+    spent = {r["series"]: r for r in read("figure_7_budget") if r["n"] == 1000}
+    printed = spent["laplace, as printed"]["delta_of_all_steps_at_epsilon_1"]
+    figure, panels = plt.subplots(1, 2, figsize=(15, 4.6))
+    for place, radius in zip(panels, (0.02, 0.5), strict=True):
+        here = [r for r in rows if r["radius"] == radius and r["n"] == 1000]
+        for series, colour, text in (
+            ("gaussian", "C0", "Gaussian, truncated (PE)"),
+            ("gaussian, projection", "C3", "Gaussian, projected"),
+            ("laplace, calibrated", "C2", "Laplace with threshold, calibrated"),
+            ("laplace, as printed", "C1", f"the same as printed: delta(1) <= {printed:.2g}"),
+        ):
+            line = [r for r in here if r["series"] == series]
+            band(place, line, "step", colour, text, style="--" if "printed" in text else "-")
+        level(place, here, "floor", "grey", "floor: n_s of the private records")
+        level(place, here, "hierarchical histogram", "C6", "hierarchical histogram")
+        place.set(xlabel="step t", ylabel="W1 to the private records", yscale="log", title=f"radius {radius:g}")
+        plain(place, (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
+        place.legend(fontsize=8, **BESIDE)
+    figure.suptitle("PE25 Figure 7: n = 1000, epsilon 1, delta 1e-4, T = 14; 100 runs with 99 % bands")
+    figure.tight_layout()
+    save(figure, RESULTS / "figure_7.svg")
+
+
+# -- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def verdicts() -> None:
+    """Write what becomes of each claim of the paper, by the rules stated in the rows."""
+    rows = [*on_parameters(), *on_starts(), *on_dimension_and_epsilon(), *on_noise()]
+    write(RESULTS / "verdicts.csv", ("figure", "claim", "rule", "verdict", "numbers"), rows)
+    for figure, claim, _, verdict, numbers in rows:
+        print(f"{figure:<4} {verdict:<9} {claim}\n     {numbers}")
+
+
+def judged(holds: list[bool]) -> str:
+    """Return confirmed, partly or refuted."""
+    return "confirmed" if all(holds) else "partly" if any(holds) else "refuted"
+
+
+def on_parameters() -> list[tuple[str, ...]]:
+    """Judge Figure 2."""
+    rows, out = read("figure_2"), []
+    none = {r["n"]: r for r in rows if r["series"] == "no step"}
+    for panel, axis, claim in (
+        ("steps", "steps", "T = 2 log(n eps) gives nearly the least error"),
+        ("population", "population", "n_s of Theorem 4.1 gives nearly the least error"),
+    ):
+        for measure, what in (("mean_w1", "last population"), ("mean_w1_of_law", "probabilities it is drawn from")):
+            near, told = [], []
+            for n in RECORDS:
+                line = [r for r in rows if r["panel"] == panel and r["series"] == "practical" and r["n"] == n]
+                at = usable_steps(n, 1.0) if panel == "steps" else none[n]["population"]
+                here, best = next(r for r in line if r[axis] == at), min(line, key=lambda r: r[measure])
+                near.append(here[measure] <= 1.1 * best[measure])
+                told.append(f"n = {n}: {here[measure]:.3f} at {at:g}, least {best[measure]:.3f} at {best[axis]:g}, "
+                            f"ratio {here[measure] / best[measure]:.2f}")  # fmt: skip
+            rule = "within 10 % of the least for every n (partly: some n)"
+            out.append(("2", f"{claim}; {what}", rule, judged(near), "; ".join(told)))
+    good = [
+        r
+        for r in rows
+        if r["panel"] == "steps" and r["series"] == "practical" and r["steps"] == usable_steps(r["n"], 1.0)
+    ]
+    slope = float(np.polyfit(np.log([r["n"] for r in good]), np.log([r["mean_w1"] for r in good]), 1)[0])
+    told = f"slope of log W1 in log n {slope:.2f}; the theorem's rate is -0.50 but for logarithms"
+    falls = [later["mean_w1"] < earlier["mean_w1"] for earlier, later in pairwise(good)]
+    out.append(("2", "error falls as n grows", "falls from each n to the next", judged(falls), told))
+    tree = {r["n"]: r["mean_w1"] for r in rows if r["series"] == "hierarchical histogram, tilted"}
+    told = "; ".join(
+        f"n = {r['n']:g}: {r['mean_w1']:.3f} and {r['mean_w1_of_law']:.3f} (law) against {tree[r['n']]:.3f}"
+        for r in good
+    )
+    beats = [min(r["mean_w1"], r["mean_w1_of_law"]) < tree[r["n"]] for r in good]
+    rule = "less error than the hierarchical histogram (n records, tilted), same budget"
+    out.append(("2", "not claimed: Private Evolution suits the plane", rule, judged(beats), told))
+    return out
+
+
+def on_starts() -> list[tuple[str, ...]]:
+    """Judge Figure 5."""
+    rows = read("figure_5")
+
+    def line(shrink: float) -> list[float]:
+        return [r["mean_w1"] for r in rows if r["start"] == "shrunk" and r["beta"] == shrink]
+
+    at_start, at_origin = line(0.0), line(0.5)
+    best = SHOWN[int(np.argmin(at_origin))]
+    soon = next(t for t, error in zip(SHOWN, at_origin, strict=True) if error <= 1.1 * min(at_origin))
+    change = [(shrink, line(shrink)[0], line(shrink)[-1]) for shrink in SHRINKING]
+    bounds = [r["worst_case_bound"] for r in rows if r["step"] == SHOWN[-1]]
+    return [
+        ("5", "from S_0 = S the best number of steps is 0", "least at step 0",
+         judged([min(at_start[1:]) > at_start[0]]),
+         f"0 at step 0, {at_start[1]:.3f} after one step, {at_start[-1]:.3f} after 14"),
+        ("5", "from all at (0, 0) more steps are needed", "least after more than one step", judged([best > 1]),
+         f"{at_origin[0]:.3f} at step 0, {at_origin[1]:.3f} after one, {at_origin[-1]:.3f} after 14; within 10 % of "
+         f"the least from step {soon}, least at {best}"),
+        ("5", "steps help or harm, depending on the start", "both occur over beta",
+         judged([any(b > a for _, a, b in change) and any(b < a for _, a, b in change)]),
+         "; ".join(f"beta = {s:g}: {a:.3f} to {b:.3f}" for s, a, b in change)),
+        ("5", "the error never exceeds the worst-case bound", "holds, and the bound is below the diameter",
+         judged([all(r["mean_w1"] <= r["worst_case_bound"] + 1e-9 for r in rows if r["start"] != "floor"),
+                 max(bounds) < 2.0]), f"the bound after 14 steps is {min(bounds):.3g}; the diameter is 2"),
+    ]  # fmt: skip
+
+
+def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
+    """Judge Figure 6."""
+    rows, out = read("figure_6"), []
+    for panel, axis, sign, claim in (("dimension", "d", 1, "error grows with the dimension"),
+                                     ("epsilon", "epsilon", -1, "error falls as epsilon grows")):  # fmt: skip
+        here = {s: [r for r in rows if r["panel"] == panel and r["series"] == s] for s in ("practical", "no step")}
+        line, none = here["practical"], here["no step"]
+        steps = [sign * (b["mean_w1"] - a["mean_w1"]) > 0 for a, b in pairwise(line)]
+        ends = sign * (line[-1]["mean_w1"] - line[0]["mean_w1"]) > 0
+        told = "; ".join(
+            f"{r[axis]:g}: {r['mean_w1']:.3f} (T = 0: {z['mean_w1']:.3f})" for r, z in zip(line, none, strict=True)
+        )
+        rule = "from each value to the next (partly: from the first to the last)"
+        out.append(("6", claim, rule, judged([all(steps), ends]), told))
+    return out
+
+
+def on_noise() -> list[tuple[str, ...]]:
+    """Judge Figure 7."""
+    rows, out = read("figure_7"), []
+    spent = {(r["n"], r["series"]): r for r in read("figure_7_budget")}
+    claims = (
+        (0.02, True, "clustered records: Laplace with threshold does better than PE"),
+        (0.5, False, "records not clustered: Laplace with threshold does worse"),
+    )
+    for radius, better, claim in claims:
+        for name in ("laplace, as printed", "laplace, calibrated"):
+            holds, told = [], []
+            for n in (1000, 5000):
+                last = {r["series"]: r["mean_w1"] for r in rows if r["n"] == n and r["radius"] == radius}
+                holds.append((last[name] < last["gaussian"]) == better)
+                told.append(f"n = {n}: {last[name]:.3f} against {last['gaussian']:.3f}")
+            used = spent[(1000, name)]
+            budget = f"delta at epsilon 1 {used['delta_of_all_steps_at_epsilon_1']:.2g}"
+            out.append(("7", f"{claim} ({name}; {budget})", "for both n", judged(holds), "; ".join(told)))
+    return out
+
+
+# -- drawing and reading ----------------------------------------------------------------------------------------------
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """Read a data file back."""
+    return read_rows(RESULTS / f"{name}.csv")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Read a data file, numbers as numbers."""
+    with path.open(newline="") as file:
+        return [{key: number(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
+
+
+def number(cell: str) -> Any:
+    """Return a cell as a number where it is one."""
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def band(
+    place: Any, line: list[dict[str, Any]], axis: str, colour: str, label: str, *, style: str = "-", y: str = "mean_w1"
+) -> None:
+    """Draw means with their 99 % bands."""
+    x = [r[axis] for r in line]
+    place.plot(x, [r[y] for r in line], "o", linestyle=style, color=colour, markersize=3, label=label)
+    place.fill_between(x, [r["low_99"] for r in line], [r["high_99"] for r in line], color=colour, alpha=0.2, lw=0)
+
+
+def level(place: Any, rows: list[dict[str, Any]], series: str, colour: str, label: str) -> None:
+    """Draw one number across."""
+    mean = next(r for r in rows if r["series"] == series)["mean_w1"]
+    place.axhline(mean, color=colour, linestyle=":", label=f"{label}: {mean:.3g}")
+
+
+def plain(place: Any, ticks: tuple[float, ...]) -> None:
+    """Label a logarithmic axis of errors with plain numbers."""
+    place.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    place.minorticks_off()
+
+
+def main() -> None:
+    """Make the parts that are asked for."""
+    parts = {"2": (figure_2, plot_2), "5": (figure_5, plot_5), "6": (figure_6, plot_6), "7": (figure_7, plot_7)}
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="*", default=[*parts, "verdicts"], help="2, 5, 6, 7, verdicts; all by default")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--plots-only", action="store_true")
+    asked = parser.parse_args()
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    for name in asked.parts:
+        if name == "verdicts":
+            verdicts()
+            continue
+        measure, plot = parts[name]
+        if not asked.plots_only:
+            measure(asked.runs)
+        plot(plt)
+
+
+if __name__ == "__main__":
+    main()
