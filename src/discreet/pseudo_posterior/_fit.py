@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
-from discreet.pseudo_posterior._likelihood import Model, by_record, quiet, seeded_model, weighted
+from discreet.pseudo_posterior._likelihood import by_record, extremes, quiet, seeded_model, weighted
 from discreet.pseudo_posterior._synthesiser import Synthesiser, records_of, rows
 
 __all__ = ["Convergence", "PosteriorDraws", "Sampler"]
@@ -150,6 +150,7 @@ class Sampler:
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method = chain_method
         self._chain: Any = None
+        self._over: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
 
     def draw(
@@ -186,6 +187,14 @@ class Sampler:
                 return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
         with quiet():
             return self._by_nuts(weights, rng=rng, start=start)
+
+    def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
+        """Return the least and the largest log-likelihood of each record over draws, nats. Confidential."""
+        with quiet():
+            if self._over is None:
+                self._over = extremes(self.synthesiser.model, self.count)
+            least, largest = self._over(draws.values, self.data)
+        return least, largest
 
     def _by_nuts(
         self, weights: Floats, *, rng: np.random.Generator, start: Mapping[str, npt.NDArray[Any]] | None
@@ -252,7 +261,7 @@ class Sampler:
         return PosteriorDraws(values=values, watched=watched, divergent=divergent, exact=False)
 
 
-def _one_chain(target: Model, *, draws: int, warm_up: int, depth: int) -> Any:
+def _one_chain(target: Callable[..., None], *, draws: int, warm_up: int, depth: int) -> Any:
     """Return a function that runs one chain of NUTS, from a key, a start and the data to draws of all sites.
 
     NumPyro's functional interface: data and weights are arguments, so all fits of a table share one compilation.

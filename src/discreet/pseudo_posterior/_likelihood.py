@@ -131,48 +131,47 @@ def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
     return seeded
 
 
-def extremes(
-    model: Model, draws: Mapping[str, npt.NDArray[Any]], data: Mapping[str, Any], count: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the least and the largest log-likelihood of each record over posterior draws.
+def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
+    """Return a function that gives the least and the largest log-likelihood of each record over posterior draws.
 
     Parameters
     ----------
     model : callable
         The model.
-    draws : mapping of str to ndarray, each of shape (draws, ...)
-        Values of its latent sites.
-    data : mapping
-        Confidential: its data.
     count : int
         Number of records.
 
     Returns
     -------
-    tuple of two ndarray of float64, shape (count,)
-        Nats; a NaN counts as minus infinity.
+    callable
+        Takes draws (values of the latent sites by name, one row a draw) and the model's data, and returns two ndarrays
+        of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
     import jax
     import jax.numpy as jnp
     from numpyro import handlers
 
-    def logs(one: Mapping[str, Any]) -> Any:
+    def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
         found = by_record(handlers.substitute(handlers.seed(model, jax.random.PRNGKey(0)), data=one), data, count)
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
-    def block(some: Mapping[str, Any]) -> Any:
-        made = jax.vmap(logs)(some)
+    def block(some: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        made = jax.vmap(logs, in_axes=(0, None))(some, data)
         return made.min(axis=0), made.max(axis=0)
 
     compiled = jax.jit(block)
-    least, largest = np.full(count, np.inf), np.full(count, -np.inf)
-    total = len(next(iter(draws.values())))
-    for first in range(0, total, _BLOCK):
-        part = {name: jnp.asarray(value[first : first + _BLOCK]) for name, value in draws.items()}
-        low, high = compiled(part)
-        least = np.minimum(least, np.asarray(low, dtype=np.float64))
-        largest = np.maximum(largest, np.asarray(high, dtype=np.float64))
-    return least, largest
+
+    def over(draws: Mapping[str, npt.NDArray[Any]], data: Mapping[str, Any]) -> Any:
+        least, largest = np.full(count, np.inf), np.full(count, -np.inf)
+        total = len(next(iter(draws.values())))
+        for first in range(0, total, _BLOCK):
+            rows = np.arange(first, first + _BLOCK) % total  # blocks of one length; repeats change no extreme
+            low, high = compiled({name: jnp.asarray(value[rows]) for name, value in draws.items()}, data)
+            least = np.minimum(least, np.asarray(low, dtype=np.float64))
+            largest = np.maximum(largest, np.asarray(high, dtype=np.float64))
+        return least, largest
+
+    return over
 
 
 def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, npt.NDArray[Any]]:

@@ -19,7 +19,6 @@ from discreet._text import rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
-from discreet.pseudo_posterior._likelihood import extremes, quiet
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import Columns, FromModel, Synthesiser
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
@@ -458,6 +457,5 @@ def _inside(draws: PosteriorDraws) -> dict[str, npt.NDArray[Any]]:
 
 
 def _extremes(sampler: Sampler, draws: PosteriorDraws, weights: Floats) -> Risks:
-    with quiet():
-        least, largest = extremes(sampler.synthesiser.model, draws.values, sampler.data, sampler.count)
+    least, largest = sampler.extremes(draws)
     return _scaled(Risks(least=least, largest=largest), weights)

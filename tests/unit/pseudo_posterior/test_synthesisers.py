@@ -33,11 +33,14 @@ ASINH = Response(column="income", transform="asinh", scale=1000.0, centre=4.0, u
 
 
 def logs_at(synthesiser, one, columns):
+    import jax
     from numpyro import handlers
 
-    data = synthesiser.encoded(columns)
+    def run(one, data):
+        return by_record(handlers.substitute(synthesiser.model, data=one), data, len(columns["sex"]))
+
     with quiet():
-        return np.asarray(by_record(handlers.substitute(synthesiser.model, data=one), data, len(columns["sex"])))
+        return np.asarray(jax.jit(run)(one, synthesiser.encoded(columns)))
 
 
 def new_columns(synthesiser, one, columns, seed):
@@ -114,6 +117,7 @@ def test_a_mixture_has_the_likelihood_of_scipy(weights: str) -> None:
 
 
 def test_the_mixtures_prior_does_not_depend_on_the_coordinates() -> None:
+    import jax
     from numpyro.infer.util import log_density
 
     model = MixtureRegression(response=ASINH, design=DESIGN, clusters=2)
@@ -135,7 +139,7 @@ def test_the_mixtures_prior_does_not_depend_on_the_coordinates() -> None:
     def prior(beta):
         with quiet():
             values = {**common, "coefficients": (lower @ beta.T).T}
-            total = float(log_density(seeded_model(model.model), (data,), {}, values)[0])
+            total = float(jax.jit(lambda v: log_density(seeded_model(model.model), (data,), {}, v)[0])(values))
             return total - float(logs_at(model, values, COLUMNS).sum())
 
     expected = [stats.multivariate_normal(np.zeros(4), covariance).logpdf(beta).sum() for beta in (one, two)]
