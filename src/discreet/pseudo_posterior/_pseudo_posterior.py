@@ -27,6 +27,10 @@ __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "Scaled", "safety_factor"]
 
 Floats = npt.NDArray[np.float64]
 _REFITS = 6
+_ABOVE_ONE = (
+    "densities of this model may exceed one in the unit of measurement used: the local epsilon is then twice the range "
+    "of the weighted log-likelihoods, up to four times the Lipschitz bound (lemma 2 of PP22)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -349,6 +353,7 @@ class PseudoPosterior:
                 f"{rounded_up(self.target_epsilon, 6)} for each of {self.tables} tables",
                 "the scale of the weights was chosen by looking at the data",
                 "a bound on log-densities depends on the unit of measurement",
+                *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),
                 *partial_caveats(self.synthesiser),
             ),
         )

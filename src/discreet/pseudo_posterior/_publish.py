@@ -254,6 +254,7 @@ def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]
         "model": model,
         "synthesised": list(synthesiser.sensitive),
         "published_exactly": list(synthesiser.given),
+        "densities_at_most_one": synthesiser.log_density_at_most_zero,
         "tables": mechanism.tables,
         "chains": {"chains": mechanism.chains, "draws": mechanism.draws, "warm_up": mechanism.warm_up},
     }
@@ -265,7 +266,10 @@ def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]
 def _rebuilt(facts: dict[str, Any]) -> PseudoPosterior | CensoredPosterior:
     """Return a mechanism with the same promise: it depends on what is synthesised, not on the model."""
     stand_in = FromModel(
-        function=_no_model, columns=tuple(facts["synthesised"]), others=tuple(facts["published_exactly"])
+        function=_no_model,
+        columns=tuple(facts["synthesised"]),
+        others=tuple(facts["published_exactly"]),
+        densities_at_most_one=facts["densities_at_most_one"] is True,
     )
     if facts["name"] == "pseudo-posterior":
         return PseudoPosterior(stand_in, target_epsilon=float(facts["target_epsilon"]), tables=facts["tables"])

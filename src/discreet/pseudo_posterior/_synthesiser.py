@@ -97,12 +97,15 @@ class FromModel(Synthesiser):
         Columns that they depend on.
     judged : tuple of str, optional
         Deterministic sites by which convergence is judged.
+    densities_at_most_one : bool
+        Whether no density of the model exceeds one, whatever the parameters: true of probabilities.
     """
 
     function: Model
     columns: tuple[str, ...]
     others: tuple[str, ...] = ()
     judged: tuple[str, ...] | None = None
+    densities_at_most_one: bool = False
 
     def __post_init__(self) -> None:
         if not self.columns or set(self.columns) & set(self.others):
@@ -122,6 +125,11 @@ class FromModel(Synthesiser):
     def monitored(self) -> tuple[str, ...] | None:
         """Deterministic sites by which convergence is judged."""
         return self.judged
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """As declared."""
+        return self.densities_at_most_one
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the function."""
