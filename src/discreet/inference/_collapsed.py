@@ -50,7 +50,9 @@ def mechanism_posterior(
     The model: :math:`p\sim DP(\theta, H)` on the domain's cells; the ``n`` confidential records are independent draws
     of ``p``; the mechanism of the certificate saw their counts :math:`C`. Given what was released, counts (and noise)
     are drawn by Markov chains whose cost does not depend on ``n``; given the counts, the cells' probabilities are
-    :math:`\mathrm{Dirichlet}(\theta H + C)`. Exact up to Monte Carlo error.
+    :math:`\mathrm{Dirichlet}(\theta H + C)`. Exact up to Monte Carlo error, but for a hierarchical histogram: there the
+    noise is taken as normal, with its own variances, for records of more than 16 leaves and for counts with Laplace
+    noise; ``facts["exact"]`` and a note say so.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def mechanism_posterior(
     -------
     Posterior
         Of the cells' probabilities, or (``within="process"``) of a distribution on the uncut column. ``facts`` states
-        effective draws, R-hat, chains and sweeps.
+        effective draws, R-hat, sweeps and whether the posterior is exact; ``notes`` what an approximate one assumes.
 
     Raises
     ------
@@ -247,9 +249,11 @@ def _posterior(
         notes=(
             f"given what {about['mechanism']} released about {about['records']:,} records, taken as independent draws "
             f"of the population; Dirichlet process prior of strength {about['strength']:g}",
+            *([f"approximate, not exact: {model.approximation}"] if model.approximation else []),
         ),
         facts={
             **about,
+            "exact": not model.approximation,
             "effective_draws": result.effective,
             "r_hat": result.r_hat,
             "sweeps": result.sweeps,

@@ -51,6 +51,8 @@ class Model(ABC):
 
     counts: Integers
     """The present counts, one row a chain."""
+    approximation: str = ""
+    """What the model takes for granted that is not so, in words; empty where it is exact."""
 
     def __init__(self, alpha: Floats, records: int) -> None:
         self.alpha, self.records = alpha, records

@@ -70,6 +70,7 @@ def move(
     rng: np.random.Generator,
     room: tuple[Floats, Floats],
     between: tuple[Integers, Integers] | None = None,
+    steps: int = _STEPS,
 ) -> Integers:
     """Return new counts of the first cells of some pairs, each pair by one slice-sampling step.
 
@@ -85,6 +86,9 @@ def move(
         Lengths of the intervals for 0 and for ``total``: any positive numbers; near the spikes' relative mass is best.
     between : tuple of ndarray, optional
         The least and the largest count to look at, where the rest is known to have no mass.
+    steps : int
+        Proposals a pair, at most; a pair that has used them up stays as it is. That is reversible too: what leads from
+        one count to another, proposals refused on the way included, is as likely the other way round.
     """
     live = np.flatnonzero(total > 0)
     result = first.copy()
@@ -102,7 +106,7 @@ def move(
     place = begin + rng.random(len(live)) * (end - begin)
     level = log_term(live, here) - np.log(end - begin) - rng.standard_exponential(len(live))
     active = np.arange(len(live))
-    for _ in range(_STEPS):
+    for _ in range(steps):
         a = left[active]
         at = a + rng.random(len(active)) * (right[active] - a)
         count, length = _count(at, both[active], top[active], low_room[active], high_room[active])

@@ -20,6 +20,8 @@ from discreet.inference._collapsed_models import (
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import Floats, Integers
 from discreet.inference._collapsed_records import LogRelease, ReleasedRecords
+from discreet.inference._tree_posterior import TreeRecords
+from discreet.inference._tree_posterior_splits import Splits
 from discreet.mechanisms import (
     DirichletMultinomial,
     GaussianSmoothedHistogram,
@@ -31,11 +33,12 @@ from discreet.mechanisms import (
     SmoothedHistogram,
     StabilityHistogram,
 )
-from discreet.mechanisms._tree import consistent
+from discreet.mechanisms._discrete_noise import standard_deviation
+from discreet.mechanisms._tree import consistent, upward
 
 __all__ = ["model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
 
-_MOST_LEAVES = 16  # of a tree, given records: every step makes all counts consistent again
+_MOST_LEAVES = 16  # of a tree whose noisy counts are latent: every step makes all counts consistent again
 _FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler)
 _KNOWN = (
     "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, hierarchical-histogram, "
@@ -60,7 +63,7 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
     Raises
     ------
     ParameterError
-        When the mechanism's law is not known here, or for records of a tree of more than 16 leaves.
+        When the mechanism's law is not known here.
     """
     if isinstance(mechanism, (SmoothedHistogram, RevealOrObscure)):
         return _urn_like(alpha, records, drawn, _mixture_weight(mechanism, records, drawn))
@@ -95,15 +98,14 @@ def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: F
     if isinstance(mechanism, _FLAT):
         return noisy_model(alpha, records, counts, Noise(mechanism.noise, mechanism.scale))
     if isinstance(mechanism, HierarchicalHistogram):
-        if mechanism.noise != "gaussian":
-            raise ParameterError(
-                "the consistent counts of a hierarchical histogram determine the posterior for gaussian noise only: "
-                "with laplace noise, release records"
-            )
         levels = tree_levels(mechanism)
         rows = np.atleast_2d(counts)
         sums = [np.stack([np.bincount(level, weights=row) for row in rows]) for level in levels]
-        return NoisyCounts(alpha, records, levels, Noise("gaussian", mechanism.scale), sums)
+        spread = standard_deviation(mechanism.noise, mechanism.scale)
+        model = NoisyCounts(alpha, records, levels, Noise("gaussian", spread), sums)
+        if mechanism.noise != "gaussian":  # what the best linear estimates keep of it is not known in closed form
+            model.approximation = "laplace noise on a tree is taken as normal of the same variance"
+        return model
     raise ParameterError(f"there is no posterior for the counts of {mechanism.name}, only for {_KNOWN}")
 
 
@@ -230,15 +232,17 @@ def _normalised(weights: Floats, base: Floats) -> Floats:
     return np.where(total > 0, weights / np.where(total > 0, total, 1.0), base)
 
 
-def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int, drawn: Integers) -> ReleasedRecords:
-    levels, tree = tree_levels(mechanism), mechanism._tree
+def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int, drawn: Integers) -> Model:
+    """Return the exact model of few leaves, and beyond the one that takes the errors as normal."""
+    tree = mechanism._tree
     if len(alpha) > _MOST_LEAVES:
-        raise ParameterError(
-            f"the posterior given records drawn along a tree of {len(alpha):,} leaves would take hours (at most "
-            f"{_MOST_LEAVES} here); that of released counts takes a second: ask for them (discreet release --counts, "
-            "with Gaussian noise)"
-        )
-    order = np.asarray(tree.in_order(), dtype=np.intp)
+        noisy = {level: np.zeros(tree.shape(level), dtype=np.int64) for level in mechanism._measured}
+        splits = Splits.of(tree, upward(tree, noisy)[1], drawn)
+        spread, stratified = standard_deviation(mechanism.noise, mechanism.scale), mechanism.sampling == "stratified"
+        model = TreeRecords(alpha, records, splits, spread=spread, stratified=stratified)
+        model.approximation = f"{mechanism.noise} noise on a tree is taken as normal of the same variance"
+        return model
+    levels, order = tree_levels(mechanism), np.asarray(tree.in_order(), dtype=np.intp)
 
     def shares(_: Integers, noisy: Noisy) -> Floats:
         return np.stack([mechanism.probabilities(row) for row in np.concatenate(noisy, axis=1)])
