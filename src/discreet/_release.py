@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 from discreet._random import seeded
 from discreet.confidential import Confidential, Rows, confidential, confidential_rows, public_size, public_table
 from discreet.domain import Counts, Domain
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, RelationNotSupported
 from discreet.mechanisms import REGISTRY, named
 from discreet.mechanisms._base import positive_size
 from discreet.planner import chosen_cells, plan, said_before, with_cells, with_sampling
@@ -38,7 +39,8 @@ def release(
     seed: int | None = None,
     accept: Collection[str] = (),
     accept_poor_utility: bool = False,
-    progress: Callable[..., None] | None = None,
+    progress: Callable[[int], None] | None = None,
+    stepped: Callable[[int, int], None] | None = None,
     announce: Callable[[str], None] | None = None,
     counts: bool = False,
     sampling: str | None = None,
@@ -75,8 +77,9 @@ def release(
     accept, accept_poor_utility
         See :func:`discreet.publish`.
     progress : callable, optional
-        Called with the number of records drawn so far; before that, for a mechanism that works in steps, with how many
-        are done and how many there are.
+        Called with the number of records drawn so far.
+    stepped : callable, optional
+        Called after each step of a mechanism that works in steps, with how many are done and how many there are.
     announce : callable, optional
         Called with one public sentence that says what was chosen and why, before anything is drawn.
     counts : bool
@@ -145,11 +148,26 @@ def release(
         raise ParameterError("add/remove needs records, a number declared in public; replacement counts them itself")
     if mechanism is None and relation != "replacement":
         raise ParameterError("only private-evolution has a theorem for add/remove: ask for it by mechanism")
+    if mechanism is not None and relation not in named(mechanism).relations:
+        raise RelationNotSupported(mechanism, relation, "its law depends on the number of records")
+    if checkpoint is not None:
+        never_input(Path(checkpoint), (data, domain, out))
+        if announce is not None and os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path
+            announce(f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table")
+    rows = unit is None and max_records is None and isinstance(data, (str, os.PathLike))
     closed: Confidential[Counts] | Confidential[Rows]
-    if mechanism is not None and named(mechanism).reads_parts and unit is None and isinstance(data, (str, os.PathLike)):
-        closed = confidential_rows(data, declared, subset=subset)
+    if mechanism is not None and named(mechanism).reads_parts and rows:
+        closed = confidential_rows(data, declared, subset=subset, empty=relation != "replacement")
     else:
-        closed = confidential(data, declared, unit=unit, max_records=max_records, subset=subset, rng=rng)
+        closed = confidential(
+            data,
+            declared,
+            unit=unit,
+            max_records=max_records,
+            subset=subset,
+            empty=relation != "replacement",
+            rng=rng,
+        )
     n = public_size(closed) if records is None else positive_size("records", records)
     if mechanism is None:
         chosen = plan(
@@ -184,7 +202,7 @@ def release(
         announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}")
         for line in said_before(solved, budget, n=n, size=size, group=closed.relation_group, reference=reference):
             announce(line)
-    solved = solved.observed(watch=progress, checkpoint=checkpoint)
+    solved = solved.observed(watch=stepped, checkpoint=checkpoint)
     return publish(
         closed,
         solved,

@@ -19,13 +19,15 @@ from discreet.audit import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
-from discreet.evolution import API
+from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed
 from discreet.mechanisms._discrete_noise import noise_reach
+from discreet.mechanisms.private_evolution import _Embedded
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation, ThresholdedLaplace, power
 from discreet.releases import publish, verify
 from discreet.testing import (
+    brute_force_profile,
     check_guarantee,
     check_kernel_follows_law,
     check_law_sums_to_one,
@@ -125,7 +127,10 @@ def evolution(cells: int, kind: type[PrivateEvolution] = Listed, api: type[API] 
 @pytest.mark.parametrize(("cells", "steps", "n"), [(2, 1, 3), (3, 1, 2), (2, 2, 1)])
 def test_enumeration_of_every_output(cells: int, steps: int, n: int) -> None:
     mechanism = evolution(cells, steps=steps, scale=0.3 if steps == 1 else 0.22)
-    assert mechanism.guarantee(n=n).exact
+    guarantee = mechanism.guarantee(n=n)
+    assert not guarantee.exact  # as another API may give records that always vote alike
+    attained = brute_force_profile(mechanism, n=n, epsilons=EPSILONS)
+    np.testing.assert_allclose(attained, [guarantee.delta(e) for e in EPSILONS], rtol=1e-9, atol=1e-12)
     check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([n])))
     check_guarantee(mechanism, n=n, epsilons=EPSILONS)
     if steps == 1:
@@ -374,7 +379,7 @@ def test_the_usual_choices_are_those_of_the_theory() -> None:
     sigma = made.scale / 1000
     api: Any = made.api
     assert api.alpha == pytest.approx(api.diameter * math.sqrt(sigma))
-    assert made.population == pytest.approx(1 / sigma / math.sqrt(made.variations), abs=1.0)
+    assert made.population == pytest.approx(1 / sigma / math.sqrt(api.variations_each()), abs=1.0)
     with pytest.raises(Infeasible):
         PrivateEvolution.calibrated(Budget(epsilon=1.0), domain=square(), n=1000, api="box")
 
@@ -406,12 +411,107 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     assert made.certificate.facts["relation"]["name"] == "add-remove"
     assert made.certificate.facts["records"] == 3000
     assert "3001" not in made.certificate.to_json()
+    assert "was in the table or not" in str(made.certificate)
+    assert "from a declared 3,000" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
     with pytest.raises(ParameterError, match="declared in public"):
         discreet.release(points(30), square(), **facts)
     with pytest.raises(RelationNotSupported):
+        discreet.release(points(30), square(), **{**facts, "mechanism": "pitman-yor"}, records=30)
+    with pytest.raises(RelationNotSupported):
         table = confidential(pl.DataFrame({"cell": [0, 1]}), line(2))
         publish(table, PerturbedHistogram(domain=line(2), records=2, scale=9.0), size=2, relation="add-remove")
+
+
+def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
+    points(5).clear().write_parquet(tmp_path / "none.parquet")
+    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 50, "accept_poor_utility": True, "records": 40}
+    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 5, "relation": "add-remove", "api": "box"}
+    for table in (points(5).clear(), tmp_path / "none.parquet"):
+        assert discreet.release(table, square(), **facts).records.shape == (50, 2)
+
+
+def test_a_declared_number_far_off_does_no_harm() -> None:
+    mechanism = evolution(4, PrivateEvolution, variant="projection", records=100_000, scale=2.0)
+    step = Votes(mechanism.domain.unflat(np.arange(4)), np.array([400, -3, 2, 601]))
+    np.testing.assert_allclose(mechanism.probabilities(step), [0.4, 0, 0, 0.6], atol=0.01)
+
+
+@pytest.mark.parametrize("wrong", ["column", "code", "dtype", "rows", "nan"])
+def test_what_an_api_gives_is_checked_before_noise_is_drawn(wrong: str) -> None:
+    class Wrong(Everything):
+        __slots__ = ()
+
+        def variation(self, records: Records, **facts: Any) -> Records:
+            codes = Everything.variation(self, records, **facts).columns[0]
+            return {
+                "column": Records(columns=(codes, codes)),
+                "code": Records(columns=(codes + 1,)),
+                "dtype": Records(columns=(codes.astype(float),)),
+                "rows": Records(columns=(np.tile(codes, 50),)),
+                "nan": Records(columns=(codes,)),
+            }[wrong]
+
+        def embed(self, records: Records) -> Floats:
+            return Everything.embed(self, records) * (np.nan if wrong == "nan" else 1.0)
+
+    mechanism, seen = evolution(3, PrivateEvolution, Wrong, steps=2), []
+    with pytest.raises(ParameterError, match="of the API"):
+        mechanism.observed(inspect=seen.append).kernel(Counts.of_cells([0, 1]), rng=secure())
+    assert not seen
+
+
+def test_records_held_are_those_the_mechanism_was_made_for() -> None:
+    mechanism = evolution(3, PrivateEvolution, records=5)
+    with pytest.raises(ParameterError, match="made for 5 records"):
+        publish(confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain), mechanism, size=3)
+
+
+def test_slots_without_a_unit_are_refused_for_files_too(tmp_path: Path) -> None:
+    points(50).write_parquet(tmp_path / "x.parquet")
+    for table in (points(50), tmp_path / "x.parquet"):
+        with pytest.raises(ParameterError, match="needs unit"):
+            discreet.release(table, square(), epsilon=1.0, delta=1e-6, size=5, mechanism="private-evolution",
+                             max_records=5)  # fmt: skip
+
+
+def test_one_record_moves_one_vote_whatever_the_embedding_rounds() -> None:
+    """A product of matrices rounds rows differently in batches of 25 and of 26; records are embedded one by one."""
+    width, count = 784, 2_000
+    draws = np.random.default_rng(2)
+    turn = (draws.integers(0, 2, (width, 50)) * 2 - 1) / math.sqrt(50)
+    names = [f"b{i}" for i in range(width)]
+    domain = Domain(columns={name: Integer(lower=0, upper=1) for name in names})
+
+    def frame(bits: Any) -> pl.DataFrame:
+        return pl.DataFrame(bits, schema=names)
+
+    api = Callables(
+        domain=domain,
+        label="random projection",
+        diameter=60.0,
+        generate=lambda count, seed: frame(np.random.default_rng(seed).integers(0, 2, (count, width))),
+        vary=lambda table, seed: table,
+        embedding=lambda table: table.to_numpy().astype(float) @ turn,
+    )
+    mechanism = PrivateEvolution(domain=domain, records=count, scale=30.0, steps=1, population=2, api=api)
+    x = draws.integers(0, 2, (40, width))
+    flips = np.repeat(x[:1], 50, axis=0)
+    flips[np.arange(50), np.arange(50) * 3] ^= 1
+    candidates = domain.encode(frame(flips))
+    for distinct in (24, 25, 26):
+        one = np.concatenate([np.repeat(x[:1], count - distinct + 1, axis=0), x[1:distinct]])
+        other = np.concatenate([x[distinct : distinct + 1], one[1:]])
+        votes = [mechanism._votes(_Embedded(api, counted(domain.encode(frame(t)))), candidates) for t in (one, other)]
+        assert np.abs(votes[0] - votes[1]).sum() <= 2
+
+
+def counted(records: Records) -> Counts:
+    """Count distinct rows."""
+    first: dict[tuple[int, ...], int] = {}
+    place = np.array([first.setdefault(row, i) for i, row in enumerate(records.rows())])
+    held, frequencies = np.unique(place, return_counts=True)
+    return Counts(records=records.take(held), frequencies=frequencies)
 
 
 # -- larger than memory, checkpoints ------------------------------------------------------------------------------
@@ -476,18 +576,21 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
     mechanism = evolution(3, PrivateEvolution, steps=2, scale=2.0)
     table = Counts.of_cells([0, 2])
     mechanism.observed(checkpoint=path).kernel(table, rng=secure())
-    for other, rng in ((replace(mechanism, scale=2.5), secure()), (mechanism, seeded(0))):
-        with pytest.raises(FileProblem, match="stays spent"):
-            other.observed(checkpoint=path).kernel(table, rng=rng)
+    with pytest.raises(FileProblem, match="stays spent"):
+        replace(mechanism, scale=2.5).observed(checkpoint=path).kernel(table, rng=secure())
+    with pytest.raises(ParameterError, match="leave out the checkpoint, or the seed"):
+        mechanism.observed(checkpoint=path).kernel(table, rng=seeded(0))
 
     def at_once(step: Votes) -> None:
         with pytest.raises(FileProblem, match="another run"):
             replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b").kernel(table, rng=secure())
 
     replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b", inspect=at_once).kernel(table, rng=secure())
-    (tmp_path / "c").write_bytes(b"no checkpoint")
-    with pytest.raises(FileProblem, match="not a checkpoint"):
-        mechanism.observed(checkpoint=tmp_path / "c").kernel(table, rng=secure())
+    for wrong in (b"no checkpoint", path.read_bytes()[:-40], b""):
+        (tmp_path / "c").write_bytes(wrong)
+        with pytest.raises(FileProblem, match="not a checkpoint"):
+            mechanism.observed(checkpoint=tmp_path / "c").kernel(table, rng=secure())
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
         PitmanYor(domain=square(), size=2).observed(checkpoint=path)
 

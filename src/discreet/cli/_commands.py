@@ -119,7 +119,7 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
     announce: Callable[[str], None] = lambda text: click.echo(text, err=True)  # noqa: E731
     given = {**options, **_parameters(pairs)}  # sampling may be given either way
     with _progress(options["size"], as_json) as progress:
-        made = run(data, domain_file, out=out, progress=progress, announce=announce, **given)
+        made = run(data, domain_file, out=out, progress=progress, stepped=progress, announce=announce, **given)
     facts = made.certificate.facts
     if as_json:
         _show(
@@ -128,6 +128,7 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
                 "certificate": str(made.certificate_path),
                 "rows": facts["released"]["rows"],
                 "mechanism": facts["mechanism"],
+                "relation": facts["relation"],
                 "guarantee": facts["guarantee"],
                 "randomness": facts["randomness"],
                 **{key: made.info[key] for key in ("why", "share_not_from_data")},

@@ -34,6 +34,7 @@ def confidential(
     unit: str | None = None,
     max_records: int | None = None,
     subset: bool = False,
+    empty: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Confidential[Counts]:
     """Count a confidential table on a declared domain.
@@ -52,6 +53,8 @@ def confidential(
         column has to declare ``nulls = "category"``. The number of records is then units times ``max_records``.
     subset : bool
         Whether the table may have columns that the domain does not name; they are left aside.
+    empty : bool
+        Whether it may have no rows: under add/remove a refusal would tell that it has none.
     rng : numpy.random.Generator, optional
         Source of the cut; a secure one by default.
 
@@ -92,7 +95,7 @@ def confidential(
         if unused:
             tally.add_records(null_record(domain), np.array([unused]))
     counts = tally.counts()
-    if counts.n == 0:
+    if counts.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(
         frame_kind=source.kind, columns=domain.names, domain=domain, unit=unit, max_records=slots, path=source.path

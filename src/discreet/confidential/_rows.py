@@ -64,7 +64,7 @@ class Rows:
             raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
 
 
-def confidential_rows(data: Any, domain: Domain, *, subset: bool = False) -> Confidential[Rows]:
+def confidential_rows(data: Any, domain: Domain, *, subset: bool = False, empty: bool = False) -> Confidential[Rows]:
     """Take a confidential table in parts, for mechanisms that can read it so (``reads_parts``).
 
     Memory then holds one part at a time, so the number of records is bounded by the disk.
@@ -77,6 +77,8 @@ def confidential_rows(data: Any, domain: Domain, *, subset: bool = False) -> Con
         Public. Every column it names has to be in the table.
     subset : bool
         Whether the table may have columns that the domain does not name; they are left aside.
+    empty : bool
+        Whether it may have no rows, see :func:`confidential`.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def confidential_rows(data: Any, domain: Domain, *, subset: bool = False) -> Con
     source = open_source(data)
     check_names(source, domain, unit=None, subset=subset)
     rows = Rows(source, domain)
-    if rows.n == 0:
+    if rows.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(frame_kind=source.kind, columns=domain.names, domain=domain, path=source.path)
     return Confidential(rows, provenance=provenance)

@@ -46,11 +46,14 @@ class API(ABC):
     ----------
     name : str
         Name in certificates and for :func:`api_from`.
+    quick : bool
+        Whether candidates take next to no time, so that a release can be predicted by running the API.
     domain : Domain
         What ``random`` and ``variation`` give are records of this domain, encoded.
     """
 
     name: ClassVar[str]
+    quick: ClassVar[bool] = False
     domain: Domain
 
     @property
@@ -154,6 +157,8 @@ class NamedAPI(API):
         The name of the API that ran.
     stated : str
         Its parameters, as JSON text with sorted keys.
+    each : int, optional
+        How many candidates it made of a record.
 
     Examples
     --------
@@ -166,6 +171,7 @@ class NamedAPI(API):
     domain: Domain
     name: str  # type: ignore[misc]  # of the API it stands for, so not the same for all instances
     stated: str
+    each: int | None = None
 
     @property
     def norm(self) -> float:
@@ -178,8 +184,8 @@ class NamedAPI(API):
         self._refuse()
 
     def variations_each(self) -> int:
-        """Refuse: not available."""
-        self._refuse()
+        """Return the number as it was recorded."""
+        return self._refuse() if self.each is None else self.each
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Refuse: not available."""

@@ -33,6 +33,7 @@ class _GaussianVariations(API):
         \sigma_l = \frac{\alpha \, 2^{l-1}}{\sqrt{\pi} \, \big( (\sqrt d + \log 2)^2 + \log 2 \big)}.
     """
 
+    quick: ClassVar[bool] = True
     domain: Domain
     norm: float = 2.0
     alpha: float = None  # type: ignore[assignment]  # None stands for the diameter / 256

@@ -60,6 +60,7 @@ class Resampling(API):
     """
 
     name: ClassVar[str] = "resampling"
+    quick: ClassVar[bool] = True
     domain: Domain
     table: Any = field(repr=False)
     _points: Floats = field(init=False, repr=False)

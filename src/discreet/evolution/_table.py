@@ -63,6 +63,7 @@ class Table(API):
     """
 
     name: ClassVar[str] = "table"
+    quick: ClassVar[bool] = True
     domain: Domain
     levels: int = 6
     each: int = 2

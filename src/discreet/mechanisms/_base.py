@@ -70,7 +70,7 @@ class Votes(NamedTuple):
 
 
 Output = Iterator[Records] | CellCounts | Counts | Sequence[Votes]
-"""What a kernel gives: a stream of records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
+"""What a kernel gives: records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
@@ -144,6 +144,8 @@ class Mechanism(ABC):
         Whether released records are confidential records themselves, where the domain is continuous or open.
     reads_parts : bool
         Whether the kernel can read a table in parts (:class:`~discreet.domain.Parts`), so that it need not fit memory.
+    relations : tuple of str
+        Between which tables it has a theorem.
     most_draws : int
         How many draws of :meth:`predictive` a prediction takes at most.
     """
@@ -156,6 +158,7 @@ class Mechanism(ABC):
     leaves_out: ClassVar[bool] = False
     verbatim: ClassVar[bool] = False
     reads_parts: ClassVar[bool] = False
+    relations: ClassVar[tuple[str, ...]] = ("replacement",)
     most_draws: ClassVar[int] = 32
     domain: Domain
 

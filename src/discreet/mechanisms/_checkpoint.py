@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -52,17 +54,20 @@ class Checkpoint:
         FileProblem
             When another run holds it, or the folder cannot be written.
         """
-        name = self._path.with_name(self._path.name + ".lock")
+        name = self._path.with_name(f".{self._path.name}.lock")
         try:
-            lock = name.open("wb")
+            lock = name.open("ab")
         except OSError:
             raise FileProblem(name, "it cannot be written", "check the folder and its permissions") from None
         with lock:
             # A lock on a file that the run before has deleted meanwhile is none.
             if not _locked(lock) or not name.exists() or not os.path.samestat(os.fstat(lock.fileno()), name.stat()):
                 raise FileProblem(self._path, "another run is using this checkpoint", "wait for it, or name another")
-            yield
-            name.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                if os.name != "nt":  # Windows deletes no file that is open
+                    name.unlink(missing_ok=True)
 
     def steps(self) -> list[Votes]:
         """Return the steps that were released, none where there is no file.
@@ -75,7 +80,7 @@ class Checkpoint:
         if not self._path.exists():
             return []
         try:
-            with np.load(self._path, allow_pickle=False) as file:
+            with self._path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 run, steps, columns = (str(file["run"]), int(file["steps"]), int(file["columns"]))
                 released = [
                     Votes(
@@ -84,14 +89,16 @@ class Checkpoint:
                     )
                     for t in range(steps)
                 ]
-        except (OSError, ValueError, KeyError, TypeError, EOFError):
+            if any(len(column) != len(votes) for candidates, votes in released for column in candidates.columns):
+                raise ValueError  # noqa: TRY301
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error):
             raise FileProblem(
                 self._path, "it is not a checkpoint", "name the file of an earlier run, or none"
             ) from None
         if run != self._run:
             raise FileProblem(
                 self._path,
-                "it is the checkpoint of a run with another mechanism, domain or source of randomness",
+                "it is the checkpoint of a run with another mechanism or domain",
                 "continue it with the same parameters, or name another file; what it holds stays spent",
             )
         return released
@@ -116,8 +123,10 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self._path)
-        except OSError:
+        except BaseException as problem:
             temporary.unlink(missing_ok=True)
+            if not isinstance(problem, OSError):
+                raise
             raise FileProblem(self._path, "it cannot be written", "check the folder and the space left") from None
 
 

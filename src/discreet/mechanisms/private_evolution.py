@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public
-from discreet.domain import Counts, Domain, Parts, Records
+from discreet.domain import Domain, Parts, Records
 from discreet.errors import ParameterError
-from discreet.evolution import API, api_from, theorem_alpha, theorem_population, usable_steps
+from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
@@ -37,7 +37,7 @@ from discreet.mechanisms._discrete_noise import (
     log_noise,
     standard_deviation,
 )
-from discreet.mechanisms._draws import Sampling, check_sampling, draw_cells
+from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._noisy_counts import LARGEST_SCALE, solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms._stability import solve_threshold
@@ -60,10 +60,11 @@ __all__ = ["PrivateEvolution", "Variant"]
 Variant = Literal["projection", "practical", "theoretical"]
 
 _MOST_CANDIDATES = 1 << 22
-_MOST_STEPS = 1_000
+_MOST_STEPS = 256
 _MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
 _MOST_PROJECTED = 1 << 15  # candidates a step where none are asked for: their nearest probabilities are exact
-_MOST_KEPT = 1 << 27  # coordinates of embedded records kept in memory
+_LARGEST = 1e150  # coordinate: squared distances stay finite
+_MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +101,6 @@ class PrivateEvolution(Mechanism):
         paper, or systematically in the order of the candidates, which has less sampling error and costs no privacy.
     api : API or str or mapping
         Generator of candidates, and metric. A name stands for the API with its default parameters on the domain.
-    variations : int, optional
-        Candidates of each member of the population, as the API says by default.
 
     Raises
     ------
@@ -137,6 +136,7 @@ class PrivateEvolution(Mechanism):
     needs_cells: ClassVar[bool] = False
     cells_cost: ClassVar[bool] = False
     reads_parts: ClassVar[bool] = True
+    relations: ClassVar[tuple[str, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
 
     domain: Domain
@@ -150,19 +150,15 @@ class PrivateEvolution(Mechanism):
     multiplicity: int = 1
     sampling: Sampling = "iid"
     api: API | str | Mapping[str, Any] = "table"
-    variations: int | None = None
     _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
     _inspect: Callable[[Votes], None] | None = field(init=False, default=None, repr=False, compare=False)
     _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api", _api(self.api, self.domain))
-        if self.variations is None:
-            object.__setattr__(self, "variations", self._api.variations_each())
         for name, least, most in (
             ("steps", 0, _MOST_STEPS),
             ("population", 1, _MOST_CANDIDATES),
-            ("variations", 1, _MOST_CANDIDATES),
             ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
             ("multiplicity", 1, 1 << 40),
         ):
@@ -188,10 +184,15 @@ class PrivateEvolution(Mechanism):
         return cast(API, self.api)
 
     @property
+    def predictable(self) -> bool:
+        """Whether a release can be predicted in passing: not with a model of the user's own."""
+        return self._api.quick
+
+    @property
     def candidates(self) -> int:
         """Number of candidates a step, those that turn out equal included."""
         members = 2 * self.records if self.variant == "theoretical" else self.population
-        return members * cast(int, self.variations)
+        return members * self._api.variations_each()
 
     def observed(
         self,
@@ -229,11 +230,16 @@ class PrivateEvolution(Mechanism):
         ------
         FileProblem
             When the checkpoint cannot be used.
+        ParameterError
+            When the API gives something else than records of the domain: before the votes of that step.
         """
         self._require_solver()
         if self._path is None:
             return self._evolved(x, None, rng)
-        checkpoint = Checkpoint(self._path, self._facts(secure=isinstance(rng, SecureGenerator)))
+        if not isinstance(rng, SecureGenerator):
+            raise ParameterError("a run that continues has no use for a seed: leave out the checkpoint, or the seed")
+        facts = {"mechanism": self.parameters(), "records": self.records, "domain": self.domain.to_toml()}
+        checkpoint = Checkpoint(self._path, facts)
         with checkpoint.held():
             return self._evolved(x, checkpoint, rng)
 
@@ -283,12 +289,18 @@ class PrivateEvolution(Mechanism):
         """Return the next step's distinct candidates: public post-processing of the steps before."""
         population = self._population(released[-1], rng) if released else self._first(rng)
         varied = self._api.variation(population, rng=rng, step=len(released), steps=self.steps)
-        _, first = np.unique(self._api.embed(varied), axis=0, return_index=True)
+        _check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
+        points = self._api.embed(varied)
+        if points.ndim != 2 or len(points) != len(varied) or not (np.abs(points) < _LARGEST).all():
+            raise ParameterError(f"the embedding of the API {self._api.name!r} gives finite numbers, a row a candidate")
+        _, first = np.unique(points, axis=0, return_index=True)
         return varied.take(np.sort(first))
 
     def _first(self, rng: np.random.Generator) -> Records:
         size = self.records if self.variant == "theoretical" else self.population
-        return self._api.random(size, rng=rng)
+        drawn = self._api.random(size, rng=rng)
+        _check_fits(drawn, self.domain, size, "random")
+        return drawn
 
     def _population(self, step: Votes, rng: np.random.Generator) -> Records:
         weights = self.probabilities(step)
@@ -315,10 +327,17 @@ class PrivateEvolution(Mechanism):
         return np.asarray(np.maximum(0.0, np.rint(lots)) * self.multiplicity)
 
     def _measure(self, noisy: CellCounts) -> Floats:
-        """Return noisy votes as a signed measure; those that all candidates have are shifted onto the total first."""
+        """Return noisy votes as a signed measure.
+
+        Votes that all candidates have are shifted onto the number of records first, or, where a declared number is
+        farther from their sum than noise explains, divided by that sum.
+        """
+        total, count = int(noisy.sum()), len(noisy)
         if self.noise == "laplace":
-            return np.asarray(noisy if noisy.any() else np.ones(len(noisy)), dtype=np.float64)
-        return np.asarray((noisy + (self.records - int(noisy.sum())) / len(noisy)) / self.records, dtype=np.float64)
+            return np.asarray(noisy if total else np.ones(count), dtype=np.float64)
+        if abs(total - self.records) > max(1.0, 6.0 * self.scale * math.sqrt(count)) and total > 0:
+            return np.asarray(noisy / total, dtype=np.float64)
+        return np.asarray((noisy + (self.records - total) / count) / self.records, dtype=np.float64)
 
     def probabilities(self, step: Votes) -> Floats:
         """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
@@ -341,7 +360,8 @@ class PrivateEvolution(Mechanism):
         """Draw ``size`` records from the last step's votes, or from the API where there is no step."""
         steps = cast("list[Votes]", y)
         if not steps:
-            yield self._api.random(size, rng=rng)
+            for start in range(0, size, BLOCK):
+                yield self._api.random(min(BLOCK, size - start), rng=rng)
             return
         weights = self.probabilities(steps[-1])
         sampling: Sampling = "stratified" if self.variant == "theoretical" else self.sampling
@@ -354,7 +374,7 @@ class PrivateEvolution(Mechanism):
         At most four steps, with at most 16,384 candidates, at the noise of all of them: what more would do is small
         beside the noise. Each candidate stands for the record of the support that is nearest to it.
         """
-        most = max(1, _MOST_PREDICTED // cast(int, self.variations))
+        most = max(1, _MOST_PREDICTED // self._api.variations_each())
         short = replace(self, steps=min(4, self.steps), population=min(most, self.population))
         place = self._search(support)
         if not self.steps:
@@ -414,7 +434,8 @@ class PrivateEvolution(Mechanism):
         profile: Profile = ConstantProfile(value=0.0)
         if self.steps and self.noise == "gaussian":
             counts = self.steps * (2 if replaced else 1)
-            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts)
+            # An API may give records that always vote alike; an added record always votes.
+            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=not replaced)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
@@ -437,6 +458,12 @@ class PrivateEvolution(Mechanism):
         )
         alone = "where the API says a record lies is computed from that record alone"
         return replace(promised, assumptions=(*promised.assumptions, alone))
+
+    def outcome(self, y: Output, n: int) -> str | None:
+        """Return that the votes were kept in a checkpoint, where they were."""
+        if self._path is None:
+            return None
+        return "the noisy votes were kept in a checkpoint: steps may be of an earlier run, and serve other releases"
 
     def announcement(self) -> str:
         """Return the steps, the population and the noise."""
@@ -465,7 +492,8 @@ class PrivateEvolution(Mechanism):
         if self.variant == "projection":
             d = len(self.domain.columns)
             scales = np.arange(1, max(1, math.ceil(math.log2(max(2, self.candidates)) / d)) + 1)
-            misplaced = deviation / n * np.sqrt(self.candidates * 2.0 ** (d * scales) / (2.0 * math.pi))
+            nodes = 2.0 ** np.minimum(d * scales, math.log2(self.candidates))
+            misplaced = deviation / n * np.sqrt(self.candidates * nodes / (2.0 * math.pi))
             return float(min(1.0, (2.0**-scales * np.minimum(1.0, misplaced)).sum()))
         least = max(0.5, float(self.threshold)) / deviation
         noise = self.candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
@@ -482,20 +510,14 @@ class PrivateEvolution(Mechanism):
             "variant",
             "multiplicity",
             "sampling",
-            "variations",
         )
         return {
             **{name: getattr(self, name) for name in own},
-            "api": {"name": self._api.name, **self._api.parameters()},
-        }
-
-    def _facts(self, *, secure: bool) -> dict[str, Any]:
-        """Return what a checkpoint belongs to."""
-        return {
-            "mechanism": self.parameters(),
-            "records": self.records,
-            "domain": self.domain.to_toml(),
-            "secure": secure,
+            "api": {
+                "name": self._api.name,
+                "variations_each": self._api.variations_each(),
+                **self._api.parameters(),
+            },
         }
 
     @classmethod
@@ -511,7 +533,7 @@ class PrivateEvolution(Mechanism):
         """
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        known = ("steps", "population", "noise", "variant", "multiplicity", "sampling", "api", "variations")
+        known = ("steps", "population", "noise", "variant", "multiplicity", "sampling", "api")
         own = {name: fixed.pop(name) for name in known if fixed.get(name) is not None}
         refuse_unknown(cls.name, fixed, ", ".join(("scale", "threshold", *known)))
         given_by_name = isinstance(own.get("api"), str)
@@ -519,6 +541,8 @@ class PrivateEvolution(Mechanism):
         own.setdefault("steps", usable_steps(n, budget.epsilon))
         noise = own.pop("noise", "gaussian")
         population = own.pop("population", None)
+        if own["steps"] == 0:
+            return cls(domain=domain, records=n, scale=1.0, population=population or 1, **own)
 
         def make(kind: NoiseKind, value: float, least: int = 0) -> PrivateEvolution:
             return cls(domain=domain, records=n, scale=value, population=1, noise=kind, threshold=least, **own)
@@ -539,18 +563,19 @@ class PrivateEvolution(Mechanism):
         sigma, d = solved.scale / n, len(domain.columns)
         if given_by_name and hasattr(own["api"], "alpha"):
             alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=own["api"].diameter)
-            solved = replace(solved, api=replace(own["api"], alpha=alpha), variations=None)
+            solved = replace(solved, api=replace(own["api"], alpha=alpha))
         if population is None:
-            population = theorem_population(sigma, dimension=d, variations=cast(int, solved.variations))
+            each = solved._api.variations_each()
+            population = theorem_population(sigma, dimension=d, variations=each)
             most = _MOST_PROJECTED if solved.variant == "projection" else _MOST_CANDIDATES
-            population = max(1, min(population, most // cast(int, solved.variations)))
+            population = max(1, min(population, most // each))
         solved = replace(solved, population=population)
         solved._require_solver()
         return solved
 
 
 class _Embedded:
-    """A table's embedded records with their frequencies, part by part; kept where the table is in memory."""
+    """A table's embedded records with their frequencies, part by part; kept where they fit into memory."""
 
     def __init__(self, api: API, x: Parts) -> None:
         self._api, self._x = api, x
@@ -565,9 +590,9 @@ class _Embedded:
             points = self._quietly(part.records)
             yield points, part.frequencies
             values += points.size
-            if isinstance(self._x, Counts) and values <= _MOST_KEPT:
+            if values <= _MOST_KEPT:
                 kept.append((points, part.frequencies))
-        if isinstance(self._x, Counts) and values <= _MOST_KEPT:
+        if values <= _MOST_KEPT:
             self._kept = kept
 
     def _quietly(self, records: Records) -> Floats:
@@ -576,7 +601,7 @@ class _Embedded:
             points = np.asarray(self._api.embed(records), dtype=np.float64)
         except Exception:  # noqa: BLE001  # whatever a user's function raises
             points = np.empty(0)
-        if points.ndim != 2 or len(points) != len(records) or not np.isfinite(points).all():
+        if points.ndim != 2 or len(points) != len(records) or not (np.abs(points) < _LARGEST).all():
             raise ParameterError(
                 f"the embedding of the API {self._api.name!r} did not give one row of finite numbers for each record "
                 "of the table: try it on records of its own"
@@ -595,12 +620,36 @@ def _api(given: Any, domain: Domain) -> API:
     if isinstance(given, str):
         given = {"name": given}
     if isinstance(given, Mapping):
-        given = api_from(str(given.get("name")), {k: v for k, v in given.items() if k != "name"}, domain)
+        stated = {key: value for key, value in given.items() if key not in ("name", "variations_each")}
+        made, each = api_from(str(given.get("name")), stated, domain), given.get("variations_each")
+        given = replace(made, each=each) if isinstance(made, NamedAPI) else made
     if not isinstance(given, API):
         raise ParameterError(f"api is an API of discreet.evolution or the name of one, not a {type(given).__name__}")
     if given.domain != domain:
         raise ParameterError("the API's domain is not the mechanism's: build it on the same declaration")
     return given
+
+
+def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
+    """Check what an API gave, before any noise is drawn for it.
+
+    Raises
+    ------
+    ParameterError
+        When it is not as many records of the domain.
+    """
+    if len(records.columns) != len(domain.columns) or len(records) != rows:
+        raise ParameterError(f"{what} of the API gives {rows:,} records with a column for each of the domain's")
+    for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
+        fits = codes.dtype == column._code_type and len(codes) == rows
+        if fits and column.size is not None:
+            whole = codes.astype(np.int64, copy=False)
+            fits = bool(((whole >= 0) & (whole < column.size)).all())
+        elif fits and codes.dtype == np.float64:
+            at = column.positions(codes)
+            fits = bool(column.nullable or np.isfinite(at).all())
+        if not fits:
+            raise ParameterError(f"column {name!r}: {what} of the API gives something else than codes of the domain")
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:

@@ -42,7 +42,7 @@ def said_before(
         return []
     drawn, like = size or n, Reference.of(reference, mechanism.domain)
     lines = [words]
-    if not getattr(mechanism, "steps", 0):
+    if not getattr(mechanism, "steps", 0) or not getattr(mechanism, "predictable", True):
         return lines
     own = predicted_w1(mechanism, n=n, size=drawn, reference=like)
     none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)

@@ -96,6 +96,8 @@ class DiscreteGaussianPair(Profile):
         Number ``g`` of records that change, at least 1.
     counts : int
         Number of counts that change by ``g``, each up or down, at least 1: two where a record is replaced.
+    tight : bool
+        Whether some neighbours attain it.
 
     Notes
     -----
@@ -106,11 +108,12 @@ class DiscreteGaussianPair(Profile):
     scale: float
     group: int = 1
     counts: int = 2
+    tight: bool = True
 
     @property
     def exact(self) -> bool:
-        """Always: the sum is taken until nothing is left of it."""
-        return True
+        """Where it is attained: the sum is taken until nothing is left of it."""
+        return self.tight
 
     def _delta(self, epsilon: float) -> float:
         s2, g, counts = self.scale**2, self.group, self.counts

@@ -139,8 +139,9 @@ class Certificate:
         """One line: how many records, from how many, under which budget, by which mechanism."""
         rows = self.facts["released"]["rows"]
         released = f"{rows:,} records" if self.facts["size"] is not None else f"counts of {rows or 0:,} cells"
+        declared = "" if self.facts["relation"]["name"] == "replacement" else "a declared "
         return (
-            f"{released} from {self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "
+            f"{released} from {declared}{self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "
             f"delta {rounded_up(self.delta)}, {self.facts['mechanism']['name']}"
             + (", seeded: not for publication" if self.seeded else "")
         )
@@ -280,8 +281,9 @@ def _promise(
     mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, unit: str | None, seeded: bool
 ) -> dict[str, Any]:
     delta = guarantee.delta(epsilon)
+    doubt = "was one thing or another" if guarantee.relation.name == "replacement" else "was in the table or not"
     statement = (
-        f"Whatever the other records, an attacker who tests whether one {_unit(guarantee)} was one thing or another, "
+        f"Whatever the other records, an attacker who tests whether one {_unit(guarantee)} {doubt}, "
         f"with a false-alarm rate of a, detects it with probability at most e^{rounded_up(epsilon, 6)} a"
         + (f" + {rounded_up(delta)}." if delta else ".")
     )

@@ -168,7 +168,7 @@ def publish(
     x: Counts | Rows = open_confidential(cast("Confidential[Any]", confidential), caller=__name__)
     if not isinstance(x, Counts) and not mechanism.reads_parts:
         raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
-    n = x.n if relation == "replacement" else _declared(mechanism)  # public by definition under replacement
+    n = _public_number(x.n, mechanism, relation)
     size = positive_size("size", _size(mechanism, size)) if form == "records" else None
     guarantee = mechanism.guarantee(Relation(name=relation, group=facts.max_records), n=n)
     require_kind(guarantee, frozenset(accept))
@@ -186,6 +186,7 @@ def publish(
         seeded=not isinstance(generator, SecureGenerator),
         columns=list(schema or mechanism.domain.names),
     )
+    document.to_json()  # what cannot be written is found before anything is drawn
     output = mechanism.kernel(cast(Counts, x), rng=generator)
     if (outcome := mechanism.outcome(output, n)) is not None:
         document = document.with_outcome(outcome)
@@ -217,11 +218,15 @@ def poor_utility(domain: Domain, share: float) -> str:
     )
 
 
-def _declared(mechanism: Mechanism) -> int:
-    """Return the number of records that was declared in public."""
+def _public_number(n: int, mechanism: Mechanism, relation: RelationName) -> int:
+    """Return the number of records that a certificate holds: the true one under replacement, public by definition."""
     declared: int | None = getattr(mechanism, "records", None)
+    if relation == "replacement":
+        if declared not in (None, n):
+            raise ParameterError(f"the mechanism was made for {declared} records, the table has {n}")
+        return n
     if declared is None:
-        raise RelationNotSupported(mechanism.name, "add-remove", "its law depends on the number of records")
+        raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
     return declared
 
 

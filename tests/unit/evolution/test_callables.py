@@ -1,4 +1,4 @@
-"""User functions: what they give is checked, their seeds repeat, and an embedding of the batch is refused."""
+"""User functions: what they give is checked, their seeds repeat, and records are embedded one by one."""
 
 from __future__ import annotations
 
@@ -68,18 +68,30 @@ def test_texts_are_one_column_of_open_labels() -> None:
     assert made.embed(near).tolist() == [[3], [4], [5], [6]]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda frame: embedding(frame) - embedding(frame).mean(axis=0),
-        lambda frame: embedding(frame) / embedding(frame).max(),
-        lambda frame: np.argsort(np.argsort(frame["x"].to_numpy()))[:, None],
-        lambda frame: np.ones((frame.height, frame.height)),
-    ],
-)
-def test_an_embedding_of_the_batch_is_refused_before_any_confidential_record(wrong: Any) -> None:
-    with pytest.raises(ParameterError, match="depends on the rows it is embedded with|one row a record"):
-        api(embedding=wrong).random(1, rng=seeded(0))
+def test_records_are_embedded_one_by_one() -> None:
+    """A product of matrices rounds a row differently in other company: then one record would move many votes."""
+    heights = []
+
+    def seen(frame: pl.DataFrame) -> Any:
+        heights.append(frame.height)
+        return embedding(frame)
+
+    made = api(embedding=seen)
+    made.embed(made.random(9, rng=seeded(0)))
+    assert set(heights) == {1}
+
+
+def test_an_embedding_that_keeps_or_draws_anything_is_refused_before_any_confidential_record() -> None:
+    calls: list[int] = []
+
+    def counted(frame: pl.DataFrame) -> Any:
+        calls.append(1)
+        return embedding(frame) + len(calls)
+
+    with pytest.raises(ParameterError, match="not the same each time"):
+        api(embedding=counted).random(3, rng=seeded(0))
+    with pytest.raises(ParameterError, match="one row a record"):
+        api(embedding=lambda frame: np.ones((2, 2))).random(1, rng=seeded(0))
 
 
 @pytest.mark.parametrize(
