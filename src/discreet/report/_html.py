@@ -160,6 +160,7 @@ def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where:
         "records": f"{n:,}",
         "units": f"{n // group:,}",
         "group": group,
+        "added": promise.guarantee.relation.name == "add-remove",
         "unit": None if facts["unit"] is None else str(facts["unit"]["column"]),
         "randomness": str(facts["randomness"]),
         "made": f"{facts['created']}, with {facts['library']['name']} {facts['library']['version']}",
