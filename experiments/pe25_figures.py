@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, save, write
+from _shared import save, write
+from scipy.stats import t as student
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -170,6 +171,14 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
         drawn = Records.concatenate(list(mechanism.finish(noisy, size=n, rng=rng)))
         found.append(distance(turned, domain.decode(drawn, rng=rng).to_numpy()))
     return np.array(found)
+
+
+def mean_and_band(values: Any) -> tuple[float, float, float]:
+    """Return the mean of independent runs and its 99 % confidence interval by Student's t; none for a single run."""
+    values = np.asarray(values, dtype=np.float64)
+    mean, runs = float(values.mean()), len(values)
+    wide = float(student.ppf(0.995, runs - 1) * values.std(ddof=1) / math.sqrt(runs)) if runs > 1 else 0.0
+    return mean, mean - wide, mean + wide
 
 
 # -- Figure 2: steps and population -----------------------------------------------------------------------------------
