@@ -6,7 +6,7 @@ The plain run is the model as one would write it from PP22's appendix B with the
 mixture: plain design, default start, default NUTS. It is given ``--plain`` iterations in all, since a full run takes
 hours; its effective draws a second are those of its draws over its whole time, as for ours.
 
-Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 200]
+Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def measured(watched: Any, started: float, cpu: float, divergent: float, agreeme
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--plain", type=int, default=200, help="iterations of a plain chain, warm-up included")
+    parser.add_argument("--plain", type=int, default=100, help="iterations of a plain chain, warm-up included")
     asked = parser.parse_args()
     columns = sample()
     mine = ours(columns, asked.draws)

@@ -131,15 +131,13 @@ class MixtureRegression(Synthesiser):
         numpyro.sample(self.response.column, _mixture(shares, means, scales), obs=data[self.response.column])
 
     def _shares(self) -> Any:
-        import jax
         import jax.numpy as jnp
         import numpyro
         import numpyro.distributions as dist
 
         total = numpyro.sample("concentration", dist.Gamma(1.0, 1.0))
         if self.weights == "dirichlet":
-            logs = numpyro.sample("log_masses", _log_gamma(total / self.clusters, self.clusters).to_event(1))
-            return jax.nn.softmax(logs)
+            return numpyro.sample("shares", dist.Dirichlet(jnp.full(self.clusters, total / self.clusters)))
         sticks = numpyro.sample("sticks", dist.Beta(1.0, total).expand([self.clusters - 1]).to_event(1))
         left = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
         return jnp.concatenate((sticks, jnp.ones(1))) * left
@@ -169,35 +167,11 @@ class MixtureRegression(Synthesiser):
             "excess_scales": np.maximum(scales - self.response.least_scale, 0.02),
         }
         if self.weights == "dirichlet":
-            values["log_masses"] = np.log(shares)
+            values["shares"] = shares
         else:
             left = 1.0 - np.concatenate(([0.0], np.cumsum(shares)[:-1]))
             values["sticks"] = np.clip(shares[:-1] / np.maximum(left[:-1], 1e-6), 1e-4, 1.0 - 1e-4)
         return values
-
-
-def _log_gamma(shape: Any, count: int) -> Any:
-    """Return the law of the logarithm of ``count`` independent Gamma(shape, 1) variables.
-
-    Their shares are Dirichlet. For the small shapes of a sparse prior, shares themselves underflow; logarithms do not.
-    """
-    import jax
-    import jax.numpy as jnp
-    import numpyro.distributions as dist
-
-    class LogGamma(dist.Distribution):  # type: ignore[misc]
-        support = dist.constraints.real
-
-        def __init__(self) -> None:
-            super().__init__(batch_shape=(count,))
-
-        def log_prob(self, value: Any) -> Any:
-            return shape * value - jnp.exp(value) - jax.scipy.special.gammaln(shape)
-
-        def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-            return jax.random.loggamma(key, shape, shape=(*sample_shape, count))
-
-    return LogGamma()
 
 
 def _mixture(shares: Any, means: Any, scales: Any) -> Any:
