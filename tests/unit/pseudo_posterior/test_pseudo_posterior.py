@@ -63,7 +63,8 @@ def test_risks_weights_and_bounds_are_those_of_the_closed_form() -> None:
 
 def test_nuts_on_a_plain_model_agrees_with_the_conjugate_posterior() -> None:
     weights = MappedWeights(function=reciprocal)
-    mechanism = PseudoPosterior(poisson_model, sensitive=("y",), weighting=weights, draws=600, warm_up=300, chains=2)
+    settings = {"draws": 800, "warm_up": 400, "chains": 2, "convergence": Convergence(r_hat=1.03, divergent=0.01)}
+    mechanism = PseudoPosterior(poisson_model, sensitive=("y",), weighting=weights, **settings)
     fitted = mechanism.fit({"y": COUNTS}, rng=seeded(2))
     assert not fitted.draws.exact
     shape, rate = 0.01 + fitted.weights @ COUNTS, 0.0001 + fitted.weights.sum()
