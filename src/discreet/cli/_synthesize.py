@@ -27,6 +27,7 @@ __all__ = ["synthesize"]
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Spent on adaptation, a chain.")
 @click.option("--chains", type=int, default=4, show_default=True)
 @click.option("--max-r-hat", type=float, default=1.01, show_default=True, help="Refuse chains above it.")
+@click.option("--min-effective", type=float, default=100.0, show_default=True, help="Refuse fewer a chain.")
 @click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share.")
 @click.option("--out", type=click.Path(), required=True, help="Folder to write; it must not exist.")
 @click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
@@ -66,7 +67,9 @@ def synthesize(
         domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
     )
     settings: dict[str, Any] = {name: options[name] for name in ("tables", "draws", "warm_up", "chains")}
-    settings["convergence"] = Convergence(r_hat=options["max_r_hat"], divergent=options["max_divergent"])
+    settings["convergence"] = Convergence(
+        r_hat=options["max_r_hat"], effective=options["min_effective"], divergent=options["max_divergent"]
+    )
     mechanism: PseudoPosterior | CensoredPosterior
     if bound is None:
         mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
