@@ -202,6 +202,7 @@ def solve_threshold(
     scale: float | None,
     threshold: int | None,
     relation: RelationName = "replacement",
+    composed: bool = False,
 ) -> Solved:
     """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
 
@@ -217,6 +218,8 @@ def solve_threshold(
         What is given.
     relation : {"replacement", "add-remove"}
         Between which tables the budget is to hold.
+    composed : bool
+        Whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
 
     Raises
     ------
@@ -234,8 +237,8 @@ def solve_threshold(
     def promise(b: float, t: int) -> Guarantee:
         return make(b, t).guarantee(between, n=n)
 
-    # With the bound for large groups the two parts of delta add up: each gets half.
-    parts = 1.0 if min(group, n) <= ThresholdedLaplace.largest_exact else 2.0
+    # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
+    parts = 2.0 if composed or min(group, n) > ThresholdedLaplace.largest_exact else 1.0
     share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
     least = least_real(lambda b: promise(b, _MOST).meets(share), 2.0**-10, _LARGEST_SCALE, relative=1e-9)
     if least is None:

@@ -556,6 +556,7 @@ class PrivateEvolution(Mechanism):
                 scale=scale,
                 threshold=threshold,
                 relation=relation,
+                composed=own["steps"] > 1,
             )
         else:
             solved = solve_scale(make, budget, n=n, group=group, noises=(noise,), scale=scale, relation=relation)
