@@ -1,4 +1,4 @@
-"""Noise on several counts, as in a tree's levels or the steps of an evolution: against sums in 60 digits, and the pieces of the argument."""
+"""Noise on several counts, as in a tree's levels or an evolution's steps: against sums in 60 digits, and the argument."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ def gaussian(scale: float, group: int, counts: int, epsilons: list[float]) -> li
     found = []
     for epsilon in epsilons:
         terms = (
-            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(epsilon) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2))
+            p
+            * max(
+                mp.mpf(0),
+                1 - mp.exp(mp.mpf(epsilon) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2),
+            )
             for i, p in enumerate(law)
         )
         found.append(mp.fsum(terms))
