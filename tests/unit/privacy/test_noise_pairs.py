@@ -1,4 +1,4 @@
-"""Noise on several counts, as in a tree's levels or an evolution's steps: against sums in 60 digits, and the argument."""
+"""Noise on several counts, as in a tree or an evolution: against sums in 60 digits, and the pieces of the argument."""
 
 from __future__ import annotations
 
