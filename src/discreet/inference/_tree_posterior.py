@@ -53,7 +53,9 @@ class TreeRecords(Model):
         self._drawn = splits.drawn.astype(np.float64)
         self._size = int(splits.drawn.sum())
         self._rounds = 6 if 4 * self._size < records else 2  # of few records the release says more than of the noise
-        self._room = np.clip(1.0 / (self.alpha + self._drawn), 0.5, 50.0)
+        # an empty leaf is as likely as about that many orders of magnitude, under fixed estimates and along with them
+        self._spike = np.clip(1.0 / self.alpha, 0.5, 50.0)
+        self._room = np.clip(self._spike / (1.0 + self._drawn), 0.5, 50.0)
         self._variance = splits.variance * max(spread, _LEAST) ** 2
         self._pull = splits.pull
         scaled = splits.pull / np.append(self._variance, 1.0)[splits.path]
@@ -198,7 +200,7 @@ class TreeRecords(Model):
 
         centre, reach = first - slope / stiffness, _REACH / np.sqrt(stiffness)
         limits = _whole(centre - reach, centre + reach, first, total)
-        room = self._room[cells_a], self._room[cells_b]
+        room = self._spike[cells_a], self._spike[cells_b]
         moved = move(first, total, log_term, rng=rng, room=room, between=limits, steps=_STEPS)
         gain = (moved - first).reshape(chains, -1)
         self.counts[:, a] += gain

@@ -140,7 +140,7 @@ def test_a_release_of_many_leaves_is_estimated(sampling, tmp_path):
     publish(
         confidential(pl.DataFrame({"x": values}), domain), mechanism, size=3000, out=tmp_path / "r.csv", rng=seeded(2)
     )
-    found = CliRunner().invoke(estimate, [str(tmp_path / "r.csv"), "--functional", "mean", "--draws", "100", "--json"])
+    found = CliRunner().invoke(estimate, [str(tmp_path / "r.csv"), "--functional", "mean", "--draws", "800", "--json"])
     assert found.exit_code == 0
     shown = json.loads(found.stdout)
     assert shown["estimates"][0]["lower"] < 10.0 < shown["estimates"][0]["upper"]
