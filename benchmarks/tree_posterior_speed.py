@@ -1,8 +1,8 @@
 """Speed of the posterior given records drawn along a tree.
 
-How long 1,000 effective draws of all leaves' probabilities take, of one core, beside targets: 15 seconds for 256 leaves,
-a minute for 1,024, whatever the number of confidential records. Cells follow two
-normal peaks on a wide plain, so that about a quarter of the leaves are nearly empty, which is what makes chains slow.
+How long 1,000 effective draws of all leaves' probabilities take, on one core, beside targets: 15 seconds for 256
+leaves, a minute for 1,024, whatever the number of confidential records. Cells follow two normal peaks on a wide plain,
+so that about a quarter of the leaves are nearly empty, which is what makes chains slow.
 
 Run: python benchmarks/tree_posterior_speed.py [--worlds 1]
 """
