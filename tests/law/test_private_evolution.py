@@ -24,6 +24,7 @@ from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed
 from discreet.mechanisms._discrete_noise import noise_reach
 from discreet.mechanisms.private_evolution import _Embedded
+from discreet.planner import plan, said_before
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation, ThresholdedLaplace, power
 from discreet.releases import publish, verify
 from discreet.testing import (
@@ -665,6 +666,19 @@ def test_mixed_tables() -> None:
     assert made.records.schema == table.schema
     assert (made.records["b"] >= 6).mean() > 0.8
     assert (made.records["a"] != "w").mean() > 0.8
+
+
+def test_a_prediction_that_would_take_minutes_is_not_made() -> None:
+    columns = {f"c{i}": Integer(lower=0, upper=8) for i in range(6)}
+    domain = Domain(columns=columns)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    facts: dict[str, Any] = {"domain": domain, "n": 90_000, "steps": 4}
+    large = PrivateEvolution.calibrated(budget, population=400, **facts)
+    assert not large.predictable
+    assert "is not predicted" in said_before(large, budget, n=90_000, size=90_000)[-1]
+    (option,) = plan(domain, records=90_000, epsilon=1.0, delta=1e-6, mechanisms=["private-evolution"]).options
+    assert "by name" in str(option.refused)
+    assert PrivateEvolution.calibrated(budget, population=40, **facts).predictable
 
 
 def test_gaussian_profile_is_the_pairs() -> None:

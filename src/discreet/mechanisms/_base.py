@@ -170,6 +170,11 @@ class Mechanism(ABC):
             raise ParameterError(f"{self.name} needs a finite domain: declare cells, a grid or categories")
         return cells
 
+    @property
+    def predictable(self) -> bool:
+        """Whether :meth:`predictive` takes seconds."""
+        return True
+
     def share_released(self, n: int) -> float:
         """Return the expected share of the records asked for that are released: below 1 where the kernel drops some."""
         return 1.0

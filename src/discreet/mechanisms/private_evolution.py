@@ -62,6 +62,8 @@ Variant = Literal["projection", "practical", "theoretical"]
 _MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 256
 _MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
+_BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
+_MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 _MOST_PROJECTED = 1 << 15  # candidates a step where none are asked for: their nearest probabilities are exact
 _LARGEST = 1e150  # coordinate: squared distances stay finite
 _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
@@ -185,8 +187,10 @@ class PrivateEvolution(Mechanism):
 
     @property
     def predictable(self) -> bool:
-        """Whether a release can be predicted in passing: not with a model of the user's own."""
-        return self._api.quick
+        """Whether a release can be predicted in seconds: not with a user's own model, nor for many distinct records."""
+        held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
+        work = held * min(self.candidates, _MOST_PREDICTED) * len(self.domain.columns)
+        return self._api.quick and work <= _MOST_WORK
 
     @property
     def candidates(self) -> int:
@@ -376,12 +380,9 @@ class PrivateEvolution(Mechanism):
         """
         most = max(1, _MOST_PREDICTED // self._api.variations_each())
         short = replace(self, steps=min(4, self.steps), population=min(most, self.population))
-        place = self._search(support)
         if not self.steps:
             start = self._api.random(max(4096, min(4 * len(support), _MOST_CANDIDATES)), rng=rng)
-            return np.append(
-                np.bincount(place.nearest(self._api.embed(start)), minlength=len(support)) / len(start), 0.0
-            )
+            return np.append(np.bincount(self._nearest(support, start), minlength=len(support)) / len(start), 0.0)
         frequencies = rng.multinomial(self.records, shares / shares.sum())
         some = np.flatnonzero(frequencies)
         table = [(self._api.embed(support.take(some)), frequencies[some])]
@@ -393,9 +394,15 @@ class PrivateEvolution(Mechanism):
             if self.noise == "laplace":
                 noisy[(held == 0) | (noisy < self.threshold)] = 0
             released.append(Votes(candidates, noisy))
-        nearest = place.nearest(self._api.embed(released[-1].candidates))
+        nearest = self._nearest(support, released[-1].candidates)
         weights = self.probabilities(released[-1])
         return np.append(np.bincount(nearest, weights=weights, minlength=len(support)), 0.0)
+
+    def _nearest(self, support: Records, records: Records) -> CellCounts:
+        """Return the place of the nearest record of the support: the record's own cell where it holds all."""
+        if len(support) == self.domain.size:
+            return self.domain.flat(records)
+        return self._search(support).nearest(self._api.embed(records))
 
     # -- law and guarantee --------------------------------------------------------------------------------------
 

@@ -309,6 +309,8 @@ def _option(
         if fixed and not isinstance(error, Refused):
             raise
         return Option(name=name, refused=str(error).removeprefix(f"{name} "))
+    if not mechanism.predictable:
+        return Option(name=name, refused="its error would take minutes to predict; ask for it by name")
     if (expected := size * mechanism.share_released(n)) < 1.0:
         return Option(name=name, refused=f"of {size:,} draws, {expected:.2g} would be released within the budget")
     guarantee = mechanism.guarantee(Relation(group=group), n=n)

@@ -42,8 +42,10 @@ def said_before(
         return []
     drawn, like = size or n, Reference.of(reference, mechanism.domain)
     lines = [words]
-    if not getattr(mechanism, "steps", 0) or not getattr(mechanism, "predictable", True):
+    if not getattr(mechanism, "steps", 0):
         return lines
+    if not mechanism.predictable:
+        return [*lines, "what no step, or a histogram, would do is not predicted: it would take minutes"]
     own = predicted_w1(mechanism, n=n, size=drawn, reference=like)
     none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)
     if none <= own:
