@@ -130,7 +130,7 @@ class PrivateEvolution(Mechanism):
     >>> square = Domain(columns={"x": Numeric(lower=0.0, upper=1.0), "y": Numeric(lower=0.0, upper=1.0)})
     >>> evolution = PrivateEvolution(domain=square, records=5000, scale=20.0, steps=6, population=50, api="box")
     >>> f"{evolution.guarantee(n=5000).delta(1.0):.3g}"
-    '1.04e-02'
+    '1.81e-10'
     """
 
     name: ClassVar[str] = "private-evolution"
