@@ -1,9 +1,8 @@
 """The one function that opens confidential values, and the closed list of modules that may call it.
 
 Of the callers, ``discreet.releases._publish`` and ``discreet.pseudo_posterior._publish`` alone return something public,
-under a mechanism's guarantee. The others
-(``discreet.utility`` and ``discreet.audit``) return confidential values. A test reads the source and checks that no
-other module calls this function.
+under a mechanism's guarantee. The others (``discreet.utility`` and ``discreet.audit``) return confidential values. A
+test reads the source and checks that no other module calls this function.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ __all__ = [
     "NoiseKind",
     "approximate_noise",
     "discrete_noise",
+    "log_laplace_below",
     "log_noise",
     "mean_absolute",
     "noise_reach",
@@ -49,6 +50,14 @@ def discrete_noise(kind: NoiseKind, scale: float, count: int, *, rng: np.random.
     exact = Fraction(scale)
     draw = draws.laplace if kind == "laplace" else draws.gaussian
     return np.array([draw(exact) for _ in range(count)], dtype=np.int64)
+
+
+def log_laplace_below(scale: float, below: int) -> float:
+    """Return ``log P(Z < below)`` for the discrete Laplace law."""
+    r = math.exp(-1.0 / scale)
+    if below > 0:
+        return math.log1p(-math.exp(-below / scale) / (1.0 + r))
+    return -(1 - below) / scale - math.log1p(r)
 
 
 def _from_opendp(kind: NoiseKind, scale: float, count: int) -> npt.NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from discreet.privacy import (
     RelationName,
 )
 
-__all__ = ["LARGEST_SCALE", "NoisyCounts", "solve_scale"]
+__all__ = ["LARGEST_SCALE", "NoisyCounts", "checked_scale", "solve_scale"]
 
 _MOST_CELLS = 1 << 25
 LARGEST_SCALE = {"laplace": 1e9, "gaussian": 1e6}
@@ -83,19 +83,13 @@ class NoisyCounts(Mechanism):
 
     def _check(self) -> None:
         """Check what all of them have in common; called by ``__post_init__``."""
-        object.__setattr__(self, "scale", real("scale", self.scale))
+        object.__setattr__(self, "scale", checked_scale(self.noise, self.scale))
         if self._length > _MOST_CELLS:
             raise ParameterError(
                 f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
                 "has more: use dirichlet-multinomial or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
-        if self.noise not in LARGEST_SCALE:
-            raise ParameterError(f"noise is 'laplace' or 'gaussian', not {self.noise!r}")
-        if not 2.0**-10 <= self.scale <= LARGEST_SCALE[self.noise]:
-            raise ParameterError(
-                f"scale is between 2^-10 and {LARGEST_SCALE[self.noise]:g} for {self.noise} noise, not {self.scale!r}"
-            )
         check_sampling(self.sampling)
 
     @abstractmethod
@@ -189,6 +183,22 @@ class NoisyCounts(Mechanism):
         """Return the share that positive noise would have if every cell were empty, ``k E[Z_+] / (n + k E[Z_+])``."""
         noise = 0.5 * self._cells * mean_absolute(self.noise, self.scale)
         return noise / (n + noise) if self._cells > 1 else 0.0
+
+
+def checked_scale(noise: str, scale: Any) -> float:
+    """Return the scale of discrete noise as a number.
+
+    Raises
+    ------
+    ParameterError
+        When it is out of range for the kind of noise, or there is no such kind.
+    """
+    value = real("scale", scale)
+    if noise not in LARGEST_SCALE:
+        raise ParameterError(f"noise is 'laplace' or 'gaussian', not {noise!r}")
+    if not 2.0**-10 <= value <= LARGEST_SCALE[noise]:
+        raise ParameterError(f"scale is between 2^-10 and {LARGEST_SCALE[noise]:g} for {noise} noise, not {value!r}")
+    return value
 
 
 class Scaled(Protocol):

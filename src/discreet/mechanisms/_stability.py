@@ -29,6 +29,7 @@ from discreet.mechanisms._base import (
 from discreet.mechanisms._discrete_noise import (
     approximate_noise,
     discrete_noise,
+    log_laplace_below,
     log_noise,
     mean_absolute,
     noise_reach,
@@ -96,15 +97,8 @@ class StableCounts(Mechanism):
                     return -math.inf
                 total += float(log_noise("laplace", self.scale, np.array([count - held]))[0])
             else:
-                total += self._log_hidden(held)
+                total += log_laplace_below(self.scale, self.threshold - held)
         return -math.inf if released else total
-
-    def _log_hidden(self, held: int) -> float:
-        """Return ``log P(Z < t - c)``."""
-        below, r = self.threshold - held, math.exp(-1.0 / self.scale)
-        if below > 0:
-            return math.log1p(-math.exp(-below / self.scale) / (1.0 + r))
-        return -(1 - below) / self.scale - math.log1p(r)
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""
@@ -163,7 +157,7 @@ class StableCounts(Mechanism):
         if cells != 1:
             enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
             profile = ThresholdedLaplace(scale=self.scale, threshold=self.threshold, group=group, tight=enough)
-        alone = -math.expm1(self._log_hidden(1))
+        alone = -math.expm1(log_laplace_below(self.scale, self.threshold - 1))
         return Guarantee.proved(
             profile,
             relation=relation,

@@ -17,6 +17,7 @@ from discreet._random import SecureGenerator, public
 from discreet.domain import Domain, Parts, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
+from discreet.evolution._api import whole
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
@@ -25,7 +26,6 @@ from discreet.mechanisms._base import (
     Output,
     Votes,
     positive_size,
-    real,
     refuse_unknown,
 )
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
@@ -34,11 +34,12 @@ from discreet.mechanisms._discrete_noise import (
     NoiseKind,
     approximate_noise,
     discrete_noise,
+    log_laplace_below,
     log_noise,
     standard_deviation,
 )
 from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._noisy_counts import LARGEST_SCALE, solve_scale
+from discreet.mechanisms._noisy_counts import checked_scale, solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms._stability import solve_threshold
 from discreet.privacy import (
@@ -164,15 +165,9 @@ class PrivateEvolution(Mechanism):
             ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
             ("multiplicity", 1, 1 << 40),
         ):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), least, most))
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=least, most=most))
         object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "scale", real("scale", self.scale))
-        if self.noise not in LARGEST_SCALE:
-            raise ParameterError(f"noise is 'gaussian' or 'laplace', not {self.noise!r}")
-        if not 2.0**-10 <= self.scale <= LARGEST_SCALE[self.noise]:
-            raise ParameterError(
-                f"scale is between 2^-10 and {LARGEST_SCALE[self.noise]:g} for {self.noise} noise, not {self.scale!r}"
-            )
+        object.__setattr__(self, "scale", checked_scale(self.noise, self.scale))
         if self.variant not in ("projection", "practical", "theoretical"):
             raise ParameterError(f"variant is 'projection', 'practical' or 'theoretical', not {self.variant!r}")
         check_sampling(self.sampling)
@@ -426,12 +421,7 @@ class PrivateEvolution(Mechanism):
         if noisy:
             possible = held and noisy >= self.threshold
             return float(log_noise("laplace", self.scale, np.array([noisy - held]))[0]) if possible else -math.inf
-        below, r = self.threshold - held, math.exp(-1.0 / self.scale)
-        if not held:
-            return 0.0
-        if below > 0:  # P(Z < below)
-            return math.log1p(-math.exp(-below / self.scale) / (1.0 + r))
-        return -(1 - below) / self.scale - math.log1p(r)
+        return log_laplace_below(self.scale, self.threshold - held) if held else 0.0
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T16 for a table of ``n`` records, under replacement or add/remove."""
@@ -651,23 +641,10 @@ def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
     for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
         fits = codes.dtype == column._code_type and len(codes) == rows
         if fits and column.size is not None:
-            whole = codes.astype(np.int64, copy=False)
-            fits = bool(((whole >= 0) & (whole < column.size)).all())
+            cells = codes.astype(np.int64, copy=False)
+            fits = bool(((cells >= 0) & (cells < column.size)).all())
         elif fits and codes.dtype == np.float64:
             at = column.positions(codes)
             fits = bool(column.nullable or np.isfinite(at).all())
         if not fits:
             raise ParameterError(f"column {name!r}: {what} of the API gives something else than codes of the domain")
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    """Check a whole number.
-
-    Raises
-    ------
-    ParameterError
-        When it is none, or out of range.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= int(value) <= most:
-        raise ParameterError(f"{name} is a whole number from {least:,} to {most:,}, not {value!r}")
-    return int(value)

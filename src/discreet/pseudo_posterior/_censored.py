@@ -20,7 +20,7 @@ from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
 from discreet.pseudo_posterior._likelihood import by_record, quiet
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import Columns, FromModel, Synthesiser, records_of, rows
+from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, check_tables, records_of, rows, settled
 
 __all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
 
@@ -166,16 +166,10 @@ class CensoredPosterior:
     chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        made = self.synthesiser
-        if not isinstance(made, Synthesiser):
-            if not callable(made) or not self.sensitive:
-                raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
-            made = FromModel(function=made, columns=tuple(self.sensitive), others=tuple(self.given))
-            object.__setattr__(self, "synthesiser", made)
+        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         if not (math.isfinite(self.bound) and self.bound > 0):
             raise ParameterError("the bound M is a finite number above 0, in nats")
-        if isinstance(self.tables, bool) or not isinstance(self.tables, int) or self.tables < 1:
-            raise ParameterError("the number of tables is a whole number of at least 1")
+        check_tables(self.tables)
 
     def fit(self, columns: Columns, *, rng: np.random.Generator, check: bool = True) -> PosteriorDraws:
         """Draw from the censored posterior.

@@ -20,7 +20,7 @@ from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import Columns, FromModel, Synthesiser
+from discreet.pseudo_posterior._synthesiser import Columns, check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
 
 __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "Scaled", "safety_factor"]
@@ -176,14 +176,8 @@ class PseudoPosterior:
     chain_method: str = "sequential"
 
     def __post_init__(self) -> None:
-        made = self.synthesiser
-        if not isinstance(made, Synthesiser):
-            if not callable(made) or not self.sensitive:
-                raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
-            made = FromModel(function=made, columns=tuple(self.sensitive), others=tuple(self.given))
-            object.__setattr__(self, "synthesiser", made)
-        if isinstance(self.tables, bool) or not isinstance(self.tables, int) or self.tables < 1:
-            raise ParameterError("the number of tables is a whole number of at least 1")
+        object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
+        check_tables(self.tables)
         if self.target_epsilon is not None and not (math.isfinite(self.target_epsilon) and self.target_epsilon > 0):
             raise ParameterError("target_epsilon is a finite number above 0: the local epsilon of one table")
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 
-__all__ = ["SHARED", "Columns", "FromModel", "Synthesiser", "records_of", "rows"]
+__all__ = ["SHARED", "Columns", "FromModel", "Synthesiser", "check_tables", "records_of", "rows", "settled"]
 
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
@@ -155,3 +155,30 @@ def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
     return {
         name: np.asarray(value) if name.startswith(SHARED) else np.asarray(value)[index] for name, value in data.items()
     }
+
+
+def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
+    """Return a synthesiser, or one of a NumPyro model.
+
+    Raises
+    ------
+    ParameterError
+        When it is neither, or a model without the names of its sensitive columns.
+    """
+    if isinstance(given, Synthesiser):
+        return given
+    if not callable(given) or not sensitive:
+        raise ParameterError("give a synthesiser, or a NumPyro model and the names of its sensitive columns")
+    return FromModel(function=given, columns=tuple(sensitive), others=tuple(others))
+
+
+def check_tables(tables: int) -> None:
+    """Check a number of tables.
+
+    Raises
+    ------
+    ParameterError
+        When it is not a whole number of at least 1.
+    """
+    if isinstance(tables, bool) or not isinstance(tables, int) or tables < 1:
+        raise ParameterError("the number of tables is a whole number of at least 1")
