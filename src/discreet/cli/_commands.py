@@ -278,17 +278,17 @@ def _promise(guarantee: Any) -> dict[str, Any]:
 @click.option("--data", type=click.Path(), help="The released file, to compare its hash, rows and columns too.")
 @_json
 def verify(certificate: str, data: str | None, as_json: bool) -> int:
-    """Recompute everything a CERTIFICATE claims; exit status 1 where anything disagrees."""
-    from discreet.releases import Certificate
-    from discreet.releases import verify as run
+    """Recompute everything a CERTIFICATE claims; exit status 1 where anything disagrees.
 
-    checks = run(Certificate.read(certificate), data=data)
+    CERTIFICATE is the file beside a release, or a folder of tables that synthesize wrote, which are then checked too.
+    """
+    checks, compared = _verified(certificate, data)
     wrong = [check for check in checks if not check.agrees]
     if as_json:
         _show(
             {
                 "agrees": not wrong,
-                "data_checked": data is not None,
+                "data_checked": compared,
                 "checks": [
                     {"what": c.what, "agrees": c.agrees, "claimed": c.claimed, "found": c.found} for c in checks
                 ],
@@ -300,9 +300,23 @@ def verify(certificate: str, data: str | None, as_json: bool) -> int:
         click.echo(
             f"{len(wrong)} of {len(checks)} claims disagree: do not rely on this certificate."
             if wrong
-            else f"All {len(checks)} claims agree" + ("." if data else "; the released file was not checked (--data).")
+            else f"All {len(checks)} claims agree"
+            + ("." if compared else "; the released file was not checked (--data).")
         )
     return 1 if wrong else 0
+
+
+def _verified(certificate: str, data: str | None) -> tuple[list[Any], bool]:
+    """Return the checks of a release or of a folder of tables, and whether the released records were among them."""
+    from discreet.pseudo_posterior import verify_tables
+    from discreet.releases import Certificate
+    from discreet.releases import verify as run
+
+    if not Path(certificate).is_dir():
+        return run(Certificate.read(certificate), data=data), data is not None
+    if data is not None:
+        raise ParameterError("leave --data out: a folder of synthetic tables holds them beside their certificate")
+    return verify_tables(certificate), True
 
 
 @click.command()

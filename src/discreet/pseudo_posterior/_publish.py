@@ -13,7 +13,7 @@ import math
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,12 @@ from discreet._random import SecureGenerator, public, secure
 from discreet._version import __version__
 from discreet.confidential import Confidential, Provenance, public_size
 from discreet.confidential._open import open_confidential
-from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DiscreetError, DomainError, FileProblem, ParameterError
+from discreet.evolution._metric import nearest_codes
 from discreet.privacy import Guarantee, Relation, require_kind
 from discreet.pseudo_posterior._censored import CensoredPosterior
+from discreet.pseudo_posterior._fit import Convergence
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases import Check
@@ -68,7 +70,11 @@ class TablesRelease:
 
     def __str__(self) -> str:
         promise = self.facts["guarantee"]
-        said = [*promise["assumptions"], *promise["caveats"]]
+        said = [
+            *promise["assumptions"],
+            *promise["caveats"],
+            _limits_said(self.facts["mechanism"]["chains"]["refused_beyond"]),
+        ]
         return "\n".join([promise["statement"], *(f"- {line}" for line in said), _SHOWS])
 
 
@@ -85,8 +91,10 @@ def publish_tables(
     Parameters
     ----------
     confidential : Confidential[Counts]
-        Confidential. Its domain has to hold the synthesiser's columns and no other, all numbers, integers, categories
-        or booleans without nulls.
+        Confidential. Its domain has to hold the synthesiser's columns and no other, none of them open labels, and no
+        sensitive one with nulls. The model reads codes ``0, 1, ..`` of categories and booleans, of which a null is the
+        last, and numbers in the unit of :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01
+        for dates, seconds for datetimes and durations), of which a null is NaN.
     mechanism : PseudoPosterior or CensoredPosterior
         Public facts. A pseudo-posterior needs its ``target_epsilon``.
     out : path
@@ -111,13 +119,14 @@ def publish_tables(
     FileProblem
         When the folder exists or cannot be written.
     DomainError, ParameterError
-        When domain and synthesiser do not fit together.
+        When domain and synthesiser do not fit together, or a limit of convergence is not a number.
     """
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     domain = facts.domain
     if domain is None:
         raise ParameterError("the confidential table was not encoded with a domain: use confidential(data, domain)")
     _check(domain, mechanism.synthesiser)
+    described = _described(mechanism)
     folder = _new_folder(out)
     guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=public_size(confidential))
     require_kind(guarantee, frozenset(accept))
@@ -140,7 +149,7 @@ def publish_tables(
         "discreet_tables_certificate": SCHEMA,
         "library": {"name": "discreet", "version": __version__},
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "mechanism": _described(mechanism),
+        "mechanism": described,
         "domain": json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat())),
         "records": guarantee.n,
         "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
@@ -189,10 +198,13 @@ def verify_tables(folder: str | os.PathLike[str]) -> list[Check]:
         checks += [_compare(f"guarantee.{key}", claimed.get(key), promise.get(key)) for key in keys]
         checks.append(_compare("shows", facts["shows"], _SHOWS))
         checks.append(_compare("tables", len(facts["tables"]), mechanism.tables))
+        names = [str(table["file"]) for table in facts["tables"]]
+        checks.append(_compare("tables in the folder", names, sorted(file.name for file in path.glob("*.parquet"))))
         for table in facts["tables"]:
+            checks.append(_compare(f"{table['file']}.rows", table["rows"], facts["records"]))
             found = file_sha256(path / Path(table["file"]).name)
             checks.append(_compare(f"{table['file']}.sha256", table["sha256"], found))
-    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
     return checks
@@ -208,14 +220,22 @@ def _check(domain: Domain, synthesiser: Synthesiser) -> None:
         odd = sorted(wanted ^ set(domain.names))[0]
         raise ParameterError(f"column {odd!r}: the domain and the synthesiser have to name the same columns")
     for name, column in domain.columns.items():
-        if column.nullable:
-            raise DomainError(f"column {name!r}: the models have no nulls; fill them in beforehand")
-        if not isinstance(column, (Boolean, Category, Integer, Numeric)):
-            raise DomainError(f"column {name!r}: a {column.kind} column cannot be synthesised by a model yet")
+        if isinstance(column, OpenLabels):
+            raise DomainError(f"column {name!r}: a model has no open labels; declare it as a category, or leave it out")
+        if column.nullable and name in synthesiser.sensitive:
+            raise sensitive_nulls(name)
+
+
+def sensitive_nulls(name: str) -> DomainError:
+    """Return the error of a sensitive column that may hold nulls."""
+    return DomainError(
+        f"column {name!r}: a sensitive column cannot have nulls, which no model draws; fill them in or leave their "
+        "records out beforehand, and declare the column without nulls"
+    )
 
 
 def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return what a model reads: codes of categories, values (or the middles of cells) of numbers."""
+    """Return what a model reads: codes of categories; values (or the middles of cells) of all others, null as NaN."""
     if isinstance(column, (Boolean, Category)):
         return np.asarray(codes)
     return np.asarray(column.positions(codes), dtype=np.float64)
@@ -227,21 +247,27 @@ def _frame(
 ) -> pl.DataFrame:  # fmt: skip
     """Return a synthetic table with the declared names, order and types; given columns as they are held."""
     codes = [
-        held.columns[i] if name in synthesiser.given else _codes(column, table[name], name)
+        held.columns[i] if name in synthesiser.given else _codes(column, table[name], name, rng=rng)
         for i, (name, column) in enumerate(domain.columns.items())
     ]
     return domain.decode(Records(columns=tuple(codes)), rng=rng)
 
 
-def _codes(column: Column, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _codes(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return the codes of synthetic values: those outside the bounds go to them, and all to the nearest point."""
     import polars as pl
 
     if isinstance(column, (Boolean, Category)):
         return np.asarray(values, dtype=np.int64)
-    bounds: Any = column
-    inside = np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), float(bounds.lower), float(bounds.upper))
-    whole = isinstance(column, Integer)
-    return column.encode(pl.Series(np.rint(inside).astype(np.int64) if whole else inside), name=name)
+    numbers = np.nan_to_num(np.asarray(values, dtype=np.float64))
+    if isinstance(column, Numeric):
+        return column.encode(pl.Series(np.clip(numbers, column.lower, column.upper)), name=name)
+    # Every point as a cell of its own, to find the nearest; then the cell that holds it.
+    finest: dict[str, Any] = {"base": None, "cells": None}
+    if isinstance(column, Integer):
+        finest["spacing"] = "linear"
+    points = replace(column, **finest)
+    return column.encode(points.decode(nearest_codes(points, numbers), rng=rng), name=name)
 
 
 # -- what is public --------------------------------------------------------------------------------------------------
@@ -256,11 +282,46 @@ def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]
         "published_exactly": list(synthesiser.given),
         "densities_at_most_one": synthesiser.log_density_at_most_zero,
         "tables": mechanism.tables,
-        "chains": {"chains": mechanism.chains, "draws": mechanism.draws, "warm_up": mechanism.warm_up},
+        "chains": {
+            "chains": mechanism.chains,
+            "draws": mechanism.draws,
+            "warm_up": mechanism.warm_up,
+            "refused_beyond": _limits(mechanism.convergence),
+        },
     }
     if isinstance(mechanism, PseudoPosterior):
         return {"name": "pseudo-posterior", **facts, "target_epsilon": mechanism.target_epsilon}
     return {"name": "censored-posterior", **facts, "bound": mechanism.bound, "on_a_grid": mechanism.grid is not None}
+
+
+def _limits(convergence: Convergence) -> dict[str, float | None]:
+    """Return the limits of convergence that were asked for, None for one that is infinite: it never refuses.
+
+    What was measured of the chains is confidential and not in a certificate.
+
+    Raises
+    ------
+    ParameterError
+        When a limit is not a number: chains would be refused whatever they are, exact draws never.
+    """
+    limits: dict[str, float | None] = {}
+    for field in fields(convergence):
+        value = float(getattr(convergence, field.name))
+        if math.isnan(value):
+            raise ParameterError(f"convergence: {field.name} is a number, not NaN")
+        limits[field.name] = value if math.isfinite(value) else None
+    return limits
+
+
+def _limits_said(limits: Mapping[str, float | None]) -> str:
+    """Return the limits of convergence in words."""
+    forms = {
+        "r_hat": "R-hat above {:g}",
+        "effective": "fewer than {:g} effective draws a chain",
+        "divergent": "a share of divergent transitions above {:g}",
+    }
+    refused = [form.format(limits[name]) for name, form in forms.items() if limits[name] is not None]
+    return f"Markov chains are refused that have {' or '.join(refused) or 'nothing: no limit was set'}"
 
 
 def _rebuilt(facts: dict[str, Any]) -> PseudoPosterior | CensoredPosterior:

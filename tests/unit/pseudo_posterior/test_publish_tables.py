@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -17,6 +19,7 @@ from discreet.domain import Category, Domain, Integer
 from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
 from discreet.pseudo_posterior import (
     CensoredPosterior,
+    Convergence,
     LinearWeights,
     PoissonMean,
     PseudoPosterior,
@@ -81,6 +84,104 @@ def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
     path.write_text("{}")
     with pytest.raises(FileProblem, match="no certificate of tables"):
         verify_tables(folder)
+
+
+def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
+    TABLE.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(VISITS.to_toml())
+    folder = tmp_path / "out"
+    assert run(["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
+                "poisson", "--sensitive", "visits", "--tables", "2", "--target-epsilon", "8", "--out", str(folder)]
+               ) == 0  # fmt: skip
+    capsys.readouterr()
+    assert run(["verify", str(folder)]) == 0
+    claims = len(verify_tables(folder))
+    assert capsys.readouterr().out == f"All {claims} claims agree.\n"
+    assert run(["verify", str(folder), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["agrees"], document["data_checked"], len(document["checks"])) == (True, True, claims)
+    assert run(["verify", str(folder), "--data", str(folder / "table-01.parquet")]) == 2
+    assert "leave --data out" in capsys.readouterr().err
+
+    (folder / "table-02.parquet").write_bytes((folder / "table-01.parquet").read_bytes())
+    assert run(["verify", str(folder)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("table-02.parquet.sha256: the certificate says ")
+    assert said.endswith(f"1 of {claims} claims disagree: do not rely on this certificate.\n")
+    (folder / "table-02.parquet").unlink()
+    assert run(["verify", str(folder), "--json"]) == 1
+    assert not json.loads(capsys.readouterr().out)["agrees"]
+    (folder / "certificate.json").unlink()
+    assert run(["verify", str(folder)]) == 2
+    assert "certificate.json" in capsys.readouterr().err
+
+
+def test_a_table_that_was_added_or_listed_twice_is_found(tmp_path) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2, grid=GRID)
+    folder = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").folder
+    path = folder / "certificate.json"
+    whole = json.loads(path.read_text())
+    first = whole["tables"][0]
+    path.write_text(json.dumps({**whole, "tables": [first, first]}))
+    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["tables in the folder"]
+    path.write_text(json.dumps({**whole, "tables": [{**first, "rows": 7}, whole["tables"][1]]}))
+    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["table-01.parquet.rows"]
+    path.write_text(json.dumps(whole))
+    (folder / "table-03.parquet").write_bytes(b"other")
+    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["tables in the folder"]
+
+
+@pytest.mark.parametrize("odd", [None, [], {}, "x", -1, 10**400, math.nan], ids=range(7))
+def test_no_certificate_of_tables_makes_verify_fail(tmp_path, capsys, odd) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
+    folder = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").folder
+    path = folder / "certificate.json"
+    whole = json.loads(path.read_text())
+    for part in ("mechanism", "relation", "guarantee"):
+        for key in whole[part]:
+            path.write_text(json.dumps({**whole, part: {**whole[part], key: odd}}))
+            assert run(["verify", str(folder)]) in {0, 1}, (part, key)
+    for key in ("mechanism", "relation", "guarantee", "records", "tables", "randomness", "shows"):
+        path.write_text(json.dumps({**whole, key: odd}))
+        assert run(["verify", str(folder)]) == 1 or key == "randomness", key
+    assert "fault" not in capsys.readouterr().err
+
+
+def test_the_certificate_holds_the_limits_of_convergence_and_nothing_measured(tmp_path) -> None:
+    limits = Convergence(r_hat=1.2, effective=20.0, divergent=math.inf)
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0, draws=60, chains=2,
+                                convergence=limits)  # fmt: skip
+    closed = confidential(TABLE, VISITS)
+    made = publish_tables(closed, mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    assert made.facts["mechanism"]["chains"] == {
+        "chains": 2, "draws": 60, "warm_up": 1000,
+        "refused_beyond": {"r_hat": 1.2, "effective": 20.0, "divergent": None}}  # fmt: skip
+    assert "refused that have R-hat above 1.2 or fewer than 20 effective draws a chain\n" in str(made)
+    assert all(check.agrees for check in verify_tables(made.folder))
+    none = replace(mechanism, convergence=Convergence(r_hat=math.inf, effective=-math.inf, divergent=math.inf))
+    assert "no limit was set" in str(publish_tables(closed, none, out=tmp_path / "none", accept={"asymptotic"}))
+    with pytest.raises(ParameterError, match="effective"):
+        publish_tables(closed, replace(mechanism, convergence=Convergence(effective=math.nan)), out=tmp_path / "nan",
+                       accept={"asymptotic"})  # fmt: skip
+    assert not (tmp_path / "nan").exists()
+
+
+def test_limits_from_the_command_reach_certificate_and_chains(tmp_path, capsys) -> None:
+    TABLE.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(VISITS.to_toml())
+    common = ["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--sensitive",
+              "visits", "--target-epsilon", "30", "--chains", "2", "--draws", "30", "--warm-up", "60"]  # fmt: skip
+    limits = ["--max-r-hat", "2.5", "--max-divergent", "0.75"]
+    assert run([*common, *limits, "--min-effective", "0.5", "--model", "poisson", "--out", str(tmp_path / "a")]) == 0
+    facts = json.loads((tmp_path / "a" / "certificate.json").read_text())
+    assert facts["mechanism"]["chains"]["refused_beyond"] == {"r_hat": 2.5, "effective": 0.5, "divergent": 0.75}
+    capsys.readouterr()
+    # More effective draws than there can be: refused whatever the chains are, and nothing is left behind.
+    assert run([*common, *limits, "--min-effective", "1e6", "--model", "linear", "--out", str(tmp_path / "b")]) == 3
+    said = capsys.readouterr().err
+    assert "(the effective sample size" in said
+    assert not any(character.isdigit() for character in said)
+    assert not (tmp_path / "b").exists()
 
 
 def test_what_cannot_be_published_is_refused_before_anything_is_read(tmp_path) -> None:
