@@ -114,6 +114,14 @@ class Predictor:
         Public cut points of a numeric column: an indicator of each interval but the first.
     lower, upper : float, optional
         Public bounds of a numeric column that enters linearly, scaled to [-1, 1].
+    nulls : bool
+        Whether a NaN of a numeric column is a category of its own: one more indicator, beside the middle of the bounds
+        or the first interval. (A null of a category has a code of its own already.)
+
+    Examples
+    --------
+    >>> Predictor(column="age", lower=0.0, upper=100.0, nulls=True).coded(np.array([25.0, np.nan])).tolist()
+    [[-0.5, 0.0], [0.0, 1.0]]
     """
 
     column: str
@@ -121,14 +129,23 @@ class Predictor:
     edges: Sequence[float] | None = None
     lower: float | None = None
     upper: float | None = None
+    nulls: bool = False
 
     def __post_init__(self) -> None:
         bounds = self.lower is not None and self.upper is not None
         if (self.categories is not None) + (self.edges is not None) + bounds != 1:
             raise ParameterError(f"column {self.column!r}: give its categories, its edges, or its two bounds")
+        if self.nulls and self.categories is not None:
+            raise ParameterError(f"column {self.column!r}: count the null among its categories instead of nulls")
 
     def coded(self, values: npt.NDArray[Any]) -> Floats:
         """Return its columns of the design, shape (n, width)."""
+        if not self.nulls:
+            return self._present(values)
+        missing = np.isnan(values)[:, None]
+        return np.concatenate([np.where(missing, 0.0, self._present(values)), missing], axis=1)
+
+    def _present(self, values: npt.NDArray[Any]) -> Floats:
         if self.categories is None and self.edges is None:
             assert self.lower is not None
             assert self.upper is not None

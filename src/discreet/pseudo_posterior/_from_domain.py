@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from discreet.domain import Boolean, Category, Column, Domain, Integer, Numeric
+import numpy as np
+
+from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior._design import Design, Predictor, Response
 from discreet.pseudo_posterior._mixture import MixtureRegression
@@ -15,7 +17,7 @@ from discreet.pseudo_posterior._regressions import (
 )
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["MODELS", "synthesiser_for"]
+__all__ = ["MODELS", "sensitive_nulls", "synthesiser_for"]
 
 MODELS = ("mixture", "dirichlet-process", "linear", "robust", "poisson", "categorical", "sequential")
 """Names of the models that can be built from a domain."""
@@ -34,7 +36,8 @@ def synthesiser_for(
     Parameters
     ----------
     domain : Domain
-        Public. Categories and booleans enter as indicators, numbers scaled between their bounds.
+        Public. Categories and booleans enter as indicators, of a null too; numbers, decimals, dates and times scaled
+        between their bounds, with an indicator of a null. A sensitive column has no nulls.
     sensitive : tuple of str
         The columns to synthesise.
     model : str
@@ -42,7 +45,7 @@ def synthesiser_for(
     clusters : int
         For mixtures.
     transform : {"identity", "log", "asinh"}, optional
-        Of a numeric response; by default chosen from its bounds.
+        Of a numeric response; by default chosen from its bounds, and the identity for dates and datetimes.
 
     Raises
     ------
@@ -64,15 +67,17 @@ def synthesiser_for(
     if not sensitive or (len(sensitive) > 1 and model != "sequential"):
         raise ParameterError("name one sensitive column, or several with the sequential model")
     others = {name: column for name, column in domain.columns.items() if name not in sensitive}
-    for name, column in domain.columns.items():
-        if column.nullable:
-            raise DomainError(f"column {name!r}: the models have no nulls; fill them in beforehand")
+    for name in sensitive:
+        if domain.columns[name].nullable:
+            raise sensitive_nulls(name)
     design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items()))
     first = sensitive[0]
     column = domain.columns[first]
     if model in ("poisson", "categorical") and others:
         raise ParameterError(f"the {model} model has no predictors: declare the sensitive column alone")
     if model == "poisson":
+        if not isinstance(column, Integer) or column.lower < 0:
+            raise DomainError(f"column {first!r}: this model needs counts, an integer of at least 0")
         return PoissonMean(column=first)
     if model == "categorical":
         return CategoricalShares(column=first, categories=_categories(first, column))
@@ -87,10 +92,22 @@ def synthesiser_for(
     return MixtureRegression(response=response, design=design, clusters=clusters, weights=weights)
 
 
+def sensitive_nulls(name: str) -> DomainError:
+    """Return the error of a sensitive column that may hold nulls."""
+    return DomainError(
+        f"column {name!r}: a sensitive column cannot have nulls, which no model draws; fill them in or leave their "
+        "records out beforehand, and declare the column without nulls"
+    )
+
+
 def _bounds(name: str, column: Column) -> tuple[float, float]:
-    if not isinstance(column, (Numeric, Integer)):
+    """Return a column's bounds in the unit of its positions."""
+    if isinstance(column, (Boolean, Category, OpenLabels)):
         raise DomainError(f"column {name!r}: a {column.kind} cannot be a number here; leave it out or recode it")
-    return float(column.lower), float(column.upper)
+    if isinstance(column, Numeric):
+        return column.lower, column.upper
+    (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))
+    return float(lower), float(upper)
 
 
 def _categories(name: str, column: Column) -> int:
@@ -101,14 +118,16 @@ def _categories(name: str, column: Column) -> int:
 
 def _response(name: str, column: Column, transform: str | None) -> Response:
     lower, upper = _bounds(name, column)
+    if isinstance(column, (Date, Datetime)) and transform is None:
+        transform = "identity"  # 1970 is not a zero that anything is relative to
     return Response.between(name, lower, upper, transform=transform)
 
 
 def _predictor(name: str, column: Column) -> Predictor:
     if isinstance(column, (Category, Boolean)):
-        return Predictor(column=name, categories=column.values)
+        return Predictor(column=name, categories=column.size)
     lower, upper = _bounds(name, column)
-    return Predictor(column=name, lower=lower, upper=upper)
+    return Predictor(column=name, lower=lower, upper=upper, nulls=column.nullable)
 
 
 def _step(name: str, column: Column, transform: str | None) -> Step:

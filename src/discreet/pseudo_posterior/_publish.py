@@ -30,6 +30,7 @@ from discreet.evolution._metric import nearest_codes
 from discreet.privacy import Guarantee, Relation, require_kind
 from discreet.pseudo_posterior._censored import CensoredPosterior
 from discreet.pseudo_posterior._fit import Convergence
+from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases import Check
@@ -224,14 +225,6 @@ def _check(domain: Domain, synthesiser: Synthesiser) -> None:
             raise DomainError(f"column {name!r}: a model has no open labels; declare it as a category, or leave it out")
         if column.nullable and name in synthesiser.sensitive:
             raise sensitive_nulls(name)
-
-
-def sensitive_nulls(name: str) -> DomainError:
-    """Return the error of a sensitive column that may hold nulls."""
-    return DomainError(
-        f"column {name!r}: a sensitive column cannot have nulls, which no model draws; fill them in or leave their "
-        "records out beforehand, and declare the column without nulls"
-    )
 
 
 def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

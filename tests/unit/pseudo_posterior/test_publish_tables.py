@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import subprocess
@@ -11,17 +12,21 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet._random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
-from discreet.domain import Category, Domain, Integer
+from discreet.domain import Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, Records
 from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
 from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,
+    FromModel,
     LinearWeights,
     PoissonMean,
+    Predictor,
     PseudoPosterior,
     Truncated,
     across_tables,
@@ -194,7 +199,7 @@ def test_what_cannot_be_published_is_refused_before_anything_is_read(tmp_path) -
     with pytest.raises(ParameterError, match="'other'"):
         publish_tables(closed, CensoredPosterior(PoissonMean(column="other"), bound=1.0), out=tmp_path / "out")
     nulls = Domain(columns={"visits": Integer(lower=0, upper=500, nulls="category")})
-    with pytest.raises(DomainError, match="nulls"):
+    with pytest.raises(DomainError, match="'visits': a sensitive column cannot have nulls"):
         publish_tables(confidential(TABLE, nulls), mechanism, out=tmp_path / "out", accept={"asymptotic"})
     assert list(tmp_path.iterdir()) == []
 
@@ -297,6 +302,131 @@ def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
         weight_picture([1.0, 2.0, 3.0], [1.0, 0.5, 0.0], tmp_path / "weights.svg"),
     ):
         assert path.stat().st_size > 1000
+
+
+MIXED = Domain(columns={
+    "income": Decimal(lower="0.00", upper="99.95", digits=2),
+    "region": Category(categories=["n", "s"], dtype="category", nulls="category"),
+    "born": Date(lower="1930-01-01", upper="1999-12-31", nulls="category"),
+    "seen": Datetime(lower="2024-01-01", upper="2024-12-31", step="1h", time_zone="Europe/Paris"),
+    "stay": Duration(lower="0s", upper="2d", step="30m"),
+    "visits": Integer(lower=0, upper=500, dtype="int16"),
+})  # fmt: skip
+
+
+def mixed(count: int = 60) -> pl.DataFrame:
+    """Records of every kind of column, two nulls among the regions and four among the dates of birth."""
+    rng = seeded(11)
+    codes = [rng.integers(column.values, size=count) for column in MIXED.columns.values()]
+    codes[1][:2] = MIXED.columns["region"].null_code
+    codes[2][:4] = MIXED.columns["born"].null_code
+    return MIXED.decode(Records(columns=tuple(codes)), rng=rng)
+
+
+def written(domain: Domain, table: pl.DataFrame, synthesiser, out) -> pl.DataFrame:
+    mechanism = CensoredPosterior(synthesiser, bound=0.5, grid=GRID)
+    made = publish_tables(confidential(table.select(domain.names), domain), mechanism, out=out, rng=seeded(5))
+    assert all(check.agrees for check in verify_tables(made.folder))
+    return pl.read_parquet(made.folder / "table-01.parquet")
+
+
+@pytest.mark.parametrize("sensitive", ["income", "seen", "stay", "visits"])
+def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitive) -> None:
+    """Given columns come back as they were held; sensitive ones as points of their declared lattice."""
+    table = mixed()
+    read: dict[str, np.ndarray] = {}
+
+    def model(data):
+        import numpyro
+        import numpyro.distributions as dist
+
+        read.update({name: np.asarray(value) for name, value in data.items() if name != sensitive})
+        spread = numpyro.sample("mean", dist.Uniform(1.0, 300.0))
+        middle, length = centre[sensitive], MIXED.columns[sensitive].scale
+        with numpyro.plate("records", len(data[sensitive])):
+            # Far wider than the bounds: what lies outside goes to the nearest of them.
+            numpyro.sample(sensitive, dist.Normal(middle, length * (1.0 + spread / 300.0)), obs=data[sensitive])
+
+    centre = {name: float(np.nanmean(MIXED.columns[name].positions(np.arange(MIXED.columns[name].values))))
+              for name in ("income", "seen", "stay", "visits")}  # fmt: skip
+    others = tuple(name for name in MIXED.names if name != sensitive)
+    synthesiser = FromModel(function=model, columns=(sensitive,), others=others)
+    found = written(MIXED, table, synthesiser, tmp_path / "out")
+    assert found.schema == table.schema
+    assert found.drop(sensitive).sort(others).equals(table.drop(sensitive).sort(others))
+    codes = MIXED.columns[sensitive].encode(found[sensitive])  # an error where a value is no declared one
+    assert codes.min() == 0
+    assert codes.max() == MIXED.columns[sensitive].values - 1
+    assert len(np.unique(codes)) > 10
+    assert int((read["region"] == 2).sum()) == 2
+    assert int(np.isnan(read["born"]).sum()) == 4
+    assert np.nanmin(read["born"]) >= (dt.date(1930, 1, 1) - dt.date(1970, 1, 1)).days
+    if sensitive != "income":
+        assert sorted(read["income"].round(2)) == sorted(float(value) for value in table["income"])
+
+
+@given(st.data())
+def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
+    from discreet.pseudo_posterior._publish import _codes
+
+    column = data.draw(st.sampled_from([
+        Decimal(lower="-1.50", upper="7.00", digits=2),
+        Date(lower="2020-02-27", upper="2020-03-02"),
+        Datetime(lower="2024-01-01", upper="2024-01-03", step="7h"),
+        Duration(lower="-1h", upper="2h", step="40m"),
+        Integer(lower=-3, upper=12),
+        Numeric(lower=0.0, upper=1.0, step=0.25),
+    ]))  # fmt: skip
+    points = column.positions(np.arange(column.values))
+    value = data.draw(st.floats(points[0] - column.scale, points[-1] + column.scale))
+    (code,) = _codes(column, np.array([value]), "x", rng=seeded(0))
+    gaps = np.abs(points - value)
+    assert gaps[code] <= gaps.min() + 1e-9 * max(1.0, abs(value))
+    grouped = replace(column, cells=3) if not isinstance(column, Numeric) else column
+    (cell,) = _codes(grouped, np.array([value]), "x", rng=seeded(0))
+    low, high = (float(end[0]) for end in grouped.ends(np.array([cell])))
+    assert low <= points[code] + 1e-9
+    assert points[code] <= high + 1e-9
+
+
+def test_models_are_built_from_dates_decimals_and_nulls() -> None:
+    from discreet.pseudo_posterior import synthesiser_for
+
+    made = synthesiser_for(MIXED, ("income",), model="linear")
+    predictors = {predictor.column: predictor for predictor in made.design.predictors}
+    assert predictors["region"].categories == 3
+    assert predictors["born"].nulls
+    assert not predictors["seen"].nulls
+    assert (made.response.lower, made.response.upper) == pytest.approx((0.0, 99.95))
+    assert predictors["born"].lower == (dt.date(1930, 1, 1) - dt.date(1970, 1, 1)).days
+    assert predictors["stay"].upper == 2 * 86_400.0
+    coded = predictors["born"].coded(np.array([predictors["born"].lower, predictors["born"].upper, np.nan]))
+    assert coded.tolist() == [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    cut = Predictor(column="x", edges=(0.0, 1.0), nulls=True)
+    assert cut.coded(np.array([-1.0, 0.5, 2.0, np.nan])).tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    seen = synthesiser_for(Domain(columns={"seen": MIXED.columns["seen"]}), ("seen",), model="linear")
+    assert seen.response.transform == "identity"
+    with pytest.raises(DomainError, match="'born'.*sensitive column cannot have nulls.*fill them in"):
+        synthesiser_for(MIXED, ("born",), model="linear")
+    for column in (Date(lower="2020-01-01", upper="2020-12-31"), Integer(lower=-1, upper=9)):
+        with pytest.raises(DomainError, match="counts"):
+            synthesiser_for(Domain(columns={"x": column}), ("x",), model="poisson")
+    with pytest.raises(ParameterError, match="count the null"):
+        Predictor(column="x", categories=3, nulls=True)
+
+
+def test_the_command_takes_dates_decimals_and_nulls(tmp_path) -> None:
+    mixed().write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(MIXED.to_toml())
+    assert run(["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model", "linear",
+                "--sensitive", "income", "--bound", "0.5", "--chains", "2", "--draws", "30", "--warm-up", "60",
+                "--max-r-hat", "9", "--min-effective", "0", "--max-divergent", "1", "--out", str(tmp_path / "out"),
+                ]) == 0  # fmt: skip
+    found = pl.read_parquet(tmp_path / "out" / "table-01.parquet")
+    assert found.schema == mixed().schema
+    assert found["region"].null_count() == 2
+    assert found["born"].null_count() == 4
+    assert found["income"].null_count() == 0
 
 
 def test_released_categories_have_their_declared_types(tmp_path) -> None:
