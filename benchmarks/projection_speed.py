@@ -88,7 +88,8 @@ def main() -> None:
     show(head, rows)
     print()
     targets = [(10_000, 2, kind, None) for kind in ("spread", "cluster", "point")]
-    targets += [(1_000_000, 1, kind, 1.003) for kind in ("spread", "cluster")] + [(1_000_000, 1, "spread", 0.997)]
+    targets += [(1_000_000, 1, kind, 1.003) for kind in ("spread", "cluster")]
+    targets += [(1_000_000, 1, "spread", total) for total in (0.997, 0.9, 0.5)]
     targets += [(100_000, 2, "cluster", None)]
     sizes = []
     for size, dimensions, kind, total in targets:

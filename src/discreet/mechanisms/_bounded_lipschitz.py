@@ -77,7 +77,7 @@ def bounded_lipschitz_projection(
     norm : {1.0, 2.0, inf}
         The p-norm whose distance is meant.
     tolerance : float
-        The search ends when the gap is at most this share of the diameter. It has no part in one dimension.
+        The search ends when the gap is at most this share of the diameter.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def bounded_lipschitz_projection(
     if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
         kept, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
     elif points.shape[1] == 1:
-        kept, cost, price = _on_a_line(masses, points, created)
+        kept, cost, price = _on_a_line(masses, points, created, tolerance * metric.diameter)
     elif len(masses) <= _DIRECT:
         kept, cost, price = _between_all(masses, points, created, metric, tolerance)
     else:
@@ -160,7 +160,7 @@ def bounded_lipschitz_distance(
     if total < 0.0:
         signed = -signed
     if points.shape[1] == 1:
-        cost = _on_a_line(signed, points, 0.0)[1]
+        cost = _on_a_line(signed, points, 0.0, 0.0)[1]
     elif len(signed) <= _DIRECT:
         cost = fill(signed, points, created=0.0, metric=metric, tolerance=_ROUNDING * metric.diameter).cost
     else:
@@ -238,10 +238,10 @@ def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tu
     return masses, points, Metric(float(norm), float(diameter))
 
 
-def _on_a_line(masses: Floats, points: Floats, created: float) -> tuple[Floats, float, Floats]:
+def _on_a_line(masses: Floats, points: Floats, created: float, tolerance: float) -> tuple[Floats, float, Floats]:
     """Return what is kept, the cost of sending the rest, and the price of a unit at every point."""
     order = np.argsort(points[:, 0])
-    found = fill_line(masses[order], points[order, 0], created=created)
+    found = fill_line(masses[order], points[order, 0], created=created, tolerance=tolerance)
     kept, price = np.empty(len(masses)), np.empty(len(masses))
     kept[order], price[order] = found.kept, -found.potential
     return kept, found.cost, price

@@ -8,9 +8,8 @@ the mass that may be created: a weighted L1 regression, isotonic where nothing i
 
 from __future__ import annotations
 
-import heapq
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,14 @@ __all__ = ["LineFilling", "fill_line", "isotonic"]
 Floats = npt.NDArray[np.float64]
 
 _SEARCH = 100
-"""Most prices of created mass that are tried; some ten are enough."""
+"""Most prices of created mass that are tried; some twenty are enough for no gap at all."""
 
 _ROUNDING = 1e-14
+_SHORT, _GROUP = 4096, 16
+"""Points from which a coarser line is asked first, and how many of its points become one."""
+
+_EAGER = 1.001
+"""A price is taken further than where the fall is expected to be right, to have both sides of it: more each time."""
 
 
 class LineFilling(NamedTuple):
@@ -43,7 +47,7 @@ class LineFilling(NamedTuple):
     potential: Floats
 
 
-def fill_line(masses: Floats, positions: Floats, *, created: float) -> LineFilling:
+def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: float = 0.0) -> LineFilling:
     """Fill the negative masses from the positive ones, and from a created mass that may appear anywhere.
 
     Parameters
@@ -54,24 +58,22 @@ def fill_line(masses: Floats, positions: Floats, *, created: float) -> LineFilli
         Increasing.
     created : float
         At least 0.
+    tolerance : float
+        By how much the cost may exceed the least one. Rounding apart it does not where nothing is created.
 
     Returns
     -------
     LineFilling
-        Optimal. In ``O(V log V)`` array operations where nothing is created; otherwise a search for the price of
-        created mass goes some ten times over the points that its being there can change.
+        In ``O(V log V)`` array operations, for each price of created mass that is tried.
     """
     gaps = np.diff(positions)
     walk = np.cumsum(masses)
     total, signed = float(walk[-1]), walk[:-1]
-    if total < 0.0:
-        fitted, proof, price = _bounded_fall(signed, gaps, total, created)
+    if created > 0.0:
+        fitted, proof, price = _bounded_fall(signed, gaps, total, created, tolerance)
     else:
         fitted, price = np.clip(isotonic(signed, gaps), 0.0, total), np.inf
         proof = fitted
-        if created > 0.0:
-            dearest = -_potential(signed, fitted, positions, total, price)
-            fitted, proof, price = _with_created(signed, gaps, total, created, fitted, dearest)
     kept = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
     potential = _potential(signed, proof, positions, total, price)
     return LineFilling(kept, float(gaps @ np.abs(signed - fitted)), potential)
@@ -125,117 +127,144 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     return np.asarray(values[order[np.minimum(np.repeat(least, np.diff(starts, append=k)), k - 1)]])
 
 
-def _with_created(
-    signed: Floats, gaps: Floats, total: float, created: float, fitted: Floats, dearest: Floats
-) -> tuple[Floats, Floats, float]:
-    """Return what :func:`_bounded_fall` does, looking only where created mass can matter.
-
-    Created mass makes no point dearer. Where the price is 0 without it, at points that keep some of their mass, it
-    stays 0, and the line falls apart; a part that is nowhere as dear as created mass keeps its fit. The price of
-    created mass is guessed from above: a guess is not too high where the parts it leaves ask for at least as much mass
-    as may be created. The fit of the other parts is held by its two ends, at a weight that no price can move.
-    """
-    heavy = 2.0 * float(gaps.sum())
-    starts = np.flatnonzero(np.append(True, dearest[1:-1] <= _ROUNDING * heavy))
-    peaks = np.maximum.reduceat(np.maximum(dearest[:-1], dearest[1:]), starts)
-    lengths = np.diff(starts, append=len(gaps))
-    guess = 0.5 * float(peaks.max())
-    while True:
-        changed = np.repeat(peaks > guess, lengths)
-        if changed.all():
-            return _bounded_fall(signed, gaps, total, created)
-        ends = ~changed & (np.append(True, changed[:-1]) | np.append(changed[1:], True))
-        kept = changed | ends
-        values = np.where(changed, signed, fitted)[kept]
-        weights = np.where(changed, gaps, heavy)[kept]
-        if _fall(_fit(values, weights, total, guess), total) >= created:
-            break
-        guess = 0.25 * guess if guess > 1e-3 * float(peaks.max()) else -1.0
-    part, proof, price = _bounded_fall(values, weights, total, created, bottom=guess)
-    both = []
-    for found in (part, proof):
-        whole = fitted.copy()
-        whole[changed] = found[changed[kept]]
-        both.append(whole)
-    return both[0], both[1], price
-
-
 def _fall(fitted: Floats, total: float) -> float:
     """Return by how much, in all, a fit falls on its way from 0 to the total."""
     return float(np.maximum(-np.diff(fitted, prepend=0.0, append=total), 0.0).sum())
 
 
+class _Fit(NamedTuple):
+    price: float
+    fitted: Floats
+    cost: float
+    fall: float
+
+
 def _bounded_fall(
-    signed: Floats, gaps: Floats, total: float, created: float, bottom: float = 0.0
+    signed: Floats, gaps: Floats, total: float, created: float, tolerance: float
 ) -> tuple[Floats, Floats, float]:
-    """Return the fit that falls by at most ``created``, and for the proof a fit at one price, and that price.
+    """Return a fit that falls by at most ``created``, and for the proof the fit at one price, and that price.
 
-    Cost and fall of the fit at a price give a tangent of the concave dual function of the price. The next price is
-    where the tangents on both sides of the maximum meet; it is the maximum when they are met there.
+    Cost and fall of the fit at a price give a tangent of the concave dual function of the price. Two fits, of which one
+    falls too much, mix to one that falls as it may and costs no more than the mixture of their costs. The search starts
+    at the price of a coarser line, goes on until it has been too low and too high, then to where the two tangents meet,
+    and ends when the mixture costs no more than is proved.
+    """
+    low = _Fit(0.0, signed, 0.0, _fall(signed, total))
+    high: _Fit | None = None
+    if low.fall <= created:
+        return signed, signed, 0.0
+    dearest = 2.0 * float(gaps.sum())
+    if not dearest:
+        return np.zeros_like(signed), signed, 0.0
+    line = _Line(signed, gaps, total)
+    tolerance = max(tolerance, _ROUNDING * dearest * low.fall)
+    price, best, proved = _price_of_groups(signed, gaps, total, created, tolerance), low, -math.inf
+    eager, tried = _EAGER, 0
+    while True:
+        tried += 1
+        fitted = line.fit(price)
+        new = _Fit(price, fitted, float(gaps @ np.abs(signed - fitted)), _fall(fitted, total))
+        value = new.cost + price * (new.fall - created)
+        if value > proved:
+            best, proved = new, value
+        if new.fall > created and price < dearest:
+            low = new
+        else:
+            high = new
+        eager *= eager
+        if high is None:
+            price = min(dearest, price * eager * (new.fall / created) ** 1.5)
+            continue
+        if high.fall >= created:  # by no more than rounding: less cannot be created
+            return high.fitted, high.fitted, high.price
+        share = (created - high.fall) / (low.fall - high.fall)
+        mixed = high.cost + share * (low.cost - high.cost)
+        if mixed - proved <= tolerance or tried >= _SEARCH:
+            return high.fitted + share * (low.fitted - high.fitted), best.fitted, best.price
+        price = (high.cost - low.cost) / (low.fall - high.fall)
+        if not low.price:
+            price = max(price, high.price / eager * (max(high.fall, 0.01 * created) / created) ** 1.5)
+
+
+def _price_of_groups(signed: Floats, gaps: Floats, total: float, created: float, tolerance: float) -> float:
+    """Return about the price of created mass, from every sixteenth point of a long line."""
+    if len(gaps) < _SHORT:
+        return 0.01 * float(gaps.sum())
+    weights = np.add.reduceat(gaps, np.arange(0, len(gaps), _GROUP))
+    values = signed[np.minimum(np.arange(len(weights)) * _GROUP + _GROUP // 2, len(gaps) - 1)]
+    return _bounded_fall(values, weights, total, created, tolerance)[2] or 0.01 * float(gaps.sum())
+
+
+class _Line:
+    r"""Fits ``H`` from 0 to the total that minimise :math:`\sum_i w_i|F_i-H_i|` plus a price times their fall.
+
+    Whether ``H`` reaches a threshold is a choice of 0 or 1 at each point. Let ``D`` be the least cost of 1 at a point,
+    up to there, less that of 0: it is :math:`\pm w` more than the ``D`` before it, clipped to :math:`[-\lambda,0]`.
+    Below :math:`-\lambda` the choice is 1, from 0 on it is 0, and between them that of the next point. As in
+    :func:`isotonic`, the ranks of ``H`` are found bit by bit; to a point whose interval of ranks is another one than
+    its neighbour's, the neighbour's choice is made.
+
+    The points stand in columns, one column after another, so that all columns are passed down at once. What a column
+    makes of the ``D`` before it is an addition and a clip: the first pass finds them, the second one starts from there.
     """
 
-    def fit(price: float) -> tuple[Floats, float, float]:
-        fitted = _fit(signed, gaps, total, price)
-        return fitted, float(gaps @ np.abs(signed - fitted)), _fall(fitted, total)
+    def __init__(self, signed: Floats, gaps: Floats, total: float) -> None:
+        values = np.concatenate(([0.0], signed, [total]))
+        heavy = 4.0 * float(gaps.sum())  # the ends stay where they are, whatever the price
+        order = np.argsort(values, kind="stable")
+        self._values = values[order]
+        rank = np.empty(len(values), np.int32)
+        rank[order] = np.arange(len(values), dtype=np.int32)
+        self._rows = -(-len(values) // (4 * math.isqrt(len(values))))
+        self._rank = self._in_columns(rank, rank[-1])
+        self._weights = self._in_columns(np.concatenate(([heavy], gaps, [heavy])), 0.0)
 
-    top = 2.0 * float(gaps.sum())
-    low = fit(bottom)
-    if low[2] <= created:
-        return low[0], low[0], bottom
-    high = fit(top)
-    if high[2] >= created:  # by no more than rounding: less cannot be created
-        return high[0], high[0], top
-    best = (high[1] + top * (high[2] - created), high[0], top)
-    for _ in range(_SEARCH):
-        price = (high[1] - low[1]) / (low[2] - high[2])
-        met = low[1] + price * (low[2] - created)
-        new = fit(price)
-        value = new[1] + price * (new[2] - created)
-        best = max(best, (value, new[0], price), key=lambda found: found[0])
-        if value >= met - _ROUNDING * (abs(met) + price):
-            break
-        low, high = (new, high) if new[2] > created else (low, new)
-    share = min(1.0, max(0.0, (created - high[2]) / (low[2] - high[2])))
-    return high[0] + share * (low[0] - high[0]), best[1], best[2]
+    def fit(self, price: float) -> Floats:
+        """Return the fit at a price of at most twice the line's length; its values are among ``F``, 0 and the total."""
+        rows, columns = self._rank.shape
+        size = len(self._values)
+        low, high = np.full((rows, columns), -price), np.zeros((rows, columns))
+        below, apart = low.copy(), np.zeros((columns, rows), np.bool_)  # below that it is 1; next to another interval
+        low[0, 0], below[-1, -1], apart[-1, -1] = 0.0, 0.0, True
+        least, step = np.zeros_like(self._rank), 1 << max(0, (size - 1).bit_length() - 1)
+        while step:
+            gained = _passed_down(np.where(self._rank >= least + step, -self._weights, self._weights), low, high)
+            chosen = gained < below
+            made = np.flatnonzero((chosen | (gained >= 0.0)).T | apart)
+            choice = np.repeat(chosen.T.ravel()[made], np.diff(made, prepend=-1))
+            least += np.where(choice.reshape(columns, rows).T, np.int32(step), np.int32(0))
+            last = np.flatnonzero((choice[:-1] != choice[1:]) & ~apart.ravel()[:-1])
+            falls = choice[last]
+            apart.ravel()[last] = True
+            below[last % rows, last // rows] = np.where(falls, -price, 0.0)
+            first = (last + 1) % rows, (last + 1) // rows
+            low[first], high[first] = np.where(falls, -price, 0.0), np.where(falls, -price, 0.0)
+            step >>= 1
+        return np.asarray(self._values[np.minimum(least.T.ravel()[:size], size - 1)][1:-1])
 
-
-def _fit(signed: Floats, gaps: Floats, total: float, price: float) -> Floats:
-    """Return ``H`` that minimises the cost plus ``price`` times its fall, from 0 to ``total``.
-
-    The least cost up to a point, as a function of ``H`` there, is convex and piecewise linear with slopes from
-    ``-price`` to 0. Its breakpoints are kept in two heaps; each point adds one and cuts both ends back to these slopes.
-    The places of the cuts bound ``H`` on the way back.
-    """
-    left = [price]
-    up, down = [(0.0, 0)], [(-0.0, 0)]
-    lower, upper = [], []
-    for i, (value, gap) in enumerate(zip(signed.tolist(), gaps.tolist(), strict=True), start=1):
-        left.append(2.0 * gap)
-        heapq.heappush(up, (value, i))
-        heapq.heappush(down, (-value, i))
-        lower.append(_cut(up, left, gap))
-        upper.append(-_cut(down, left, gap))
-    fitted, place = np.empty(len(lower)), total
-    for i in range(len(lower) - 1, -1, -1):
-        place = min(max(place, lower[i]), max(upper[i], lower[i]))
-        fitted[i] = place
-    return fitted
+    def _in_columns(self, values: npt.NDArray[Any], filler: float) -> npt.NDArray[Any]:
+        columns = -(-len(values) // self._rows)
+        filled = np.append(values, np.full(columns * self._rows - len(values), filler, values.dtype))
+        return np.ascontiguousarray(filled.reshape(columns, self._rows).T)
 
 
-def _cut(heap: list[tuple[float, int]], left: list[float], amount: float) -> float:
-    """Take an amount of slope from the lower end of the breakpoints, and return how far up that went."""
-    place = -math.inf
-    while heap:
-        value, i = heap[0]
-        slope = left[i]
-        if slope > amount:
-            left[i] = slope - amount
-            return value if amount > 0.0 else place
-        if slope > 0.0:
-            place, amount = value, amount - slope
-            left[i] = 0.0
-        heapq.heappop(heap)
-    return place
+def _passed_down(steps: Floats, low: Floats, high: Floats) -> Floats:
+    """Return ``D`` at each point, the step there more than the ``D`` before it, clipped; columns follow one another."""
+    ends = np.repeat([[-np.inf], [np.inf]], steps.shape[1], axis=1)
+    for step, least, most in zip(steps, low, high, strict=True):
+        np.maximum(ends, least, out=ends)
+        np.minimum(ends, most, out=ends)
+        ends += step
+    before, starts = 0.0, []
+    for moved, least, most in zip(steps.sum(axis=0).tolist(), *ends.tolist(), strict=True):
+        starts.append(before)
+        before = min(max(before + moved, least), most)
+    found, above = np.empty_like(steps), np.array(starts)
+    for step, least, most, here in zip(steps, low, high, found, strict=True):
+        np.maximum(above, least, out=here)
+        np.minimum(here, most, out=here)
+        above = np.add(here, step, out=here)
+    return found
 
 
 def _potential(signed: Floats, fitted: Floats, positions: Floats, total: float, price: float) -> Floats:
