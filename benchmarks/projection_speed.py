@@ -40,7 +40,7 @@ def noisy(size: int, kind: str, dimensions: int, *, total: float | None = None) 
 
 def ours(masses: Any, points: Any) -> tuple[float, float]:
     diameter = math.sqrt(points.shape[1])
-    found = bounded_lipschitz_projection(masses, points, diameter=diameter, tolerance=1e-7)
+    found = bounded_lipschitz_projection(masses, points, diameter=diameter, tolerance=5e-7)
     return found.distance, found.gap
 
 

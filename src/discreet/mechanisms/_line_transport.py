@@ -192,7 +192,8 @@ def _price_of_groups(signed: Floats, gaps: Floats, total: float, created: float,
         return 0.01 * float(gaps.sum())
     weights = np.add.reduceat(gaps, np.arange(0, len(gaps), _GROUP))
     values = signed[np.minimum(np.arange(len(weights)) * _GROUP + _GROUP // 2, len(gaps) - 1)]
-    return _bounded_fall(values, weights, total, created, tolerance)[2] or 0.01 * float(gaps.sum())
+    found = _bounded_fall(values, weights, total, created, tolerance)[2]
+    return found or 0.5 * float(weights.mean())  # none: what is dearer is sent within a group
 
 
 class _Line:
