@@ -9,8 +9,6 @@ import base64
 import io
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +23,6 @@ from discreet.report import write_report
 pytestmark = pytest.mark.browser
 
 HOSTILE = '"><img src=x onerror=document.title="owned">'
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--window-size=1200,900"),
-)
-
 # Contrast of every text with what is painted behind it (WCAG 2.2, success criterion 1.4.3), computed in the page.
 CONTRAST = """
 const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
@@ -65,25 +58,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_report(where / "z.csv", where / "public.html")
     write_report(where / "z.csv", where / "own.html", data=frame, resamples=5)
     return where
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A headless browser that records every request."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
-    from selenium.webdriver.chrome.service import Service
-
-    binary, program = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
-    if binary is None or program is None:
-        pytest.skip("Chromium and chromedriver are not installed (Debian: apt-get install chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(program))
-    yield browser
-    browser.quit()
 
 
 def opened(chromium: Any, page: Path, *, scheme: str = "light", scripts: bool = True, width: int = 1200) -> Any:

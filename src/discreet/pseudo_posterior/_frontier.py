@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields
 from multiprocessing import get_context
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import numpy.typing as npt
 from discreet._random import seeded
 from discreet.errors import FileProblem, ParameterError, Refused
 from discreet.pseudo_posterior._across import across_tables, resampled
-from discreet.pseudo_posterior._fit import PosteriorDraws
+from discreet.pseudo_posterior._fit import PosteriorDraws, Sampler
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, _extremes
 from discreet.pseudo_posterior._synthesiser import Columns
 from discreet.pseudo_posterior._weights import Weighting
@@ -84,8 +87,8 @@ def frontier(
 ) -> list[FrontierPoint]:
     """Fit every weighting, measure its bound and its tables, and keep each result as it comes.
 
-    The unweighted posterior is fitted once. Each finished point is a file of its own: a call that is interrupted goes
-    on where it stopped when it is repeated.
+    The unweighted posterior is fitted once a call. Each finished point is a file of its own: a call that is interrupted
+    goes on where it stopped when it is repeated, with the numbers that it would have had.
 
     Parameters
     ----------
@@ -102,11 +105,13 @@ def frontier(
         The sensitive column that they are computed on.
     folder : path
         **Confidential**: where the points are kept, as JSON marked so. It has to be empty, or hold points of the same
-        model, settings and table.
+        model, settings and table. Functions are compared by their names alone: where you change one, name another
+        folder.
     seed : int
         Source of everything: nothing here is for publication.
     workers : int
-        Processes that fit at the same time.
+        Processes that fit at the same time. They are started afresh: with several, what they need has to be picklable
+        (functions of a module, no lambdas), and a script has to be guarded by ``if __name__ == "__main__"``.
     resamples : int
         Resamples a table.
     progress : callable, optional
@@ -120,19 +125,24 @@ def frontier(
     Raises
     ------
     FileProblem
-        When the folder belongs to something else.
+        When the folder belongs to something else, or a label in it to another weighting.
+    ParameterError
+        When the column is not sensitive, or there is no worker, or several and something cannot be sent to them.
     """
     if column not in mechanism.synthesiser.sensitive or workers < 1:
         raise ParameterError("the column is one of the sensitive ones, and there is at least one worker")
+    if workers > 1:
+        _check_picklable((mechanism, dict(statistics), dict(weightings)))
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
-    _claim(where, mechanism, columns, tuple(statistics), seed, resamples)
-    missing = {label: w for label, w in weightings.items() if not _file(where, label).exists()}
+    _claim(where, mechanism, columns, tuple(statistics), column, seed, resamples)
+    missing = {label: w for label, w in weightings.items() if not _is_kept(where, label, w)}
     done = len(weightings) - len(missing)
     if missing:
         first = _Shared.fitted(mechanism, columns, statistics, column, seed, resamples)
         for label, point in _points(first, missing, workers):
-            _keep(_file(where, label), {"confidential": True, "notice": _NOTICE, **asdict(point)})
+            kept = {"confidential": True, "notice": _NOTICE, "weighting": _named(weightings[label]), **asdict(point)}
+            _keep(_file(where, label), kept)
             done += 1
             if progress is not None:
                 progress(done)
@@ -169,16 +179,17 @@ class _Shared:
                    resamples=resamples, unweighted=draws, data=held,
                    risks=_extremes(sampler, draws, np.ones(sampler.count)))  # fmt: skip
 
-    def point(self, label: str, weighting: Weighting, sampler: Any = None) -> FrontierPoint:
+    def point(self, label: str, weighting: Weighting, sampler: Sampler) -> FrontierPoint:
         """Fit one weighting."""
         rng = seeded(self.seed + int.from_bytes(hashlib.sha256(label.encode()).digest()[:6], "big"))
-        one = self.mechanism.sampler(self.columns) if sampler is None else sampler
         try:
-            made = self.mechanism.refit(one, self.unweighted, self.risks, weighting, rng=rng, check=False)
+            made = self.mechanism.refit(sampler, self.unweighted, self.risks, weighting, rng=rng, check=False)
         except Refused as reason:
-            empty: dict[str, tuple[float, ...]] = {}
-            return FrontierPoint(label=label, lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
-                                 divergent=0.0, statistics=empty, data=self.data, failed=str(reason))  # fmt: skip
+            return self._failed(label, str(reason))
+        if not math.isfinite(made.lipschitz):
+            return self._failed(label, "the likelihood of a record that counts is 0 at some draw: no bound is finite")
+        if not math.isfinite(made.draws.r_hat):
+            return self._failed(label, "the chains stand still: take more warm_up")
         tables = self.mechanism.synthesise(made, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
         found = {
@@ -197,6 +208,10 @@ class _Shared:
             data=self.data,
         )
 
+    def _failed(self, label: str, reason: str) -> FrontierPoint:
+        return FrontierPoint(label=label, lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
+                             divergent=0.0, statistics={}, data=self.data, failed=reason)  # fmt: skip
+
 
 def _points(
     shared: _Shared, weightings: Mapping[str, Weighting], workers: int
@@ -206,10 +221,36 @@ def _points(
         for label, weighting in weightings.items():
             yield label, shared.point(label, weighting, sampler)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        asked = {label: pool.submit(shared.point, label, weighting) for label, weighting in weightings.items()}
-        for label, future in asked.items():
-            yield label, future.result()
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_enter, initargs=(shared,))
+    try:
+        asked = {pool.submit(_point, label, weighting): label for label, weighting in weightings.items()}
+        for future in as_completed(asked):
+            yield asked[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # what is being fitted is waited for, what is not begun never is
+
+
+def _check_picklable(parts: object) -> None:
+    try:
+        ForkingPickler.dumps(parts)
+    except Exception:  # noqa: BLE001  # there is no common class of what pickling raises
+        raise ParameterError(
+            "workers: what several processes share has to be picklable; define models, maps and statistics as "
+            "functions of a module, no lambdas and none within others, or take workers=1"
+        ) from None
+
+
+_entered: list[tuple[_Shared, Sampler]] = []
+"""Of a worker: what every point needs, and the sampler, which is compiled once a worker."""
+
+
+def _enter(shared: _Shared) -> None:
+    _entered.append((shared, shared.mechanism.sampler(shared.columns)))
+
+
+def _point(label: str, weighting: Weighting) -> FrontierPoint:
+    ((shared, sampler),) = _entered
+    return shared.point(label, weighting, sampler)
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:
@@ -217,17 +258,19 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
 
 
 def _claim(
-    where: Path, mechanism: PseudoPosterior, columns: Columns, statistics: Sequence[str], seed: int, resamples: int
-) -> None:
+    where: Path, mechanism: PseudoPosterior, columns: Columns, statistics: Sequence[str], column: str, seed: int,
+    resamples: int,
+) -> None:  # fmt: skip
     digest = hashlib.sha256()
     for name in sorted((*mechanism.synthesiser.sensitive, *mechanism.synthesiser.given)):
         digest.update(name.encode() + np.ascontiguousarray(columns[name]).tobytes())
     settings = {
         "confidential": True,
         "notice": _NOTICE,
-        "synthesiser": repr(mechanism.synthesiser),
+        "synthesiser": _named(mechanism.synthesiser),
         "chains": [mechanism.chains, mechanism.draws, mechanism.warm_up, mechanism.tables],
         "statistics": list(statistics),
+        "column": column,
         "seed": seed,
         "resamples": resamples,
         "table": digest.hexdigest(),
@@ -237,6 +280,20 @@ def _claim(
         _keep(path, settings)
     elif json.loads(path.read_text(encoding="utf-8")) != settings:
         raise FileProblem(where, "it holds the points of another model, table or settings", "name another folder")
+
+
+def _named(thing: object) -> str:
+    """Return a description that is the same in every process: functions in it by their names."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+
+
+def _is_kept(where: Path, label: str, weighting: Weighting) -> bool:
+    path = _file(where, label)
+    if not path.exists():
+        return False
+    if json.loads(path.read_text(encoding="utf-8")).get("weighting") != _named(weighting):
+        raise FileProblem(where, f"its point {label!r} is of another weighting", "take another label or folder")
+    return True
 
 
 def _file(where: Path, label: str) -> Path:
@@ -253,4 +310,4 @@ def _read(path: Path) -> FrontierPoint:
     facts = json.loads(path.read_text(encoding="utf-8"))
     for key in ("statistics", "data"):
         facts[key] = {name: tuple(values) for name, values in facts[key].items()}
-    return FrontierPoint(**{key: value for key, value in facts.items() if key not in ("confidential", "notice")})
+    return FrontierPoint(**{item.name: facts[item.name] for item in fields(FrontierPoint)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,8 @@ def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
     options = "".join(f"<option>{html.escape(name)}</option>" for name in shown[0].statistics)
     # A closing script tag within a label must not end the script.
     data = json.dumps(document, allow_nan=False).replace("<", "\\u003c")
-    text = _PAGE.replace("@NOTICE@", _NOTICE).replace("@OPTIONS@", options).replace("@DATA@", data)
+    parts = {"NOTICE": _NOTICE, "OPTIONS": options, "DATA": data}
+    text = re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _PAGE)
     path = Path(out)
     temporary = temporary_beside(path)
     write_text(text, temporary, named=path)

@@ -24,21 +24,14 @@ from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,
     FromModel,
-    LinearWeights,
     PoissonMean,
     Predictor,
     PseudoPosterior,
-    Truncated,
     across_tables,
     barycentre,
-    frontier,
-    frontier_page,
-    frontier_picture,
     publish_tables,
     resampled,
     verify_tables,
-    violins,
-    weight_picture,
 )
 
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=500)})
@@ -259,49 +252,6 @@ def test_resampling_has_the_spread_of_the_mean() -> None:
     assert means.std() == pytest.approx(x.std() / 20.0, rel=0.1)
     across = across_tables([x, x + 1.0], np.mean, rng=seeded(5), resamples=500)
     assert across.mean() == pytest.approx(x.mean() + 0.5, abs=0.02)
-
-
-# -- frontier and pictures ------------------------------------------------------------
-
-
-def ninetieth(values) -> float:
-    return float(np.quantile(values, 0.9))
-
-
-def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
-    mechanism = PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=200)
-    columns = {"visits": TABLE["visits"].to_numpy()}
-    grid = {
-        "loose": LinearWeights(),
-        "tight": LinearWeights(c=0.3),
-        "M": Truncated(weighting=LinearWeights(), most=2.0),
-        "nothing": LinearWeights(c=0.0),
-    }
-    facts = {"column": "visits", "folder": tmp_path / "f", "seed": 7, "resamples": 20}
-    first = frontier(mechanism, columns, {"loose": grid["loose"]}, {"mean": np.mean, "q90": ninetieth}, **facts)
-    seen: list[int] = []
-    points = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, progress=seen.append, **facts)
-    assert seen == [2, 3, 4]
-    assert points[0].lipschitz == first[0].lipschitz
-    assert points[1].lipschitz < points[0].lipschitz
-    assert points[0].error("mean") < 5.0
-    assert points[3].failed is not None
-    assert all(json.loads(p.read_text())["confidential"] for p in (tmp_path / "f").iterdir())
-    monkeypatch.setattr(type(mechanism), "refit", None)  # nothing is fitted again
-    again = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, **facts)
-    assert [p.lipschitz for p in again] == [p.lipschitz for p in points]
-    with pytest.raises(FileProblem, match="another model"):
-        frontier(mechanism, columns, grid, {"mean": np.mean}, **facts)
-    page = frontier_page(points, tmp_path / "page.html").read_text()
-    assert "CONFIDENTIAL" in page
-    assert "</script" in page.replace('"loose"', "")
-    assert page.count("http") == page.count("http://www.w3.org/2000/svg") + page.count("http-equiv")
-    for path in (
-        frontier_picture(points, "mean", tmp_path / "frontier.svg"),
-        violins({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 8.0]}, tmp_path / "violins.svg", label="bound"),
-        weight_picture([1.0, 2.0, 3.0], [1.0, 0.5, 0.0], tmp_path / "weights.svg"),
-    ):
-        assert path.stat().st_size > 1000
 
 
 MIXED = Domain(columns={

@@ -1,0 +1,117 @@
+"""The page of a risk-utility frontier in headless Chromium: what it chooses, shows and loads.
+
+Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.pseudo_posterior import FrontierPoint, frontier_page
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = '</script><img src=x onerror=document.title="owned">@DATA@'
+EPSILON = {"loose": 8.0, "middle": 4.0, HOSTILE: 2.0, "tight": 1.0}
+ERROR = {"mean": (1.0, 2.0, 0.5, 4.0), HOSTILE: (5.0, 3.0, 9.0, 20.0)}
+
+
+def point(index: int, label: str) -> FrontierPoint:
+    """Return a point whose error in each statistic is the one listed."""
+    medians = {name: 100.0 + errors[index] for name, errors in ERROR.items()}
+    return FrontierPoint(
+        label=label,
+        lipschitz=EPSILON[label] / 2,
+        epsilon=EPSILON[label],
+        mean_weight=0.5,
+        r_hat=1.0,
+        effective=400.0,
+        divergent=0.0,
+        statistics={name: (m - 2.0, m - 1.0, m, m + 1.0, m + 2.0) for name, m in medians.items()},
+        data=dict.fromkeys(ERROR, (98.0, 99.0, 100.0, 101.0, 102.0)),
+    )
+
+
+@pytest.fixture
+def page(chromium: Any, tmp_path: Path) -> Any:
+    points = [point(index, label) for index, label in enumerate(EPSILON)]
+    failed = FrontierPoint(label="failed", lipschitz=0.0, epsilon=0.0, mean_weight=0.0, r_hat=1.0, effective=0.0,
+                           divergent=0.0, statistics={}, data={}, failed="no record counts")  # fmt: skip
+    path = frontier_page([*points, failed], tmp_path / "page.html")
+    for kind in ("performance", "browser"):
+        chromium.get_log(kind)
+    chromium.get(path.as_uri())
+    return chromium
+
+
+def rows(page: Any) -> list[list[str]]:
+    found = page.find_elements("css selector", "#rows tr")
+    return [[cell.text for cell in row.find_elements("css selector", "td")] for row in found]
+
+
+def best(page: Any) -> list[str]:
+    return [row.find_element("css selector", "td").text for row in page.find_elements("css selector", "#rows tr.best")]
+
+
+def at_most(page: Any, share: float) -> str:
+    """Move the slider to a share of the largest epsilon and return what is said of it."""
+    page.execute_script(
+        "const s = document.getElementById('most'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))",
+        round(1000 * share),
+    )
+    return str(page.find_element("id", "said").text)
+
+
+def test_it_opens_with_every_point_and_the_numbers_of_the_first_statistic(page: Any) -> None:
+    assert page.find_element("css selector", ".notice").text == "CONFIDENTIAL: computed from the private data"
+    assert rows(page) == [
+        [label, f"{e:g}", f"{e / 2:g}", "0.5", f"{100 + gap:g}", f"{98 + gap:g} to {102 + gap:g}", "100", f"{gap:g}"]
+        for (label, e), gap in zip(EPSILON.items(), ERROR["mean"], strict=True)
+    ]  # fmt: skip
+    assert best(page) == [HOSTILE]  # the least error where every epsilon is allowed
+    assert len(page.find_elements("css selector", "#chart circle")) == 4
+
+
+def test_the_slider_and_the_statistic_choose_the_best_point_that_is_allowed(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.select import Select
+
+    statistic = Select(page.find_element("id", "statistic"))
+    assert [option.text for option in statistic.options] == list(ERROR)
+    statistic.select_by_index(1)
+    for share, chosen, inside in ((1.0, "middle", 4), (0.5, "middle", 3), (0.49, HOSTILE, 2), (0.125, "tight", 1)):
+        assert at_most(page, share) == f"{8 * share:g}"
+        assert best(page) == [chosen]
+        out = page.find_elements("css selector", "#rows tr.out")
+        assert len(out) == 4 - inside
+        coloured = page.find_elements("css selector", '#chart circle[fill="#0b5394"]')
+        assert len(coloured) == inside
+        (large,) = page.find_elements("css selector", '#chart circle[r="7"]')
+        title = large.find_element("css selector", "title").get_attribute("textContent")
+        assert title.startswith(f"{chosen}: epsilon {EPSILON[chosen]:g}, error ")
+    at_most(page, 0.0)
+    assert best(page) == []
+    page.find_element("id", "most").send_keys(Keys.END)
+    assert best(page) == ["middle"]
+
+
+def test_dots_lie_where_their_numbers_say(page: Any) -> None:
+    dots = page.find_elements("css selector", "#chart circle")
+    places = [(float(dot.get_attribute("cx")), float(dot.get_attribute("cy"))) for dot in dots]
+    for (x, y), epsilon, error in zip(places, EPSILON.values(), ERROR["mean"], strict=True):
+        assert x == pytest.approx(60 + 540 * epsilon / 8.0)
+        assert y == pytest.approx(310 - 280 * error / 4.0)
+
+
+def test_nothing_is_loaded_and_no_name_is_run(page: Any) -> None:
+    assert page.title == "Risk-utility frontier"
+    assert page.find_elements("css selector", "img") == []
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    asked = [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
+    assert [url.rpartition("/")[2] for url in asked] == ["page.html"]
+    assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
