@@ -226,7 +226,6 @@ def keep(rows: list[list[object]]) -> None:
         "coverage",
         "mean_length",
         "rank_chi2_9df",
-        "not_converged",
         "cpu_seconds",
     ]
     write(path, head, rows)

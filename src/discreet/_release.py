@@ -10,9 +10,9 @@ from typing import Any
 from discreet._random import seeded
 from discreet.confidential import Confidential, Rows, confidential, confidential_rows, public_size, public_table
 from discreet.domain import Counts, Domain
-from discreet.errors import ParameterError, RelationNotSupported
+from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, named
-from discreet.mechanisms._base import positive_size
+from discreet.mechanisms._base import positive_size, require_relation
 from discreet.planner import chosen_cells, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
@@ -148,8 +148,8 @@ def release(
         raise ParameterError("add/remove needs records, a number declared in public; replacement counts them itself")
     if mechanism is None and relation != "replacement":
         raise ParameterError("only private-evolution has a theorem for add/remove: ask for it by mechanism")
-    if mechanism is not None and relation not in named(mechanism).relations:
-        raise RelationNotSupported(mechanism, relation, "its law depends on the number of records")
+    if mechanism is not None:
+        require_relation(named(mechanism), relation)
     if checkpoint is not None:
         never_input(Path(checkpoint), (data, domain, out))
         if announce is not None and os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path

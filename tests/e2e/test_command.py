@@ -243,6 +243,26 @@ def test_calibrate_solves_for_the_one_free_parameter(
     assert math.isclose(json.loads(capsys.readouterr().out)["delta"], answer["delta"], rel_tol=1e-9)
 
 
+def test_a_guarantee_is_stated_for_add_remove_where_there_is_a_theorem(capsys: pytest.CaptureFixture[str]) -> None:
+    scales = {}
+    for relation in ("replacement", "add-remove"):
+        asked = ["private-evolution", "--records", "10000", "--relation", relation, "--param", "steps=4"]
+        budget = ["--param", "variant=practical", "--epsilon", "1", "--delta", "1e-6"]
+        assert run(["calibrate", *asked, *budget, "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        scales[relation] = answer["solved"]["scale"]
+        given = ["--param", f"scale={scales[relation]}", "--param", "population=100", "--delta", "1e-6"]
+        assert run(["privacy", *asked, *given, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (answer["relation"], found["relation"]) == (relation, relation)
+        assert found["epsilon"] == pytest.approx(1.0, abs=1e-6)
+    # T counts that move by one in place of 2T: the noise may be smaller by the square root of two
+    assert scales["replacement"] / scales["add-remove"] == pytest.approx(2**0.5, rel=1e-3)
+    asked = "privacy dirichlet-process --records 9 --size 1 --param strength=9 --epsilon 1 --relation add-remove"
+    assert run(asked.split()) != 0
+    assert "no theorem for the add-remove relation" in capsys.readouterr().err
+
+
 def test_plan_reads_no_data_and_lists_every_mechanism(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = ["plan", "--domain", str(files / "domain.toml"), "--records", "3000", "--epsilon", "1", "--delta", "1e-6"]
     assert run([*base, "--size", "500", "--json"]) == 0

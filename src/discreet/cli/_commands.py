@@ -48,6 +48,12 @@ def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
 _json = click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON to standard output.")
 _param = click.option("--param", "pairs", type=_KeyValue(), multiple=True, help="A parameter of the mechanism.")
 _records = click.option("--records", type=int, required=True, help="Number of records held, public.")
+_relation = click.option(
+    "--relation",
+    type=click.Choice(["replacement", "add-remove"]),
+    default="replacement",
+    help="Between which tables the guarantee holds (add-remove: private-evolution only).",
+)
 _domain = click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML of the public facts.")
 _reference = click.option(
     "--reference", type=click.Path(), help="A PUBLIC table like the confidential one, to predict utility from."
@@ -101,12 +107,7 @@ def _progress(total: int | None, quiet: bool, parts: str = "steps") -> Any:
 @_sampling
 @_reference
 @click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
-@click.option(
-    "--relation",
-    type=click.Choice(["replacement", "add-remove"]),
-    default="replacement",
-    help="Between which tables the guarantee holds (add-remove: private-evolution only).",
-)
+@_relation
 @click.option("--records", type=int, help="For add-remove: the number of records, declared in public.")
 @click.option("--checkpoint", type=click.Path(), help="File to continue from, for mechanisms that work in steps.")
 @click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
@@ -174,6 +175,7 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
 @_records
 @click.option("--size", type=int, help="Number of records released (not needed for perturbed-histogram).")
 @_param
+@_relation
 @click.option("--epsilon", type=float, help="Give the delta at this epsilon.")
 @click.option("--delta", type=float, help="Give the epsilon at this delta.")
 @click.option("--data", type=click.Path(), help="CONFIDENTIAL table: print what its release reveals of it, beside.")
@@ -184,6 +186,7 @@ def privacy(
     records: int,
     size: int | None,
     pairs: Any,
+    relation: Any,
     epsilon: float | None,
     delta: float | None,
     data: str | None,
@@ -201,11 +204,13 @@ def privacy(
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta: the other one is computed")
     if data is not None or domain_file is not None:
+        if relation != "replacement":
+            raise ParameterError("what a release reveals of a table is computed for replacement only")
         _instance(
             mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
         )
         return
-    name, guarantee = stated(mechanism, records=records, size=size, **_parameters(pairs))
+    name, guarantee = stated(mechanism, records=records, size=size, relation=relation, **_parameters(pairs))
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
         if math.isinf(epsilon):
@@ -256,21 +261,20 @@ def _instance(
 @click.option("--delta", type=float, default=0.0)
 @click.option("--size", type=int, help="Number of records released; solved for when absent, where it matters.")
 @_param
+@_relation
 @_json
-def calibrate(
-    mechanism: str, records: int, epsilon: float, delta: float, size: int | None, pairs: Any, as_json: bool
-) -> None:
+def calibrate(mechanism: str, pairs: Any, as_json: bool, **asked: Any) -> None:
     """Solve for the one free parameter of a MECHANISM that meets a budget."""
     from discreet.planner import solved
 
-    answer = solved(mechanism, records=records, epsilon=epsilon, delta=delta, size=size, **_parameters(pairs))
+    answer = solved(mechanism, **asked, **_parameters(pairs))
     _show({**answer.numbers, **_promise(answer.guarantee)})
     if not as_json:
         click.echo("\n".join(answer.guarantee.caveats), err=True)
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:
-    return {**guarantee.to_dict(), "group": guarantee.relation.group}
+    return {**guarantee.to_dict(), "relation": guarantee.relation.name, "group": guarantee.relation.group}
 
 
 @click.command()

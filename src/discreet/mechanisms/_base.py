@@ -41,7 +41,7 @@ __all__ = [
     "positive_size",
     "real",
     "refuse_unknown",
-    "require_replacement",
+    "require_relation",
     "solve_drawn",
 ]
 
@@ -483,16 +483,16 @@ def refuse_unknown(name: str, left: dict[str, Any], known: str) -> None:
         raise ParameterError(f"unknown parameter {sorted(left)[0]!r}; {name} has: {known}")
 
 
-def require_replacement(mechanism: Mechanism, relation: Relation) -> None:
-    """Refuse any relation but replacement.
+def require_relation(mechanism: Mechanism | type[Mechanism], relation: str) -> None:
+    """Refuse a relation that a mechanism, or a class of mechanisms, has no theorem for.
 
     Raises
     ------
     RelationNotSupported
-        For add/remove.
+        Naming both.
     """
-    if relation.name != "replacement":
-        raise RelationNotSupported(mechanism.name, relation.name, "its law depends on the number of records")
+    if relation not in mechanism.relations:
+        raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
 
 
 def positive_size(name: str, value: Any) -> int:

@@ -24,7 +24,7 @@ from discreet.mechanisms._base import (
     positive_size,
     real,
     refuse_unknown,
-    require_replacement,
+    require_relation,
     solve_drawn,
 )
 from discreet.mechanisms._lookup import locate
@@ -132,7 +132,7 @@ class Mixture(DrawnMechanism):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         profile: Profile = ConstantProfile(value=0.0)
         if self._cells > 1 and self.mixing < 1.0:

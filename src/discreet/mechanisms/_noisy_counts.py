@@ -23,7 +23,7 @@ from discreet.mechanisms._base import (
     listed,
     positive_size,
     real,
-    require_replacement,
+    require_relation,
 )
 from discreet.mechanisms._discrete_noise import (
     NoiseKind,
@@ -163,7 +163,7 @@ class NoisyCounts(Mechanism):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         group = min(relation.group, n)
         profile: Profile = ConstantProfile(value=0.0)

@@ -22,7 +22,7 @@ from discreet.mechanisms._base import (
     positive_size,
     real,
     refuse_unknown,
-    require_replacement,
+    require_relation,
     solve_drawn,
 )
 from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob
@@ -131,7 +131,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         return self._promise(relation, n, quick=False)
 
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         if self.schedule != "optimal":
             raise GuaranteeKindError(

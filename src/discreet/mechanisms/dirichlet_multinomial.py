@@ -24,7 +24,7 @@ from discreet.mechanisms._base import (
     positive_size,
     real,
     refuse_unknown,
-    require_replacement,
+    require_relation,
     solve_drawn,
 )
 from discreet.mechanisms._urn import draw_blocks, records_of
@@ -143,7 +143,7 @@ class DirichletMultinomial(DrawnMechanism):
 
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
         """Return the guarantee; quickly, with chains for every group, an upper bound."""
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         group = min(relation.group, n)
         profile = self._single(n) if self._cells > 1 else ConstantProfile(value=0.0)

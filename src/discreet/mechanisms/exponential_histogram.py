@@ -25,7 +25,7 @@ from discreet.mechanisms._base import (
     positive_size,
     real,
     refuse_unknown,
-    require_replacement,
+    require_relation,
 )
 from discreet.mechanisms._weights import draw_weighted, rounding
 from discreet.privacy import BoundedRangeProfile, Budget, ConstantProfile, Guarantee, Profile, Relation
@@ -186,7 +186,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T10 for a table of ``n`` records."""
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         profile: Profile = ConstantProfile(value=0.0)
         if self._cells > 1:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from discreet._numeric import log_rising
 from discreet.domain import Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_replacement
+from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_relation
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Kind, Relation
@@ -152,7 +152,7 @@ class PitmanYor(PitmanYorUrn):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T1 (discount 0, non-atomic base) or T2 for a table of ``n`` records."""
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         tight = self.discount == 0 and not self.domain.finite
         exact = self.sampler == "ancestor"

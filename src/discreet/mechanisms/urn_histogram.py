@@ -20,7 +20,7 @@ from discreet.mechanisms._base import (
     Outputs,
     listed,
     positive_size,
-    require_replacement,
+    require_relation,
 )
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
@@ -113,7 +113,7 @@ class UrnHistogram(PitmanYorUrn):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T12 for a table of ``n`` records."""
-        require_replacement(self, relation)
+        require_relation(self, relation.name)
         n = positive_size("n", n)
         delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
         expected = self.expected_size(n)

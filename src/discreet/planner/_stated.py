@@ -8,8 +8,8 @@ from typing import Any
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
-from discreet.mechanisms._base import real
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.mechanisms._base import real, require_relation
+from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
 __all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
 
@@ -37,7 +37,9 @@ def parameter_names() -> list[str]:
     return sorted((own - {"domain", "size", "records"}) | {"cells", "group"})
 
 
-def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any) -> tuple[str, Guarantee]:
+def stated(
+    mechanism: str, *, records: int, size: int | None, relation: RelationName = "replacement", **parameters: Any
+) -> tuple[str, Guarantee]:
     """Return a mechanism's name and its guarantee at given parameters.
 
     Parameters
@@ -45,7 +47,10 @@ def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any)
     mechanism : str
         Registry name.
     records, size : int
-        Numbers of records held and released; the size is not needed where it costs nothing.
+        Numbers of records held (under add/remove: declared) and released; the size is not needed where it costs
+        nothing.
+    relation : {"replacement", "add-remove"}
+        Between which tables.
     **parameters
         The mechanism's own, ``cells`` for those on a finite domain, and ``group``.
 
@@ -53,10 +58,12 @@ def stated(mechanism: str, *, records: int, size: int | None, **parameters: Any)
     ------
     ParameterError
         When a parameter is missing, unknown or out of range.
+    RelationNotSupported
+        When the mechanism has no theorem for the relation.
     """
     kind, domain, group, fixed = _resolve(mechanism, parameters)
     made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
-    return mechanism, made.guarantee(Relation(group=group), n=records)
+    return mechanism, made.guarantee(Relation(name=relation, group=group), n=records)
 
 
 def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None, **parameters: Any) -> Mechanism:
@@ -87,7 +94,14 @@ def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None,
 
 
 def solved(
-    mechanism: str, *, records: int, epsilon: float, delta: float, size: int | None, **parameters: Any
+    mechanism: str,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    size: int | None,
+    relation: RelationName = "replacement",
+    **parameters: Any,
 ) -> Solution:
     """Solve for a mechanism's one free parameter.
 
@@ -96,11 +110,13 @@ def solved(
     mechanism : str
         Registry name.
     records : int
-        Number of records held.
+        Number of records held; under add/remove, declared.
     epsilon, delta : float
         The budget.
     size : int or None
         Number of records released; None solves for it, where it matters.
+    relation : {"replacement", "add-remove"}
+        Between which tables.
     **parameters
         Those that are given; see :func:`stated`.
 
@@ -110,11 +126,15 @@ def solved(
         With the nearest feasible numbers.
     ParameterError
         When a parameter is missing, unknown or out of range, or when nothing is free.
+    RelationNotSupported
+        When the mechanism has no theorem for the relation.
     """
     kind, domain, group, fixed = _resolve(mechanism, parameters)
+    require_relation(kind, relation)
+    asked = {} if relation == "replacement" else {"relation": relation}
     budget = Budget(epsilon=epsilon, delta=delta)
-    made = kind.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
-    guarantee = made.guarantee(Relation(group=group), n=records)
+    made = kind.calibrated(budget, domain=domain, n=records, size=size, group=group, **asked, **fixed)
+    guarantee = made.guarantee(Relation(name=relation, group=group), n=records)
     values = made.parameters()
     final = getattr(made, "size", size)
     free = next((name for name in kind.free if (size if name == "size" else fixed.get(name)) is None), None)

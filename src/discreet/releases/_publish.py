@@ -14,9 +14,9 @@ from discreet._random import SecureGenerator, public, secure, seeded
 from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import FileProblem, ParameterError, PoorUtility, RelationNotSupported
+from discreet.errors import FileProblem, ParameterError, PoorUtility
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import Estimates, feasible, positive_size
+from discreet.mechanisms._base import Estimates, feasible, positive_size, require_relation
 from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._writing import (
@@ -220,14 +220,13 @@ def poor_utility(domain: Domain, share: float) -> str:
 
 def _public_number(n: int, mechanism: Mechanism, relation: RelationName) -> int:
     """Return the number of records that a certificate holds: the true one under replacement, public by definition."""
-    declared: int | None = getattr(mechanism, "records", None)
-    if relation == "replacement":
-        if declared not in (None, n):
-            raise ParameterError(f"the mechanism was made for {declared} records, the table has {n}")
-        return n
-    if declared is None:
-        raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
-    return declared
+    require_relation(mechanism, relation)
+    declared: Any = getattr(mechanism, "records", None)
+    if relation != "replacement":
+        return int(declared)
+    if declared not in (None, n):
+        raise ParameterError(f"the mechanism was made for {declared} records, the table has {n}")
+    return n
 
 
 def _size(mechanism: Mechanism, size: int | None) -> int:
