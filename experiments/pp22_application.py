@@ -33,6 +33,7 @@ for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_pl
 
 import numpy as np  # noqa: E402
 from _shared import save, shared, write  # noqa: E402
+from scipy.stats import t as student  # noqa: E402
 
 from discreet._random import seeded  # noqa: E402
 from discreet.pseudo_posterior import (  # noqa: E402
@@ -320,8 +321,8 @@ def describe(asked: Any, repeated: Any, weighted: Any, exponential: Any, data: A
         nearer = abs(median(one) - truth) < abs(median(other) - truth)
         won += nearer
         lines.append(
-            f"| {name} | {one['lipschitz']:.2f} | {other['lipschitz']:.2f} | {other['weight']:.3f} | {median(one):,.0f} | "
-            f"{median(other):,.0f} | {'weighted' if nearer else 'exponential'} |"
+            f"| {name} | {one['lipschitz']:.2f} | {other['lipschitz']:.2f} | {other['weight']:.3f} | "
+            f"{median(one):,.0f} | {median(other):,.0f} | {'weighted' if nearer else 'exponential'} |"
         )
     lines += ["", f"The weighted mechanism is nearer to the data in {won} of {len(names)} configurations."]
     path = RESULTS / "README.md"
@@ -335,11 +336,14 @@ def neighbours(name: str, other: str, a: Any, b: Any) -> str:
     share = f"- {name} above {other}, as in the paper: {int((ratios > 0).sum())} of {len(ratios)} seeds"
     if len(ratios) < 2:
         return f"{share}."
-    mean, error = float(ratios.mean()), float(ratios.std(ddof=1) / math.sqrt(len(ratios)))
-    said = f"{share}; ratio {math.exp(mean):.2f}, a standard error of {error:.0%}"
-    if abs(mean) < 2.0 * error:
+    mean = float(ratios.mean())
+    half = float(student.ppf(0.975, len(ratios) - 1) * ratios.std(ddof=1) / math.sqrt(len(ratios)))
+    said = (
+        f"{share}; ratio {math.exp(mean):.2f}, 95 % interval {math.exp(mean - half):.2f} to {math.exp(mean + half):.2f}"
+    )
+    if abs(mean) < half:
         return f"{said}: not told apart from Monte Carlo error."
-    return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond two standard errors."
+    return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond Monte Carlo error."
 
 
 def plot(first: Any, weighted: Any, exponential: Any, counted: Any, data: Any) -> None:

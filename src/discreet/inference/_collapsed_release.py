@@ -30,6 +30,7 @@ from discreet.mechanisms import (
     Mechanism,
     PerturbedHistogram,
     RevealOrObscure,
+    SignedMeasure,
     SmoothedHistogram,
     StabilityHistogram,
 )
@@ -39,10 +40,10 @@ from discreet.mechanisms._tree import consistent, upward
 __all__ = ["model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
 
 _MOST_LEAVES = 16  # of a tree whose noisy counts are latent: every step makes all counts consistent again
-_FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler)
+_FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler, SignedMeasure)
 _KNOWN = (
-    "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, hierarchical-histogram, "
-    "stability-histogram, smoothed-histogram, reveal-or-obscure and dirichlet-multinomial"
+    "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, signed-measure without points, "
+    "hierarchical-histogram, stability-histogram, smoothed-histogram, reveal-or-obscure and dirichlet-multinomial"
 )
 
 
@@ -69,7 +70,7 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
         return _urn_like(alpha, records, drawn, _mixture_weight(mechanism, records, drawn))
     if isinstance(mechanism, DirichletMultinomial):
         return _urn_like(alpha, records, drawn, _urn_weight(mechanism, drawn))
-    if isinstance(mechanism, _FLAT):
+    if isinstance(mechanism, _FLAT) and _own_cells(mechanism):
         log = _log_drawn(_probabilities(mechanism), drawn, mechanism.sampling)
         noise = Noise(mechanism.noise, mechanism.scale)
         return ReleasedRecords(alpha, records, [np.arange(len(alpha))], noise, drawn, log)
@@ -95,7 +96,7 @@ def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: F
         return _thresholded(mechanism, alpha, records, counts)
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain: check that it is complete")
-    if isinstance(mechanism, _FLAT):
+    if isinstance(mechanism, _FLAT) and _own_cells(mechanism):
         return noisy_model(alpha, records, counts, Noise(mechanism.noise, mechanism.scale))
     if isinstance(mechanism, HierarchicalHistogram):
         levels = tree_levels(mechanism)
@@ -107,6 +108,11 @@ def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: F
             model.approximation = "laplace noise on a tree is taken as normal of the same variance"
         return model
     raise ParameterError(f"there is no posterior for the counts of {mechanism.name}, only for {_KNOWN}")
+
+
+def _own_cells(mechanism: Mechanism) -> bool:
+    """Return whether the noisy counts are of the domain's cells, and not of those around public points."""
+    return getattr(mechanism, "points", None) is None
 
 
 def noisy_model(alpha: Floats, records: int, counts: Floats, noise: Noise) -> Model:
@@ -193,7 +199,9 @@ def _log_drawn(shares: Shares, drawn: Integers, sampling: str, order: Indices | 
     return independent if sampling == "iid" else systematic
 
 
-def _probabilities(mechanism: PerturbedHistogram | GaussianSmoothedHistogram | LaplaceProjectionSampler) -> Shares:
+def _probabilities(
+    mechanism: PerturbedHistogram | GaussianSmoothedHistogram | LaplaceProjectionSampler | SignedMeasure,
+) -> Shares:
     """Return the mechanism's own post-processing, for rows of noisy counts."""
     if isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "clip":
         base = _base(mechanism)

@@ -22,6 +22,7 @@ from discreet.mechanisms import (
     LaplaceProjectionSampler,
     PerturbedHistogram,
     PitmanYor,
+    SignedMeasure,
     SmoothedHistogram,
     StabilityHistogram,
 )
@@ -95,10 +96,12 @@ NOISY = [
 ]
 
 
-@pytest.mark.parametrize("facts", NOISY[:2], ids=["laplace", "gaussian"])
-def test_counts_of_a_perturbed_histogram(facts):
+@pytest.mark.parametrize(
+    ("made", "facts"), [(PerturbedHistogram, NOISY[0]), (PerturbedHistogram, NOISY[1]), (SignedMeasure, {})]
+)
+def test_counts_of_flat_histograms(made, facts):
     cells = domain(3)
-    mechanism = PerturbedHistogram(domain=cells, records=4, scale=0.9, **facts)
+    mechanism = made(domain=cells, records=4, scale=0.9, **facts)
     release = released(mechanism, cells, ROWS, form="counts")
     y = release.records["count"].to_numpy().astype(int)
     posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
@@ -137,7 +140,7 @@ def test_records_of_a_perturbed_histogram(facts):
     check(posterior, cells, 4, through_noise(mechanism, cells, drawn(release, cells), width))
 
 
-@pytest.mark.parametrize("made", [GaussianSmoothedHistogram, LaplaceProjectionSampler])
+@pytest.mark.parametrize("made", [GaussianSmoothedHistogram, LaplaceProjectionSampler, SignedMeasure])
 def test_records_of_other_noisy_histograms(made):
     cells = domain(3)
     mechanism = made(domain=cells, records=4, scale=0.6)
@@ -317,6 +320,9 @@ def test_what_cannot_be_conditioned_on_is_refused():
     urn = PitmanYor(domain=cells, size=3, strength=1.0)
     with pytest.raises(ParameterError, match="no mechanism-aware posterior for pitman-yor"):
         mechanism_posterior(released(urn, cells, [1, 2, 3]))
+    around = SignedMeasure(domain=cells, records=3, scale=1.0, points=pl.DataFrame({"x": [1, 4]}))
+    with pytest.raises(ParameterError, match="for signed-measure, only for .* signed-measure without points"):
+        mechanism_posterior(released(around, cells, [1, 2, 3], size=2))
     perturbed = PerturbedHistogram(domain=cells, records=5, scale=1.1)
     counts = released(perturbed, cells, [1, 3, 3, 4, 4], form="counts")
     with pytest.raises(ParameterError, match="lacks cells"):
