@@ -193,7 +193,7 @@ def figure_2(runs: int) -> None:
 
     for n in RECORDS:
         rng = seeded(SEED + n)
-        tables, predicted = [positive(n, rng) for _ in range(runs if n <= 1000 else 2 * runs // 5)], evolution(n)
+        tables, predicted = [positive(n, rng) for _ in range(runs)], evolution(n)
         size, steps, few = predicted.population, predicted.steps, tables[:SOME]
         add("both", "no step", n, 0, size, 0.0, no_step(tables, size, rng), math.nan)
         add("both", "floor", n, 0, size, 0.0, floor(tables, size, rng), math.nan)
@@ -403,7 +403,8 @@ def plot_6(plt: Any) -> None:
 def figure_7(runs: int) -> None:
     """Errors step by step with the two kinds of noise, records in a small and in a large ball around the origin."""
     rows, spent = [], []
-    for n, few in ((1000, min(runs, SOME)), (5000, min(runs, 8))):
+    few = min(runs, SOME)
+    for n in (1000, 5000):
         gaussian = evolution(n)
         steps, sigma = gaussian.steps, gaussian.scale / n
         size = theorem_population(sigma, dimension=2, variations=gaussian.variations)
