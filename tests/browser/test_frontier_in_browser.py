@@ -44,6 +44,7 @@ def page(chromium: Any, tmp_path: Path) -> Any:
     path = frontier_page([*points, failed], tmp_path / "page.html")
     for kind in ("performance", "browser"):
         chromium.get_log(kind)
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})  # another test may have left it
     chromium.get(path.as_uri())
     return chromium
 
