@@ -339,7 +339,7 @@ class PseudoPosterior:
                 "the largest weighted log-likelihood over this table and these posterior draws, raised by "
                 f"{factor:g}, bounds that of every table of {n:,} records and every parameter",
                 "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
-                "the chains have converged, and what did not converge would not have been released",
+                "the chains have converged: those beyond the limits stated with them would not have been released",
             ),
             caveats=(
                 "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
