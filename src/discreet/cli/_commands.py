@@ -407,9 +407,9 @@ def estimate(
     from discreet.inference import posterior
 
     asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
-    with warnings.catch_warnings(record=True) as caught:
+    with _progress(1, as_json, "draws") as progress, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        summary = posterior(released, **options).summary(asked, column=column, level=level)
+        summary = posterior(released, progress=progress, **options).summary(asked, column=column, level=level)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             click.echo(f"discreet: {warning.message}", err=True)

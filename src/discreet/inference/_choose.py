@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.inference._collapsed import mechanism_posterior
+from discreet.inference._collapsed_run import Progress
 from discreet.inference._posterior import Posterior
 from discreet.inference._process import process_posterior
 from discreet.inference._released import read_certificate
@@ -13,7 +14,13 @@ __all__ = ["posterior"]
 
 
 def posterior(
-    release: Any, certificate: Any = None, *, strength: float | None = None, draws: int = 1000, seed: int = 0
+    release: Any,
+    certificate: Any = None,
+    *,
+    strength: float | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Posterior:
     """Return the posterior of the population given a release, by the mechanism that its certificate names.
 
@@ -32,6 +39,8 @@ def posterior(
         Number of independent draws that the result is worth.
     seed : int
         Everything here is public.
+    progress : callable, optional
+        As for :func:`mechanism_posterior`; an urn's posterior takes no time to speak of.
 
     Returns
     -------
@@ -49,4 +58,4 @@ def posterior(
     if known.facts["mechanism"]["name"] == "pitman-yor":
         return process_posterior(release, known, strength=strength, draws=draws, seed=seed)
     weight = 1.0 if strength is None else strength
-    return mechanism_posterior(release, known, strength=weight, draws=draws, seed=seed)
+    return mechanism_posterior(release, known, strength=weight, draws=draws, seed=seed, progress=progress)

@@ -17,7 +17,7 @@ from discreet.inference._collapsed_models import Indices, Model
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import Floats
 from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model
-from discreet.inference._collapsed_run import run
+from discreet.inference._collapsed_run import Progress, run
 from discreet.inference._collapsed_within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release
@@ -44,6 +44,7 @@ def mechanism_posterior(
     seed: int = 0,
     within: Literal["even", "process"] = "even",
     most_sweeps: int = 50_000,
+    progress: Progress | None = None,
 ) -> Posterior:
     r"""Return the posterior of the population given the release of a histogram mechanism, noise and all.
 
@@ -71,6 +72,9 @@ def mechanism_posterior(
         within each cell too, of which nothing was seen, so that intervals say what is not known about it.
     most_sweeps : int
         Give up after that many sweeps of the chains.
+    progress : callable, optional
+        Called with the number of states of the chains kept so far, and in all; it starts again where the chains have
+        to be longer.
 
     Returns
     -------
@@ -126,7 +130,16 @@ def mechanism_posterior(
         model = model_of_records(mechanism, _at(leaf, alpha), records, np.rint(_at(leaf, drawn)).astype(np.int64))
     about = {"mechanism": mechanism.name, "records": records, "strength": strength}
     return _posterior(
-        domain, model, alpha, leaf, draws=draws, seed=seed, within=within, most_sweeps=most_sweeps, about=about
+        domain,
+        model,
+        alpha,
+        leaf,
+        draws=draws,
+        seed=seed,
+        within=within,
+        most_sweeps=most_sweeps,
+        progress=progress,
+        about=about,
     )
 
 
@@ -142,6 +155,7 @@ def noisy_counts_posterior(
     seed: int = 0,
     within: Literal["even", "process"] = "even",
     most_sweeps: int = 50_000,
+    progress: Progress | None = None,
 ) -> Posterior:
     r"""Return the posterior of the population given noisy counts of all cells, by whatever tool they were released.
 
@@ -159,7 +173,7 @@ def noisy_counts_posterior(
         or a function that returns the logarithm of its probability (or density), up to a constant, for an array.
     scale : float
         In records; of a function's law about its standard deviation.
-    strength, draws, seed, within, most_sweeps
+    strength, draws, seed, within, most_sweeps, progress
         As for :func:`mechanism_posterior`.
 
     Returns
@@ -188,7 +202,16 @@ def noisy_counts_posterior(
     model = noisy_model(alpha, n, noisy, Noise(noise, float(scale)))
     about = {"mechanism": "noisy counts", "records": n, "strength": strength}
     return _posterior(
-        domain, model, alpha, None, draws=draws, seed=seed, within=within, most_sweeps=most_sweeps, about=about
+        domain,
+        model,
+        alpha,
+        None,
+        draws=draws,
+        seed=seed,
+        within=within,
+        most_sweeps=most_sweeps,
+        progress=progress,
+        about=about,
     )
 
 
@@ -220,6 +243,7 @@ def _posterior(
     seed: int,
     within: str,
     most_sweeps: int,
+    progress: Progress | None,
     about: dict[str, Any],
 ) -> Posterior:
     wanted = positive_size("draws", draws)
@@ -229,7 +253,7 @@ def _posterior(
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
         raise ParameterError(f"{wanted:,} draws of {len(alpha):,} cells are too many to hold; ask for fewer draws")
     rng = seeded(seed)
-    result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps)
+    result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps, progress=progress)
     masses = result.masses
     if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from discreet.inference._collapsed_pairs import Floats
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._warnings import NotConverged
 
-__all__ = ["Run", "run"]
+__all__ = ["Progress", "Run", "run"]
+
+Progress = Callable[[int, int], object]
 
 _CHAINS = 50
 _WARM_UP = 15
@@ -43,7 +46,14 @@ class Run(NamedTuple):
     sweeps: int
 
 
-def run(model: Model, *, draws: int, rng: np.random.Generator, most_sweeps: int) -> Run:
+def run(
+    model: Model,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    most_sweeps: int,
+    progress: Progress | None = None,
+) -> Run:
     """Return posterior draws that are worth ``draws`` independent ones.
 
     A run keeps one state in ``thin`` sweeps. Where the draws are worth too little, or the chains disagree, all are
@@ -59,6 +69,8 @@ def run(model: Model, *, draws: int, rng: np.random.Generator, most_sweeps: int)
         Source of all draws.
     most_sweeps : int
         Give up after that many, with a warning.
+    progress : callable, optional
+        Called with the number of states kept so far in a run, and in all of it; it may start again.
 
     Warns
     -----
@@ -78,6 +90,8 @@ def run(model: Model, *, draws: int, rng: np.random.Generator, most_sweeps: int)
             for _ in range(thin):
                 model.sweep(rng, tune=False)
             masses[:, i] = model.masses(rng)
+            if progress is not None:
+                progress(i + 1, kept)
         sweeps += kept * thin
         effective, agreement = _quality(masses, watched)
         enough = effective >= draws and agreement <= _AGREED

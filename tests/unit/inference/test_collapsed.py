@@ -307,6 +307,14 @@ def test_time_does_not_depend_on_the_number_of_records():
     assert sweeps[1] < 3 * sweeps[0]
 
 
+def test_progress_ends_where_all_states_are_kept():
+    seen = []
+    noisy_counts_posterior([3.0, 5.0], domain=domain(2), records=8, noise="laplace", scale=2.0, draws=50,
+                           progress=lambda done, of: seen.append((done, of)))  # fmt: skip
+    assert seen[-1][0] == seen[-1][1] == max(done for done, _ in seen)
+    assert {of for _, of in seen} == {seen[0][1]}
+
+
 def test_chains_that_give_up_say_so(monkeypatch):
     monkeypatch.setattr(NoisyCounts, "sweep", lambda self, rng, *, tune: None)  # chains that stay where they began
     with pytest.warns(NotConverged, match=r"effective draws of the 2,000 asked for, R-hat \d\.\d+"):
