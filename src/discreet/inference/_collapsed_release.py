@@ -35,6 +35,7 @@ from discreet.mechanisms import (
     StabilityHistogram,
 )
 from discreet.mechanisms._discrete_noise import standard_deviation
+from discreet.mechanisms._projections import w1_projection
 from discreet.mechanisms._tree import consistent, upward
 
 __all__ = ["model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
@@ -71,6 +72,11 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
     if isinstance(mechanism, DirichletMultinomial):
         return _urn_like(alpha, records, drawn, _urn_weight(mechanism, drawn))
     if isinstance(mechanism, _FLAT) and _own_cells(mechanism):
+        if isinstance(mechanism, SignedMeasure) and not mechanism.on_a_line:
+            raise ParameterError(
+                f"the posterior given records of {mechanism.name} takes a projection for each step of its chains: too "
+                "slow beyond one ordered column; release its counts instead, or use hierarchical-histogram"
+            )
         log = _log_drawn(_probabilities(mechanism), drawn, mechanism.sampling)
         noise = Noise(mechanism.noise, mechanism.scale)
         return ReleasedRecords(alpha, records, [np.arange(len(alpha))], noise, drawn, log)
@@ -211,7 +217,13 @@ def _probabilities(
 
         return clipped
 
-    if isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "simplex":
+    if isinstance(mechanism, SignedMeasure) or (
+        isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "w1"
+    ):
+        total, positions = mechanism.records, mechanism.positions()
+        return lambda _, noisy: w1_projection(noisy[0], total, positions)
+
+    if isinstance(mechanism, PerturbedHistogram):
         return lambda _, noisy: mechanism.probabilities(noisy[0])
 
     def rows(_: Integers, noisy: Noisy) -> Floats:

@@ -69,7 +69,7 @@ def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: f
     gaps = np.diff(positions)
     walk = np.cumsum(masses)
     total, signed = float(walk[-1]), walk[:-1]
-    if created > 0.0:
+    if created > _ROUNDING * float(np.abs(masses).sum()):
         fitted, proof, price = _bounded_fall(signed, gaps, total, created, tolerance)
     else:
         fitted, price = np.clip(isotonic(signed, gaps), 0.0, total), np.inf
@@ -84,36 +84,40 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
 
     Parameters
     ----------
-    values, weights : ndarray of float64, shape (k,)
-        ``F`` and ``w``, at least 0.
+    values : ndarray of float64, shape (.., k)
+        ``F``, one vector or rows of them.
+    weights : ndarray of float64, shape (k,)
+        ``w``, at least 0.
 
     Returns
     -------
-    ndarray of float64, shape (k,)
+    ndarray of float64, shape (.., k)
         Of the same values as ``F``.
 
     Notes
     -----
     Whether ``G`` reaches a threshold is a regression of 0 and 1, solved by the least prefix sum of signed weights; and
     the solutions of growing thresholds can be taken nested. So the rank of each value of ``G`` is found bit by bit, for
-    all points at once: the points that agree so far are neighbours.
+    all points of all rows at once: the points of a row that agree so far are neighbours.
 
     Examples
     --------
     >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0, 1.0])).tolist()
     [1.0, 2.0, 2.0, 4.0]
     """
-    k = len(values)
-    if not k:
+    k = values.shape[-1]
+    if not values.size:
         return values
-    order = np.argsort(values, kind="stable")
-    rank = np.empty(k, np.int64)
-    rank[order] = np.arange(k)
-    starts, least = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    order = np.argsort(values, axis=-1, kind="stable")
+    rank = np.empty(values.shape, np.int64)
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(k), values.shape), axis=-1)
+    flat, each = rank.ravel(), np.broadcast_to(weights, values.shape).ravel()
+    starts = np.arange(0, values.size, k)
+    least = np.zeros(len(starts), np.int64)
     step = 1 << max(0, (k - 1).bit_length() - 1)
     while step:
-        lengths = np.diff(starts, append=k)
-        sums = np.cumsum(np.where(rank >= np.repeat(least + step, lengths), weights, -weights))
+        lengths = np.diff(starts, append=values.size)
+        sums = np.cumsum(np.where(flat >= np.repeat(least + step, lengths), each, -each))
         before = np.concatenate(([0.0], sums[starts[1:] - 1]))
         lowest = np.minimum.reduceat(sums, starts)
         there = np.flatnonzero(sums == np.repeat(lowest, lengths))
@@ -124,7 +128,8 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
         starts = pairs[wide]
         least = np.stack((least, least + step), axis=1).ravel()[wide]
         step >>= 1
-    return np.asarray(values[order[np.minimum(np.repeat(least, np.diff(starts, append=k)), k - 1)]])
+    found = np.minimum(np.repeat(least, np.diff(starts, append=values.size)), k - 1).reshape(values.shape)
+    return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=-1), found, axis=-1))
 
 
 def _fall(fitted: Floats, total: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.mechanisms._discrete_noise import NoiseKind, mean_absolute, standard_deviation
-from discreet.mechanisms._line_transport import fill_line
+from discreet.mechanisms._line_transport import isotonic
 
 __all__ = ["clip_and_normalise", "l1_projection", "l1_projection_error", "simplex_projection", "w1_projection"]
 
@@ -91,8 +91,8 @@ def w1_projection(counts: npt.NDArray[np.int64], total: int, positions: Floats) 
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (k,)
-        Noisy counts.
+    counts : ndarray of int64, shape (.., k)
+        Noisy counts, one vector or rows of them.
     total : int
         The public number of records.
     positions : ndarray of float64, shape (k,)
@@ -104,7 +104,9 @@ def w1_projection(counts: npt.NDArray[np.int64], total: int, positions: Floats) 
     down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts is what
     filling their deficits from their supplies keeps (T14).
     """
-    shifted = counts + (total - int(counts.sum())) / len(counts)
-    kept = fill_line(shifted / total, positions, created=0.0).kept
-    result: Floats = kept / kept.sum()
+    shifted = counts + (total - counts.sum(axis=-1, keepdims=True)) / counts.shape[-1]
+    walk = np.cumsum(shifted / total, axis=-1)
+    sums = np.clip(isotonic(walk[..., :-1], np.diff(positions)), 0.0, walk[..., -1:])
+    kept = np.maximum(np.diff(sums, axis=-1, prepend=0.0, append=walk[..., -1:]), 0.0)
+    result: Floats = kept / kept.sum(axis=-1, keepdims=True)
     return result

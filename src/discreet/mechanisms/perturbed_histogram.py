@@ -85,7 +85,8 @@ class PerturbedHistogram(NoisyCounts):
         if self.projection == "w1" and not _on_a_line(self.domain):
             raise ParameterError("projection 'w1' needs a single ordered column without a null cell")
 
-    def _positions(self) -> npt.NDArray[np.float64]:
+    def positions(self) -> npt.NDArray[np.float64]:
+        """Return where the cells of the one ordered column lie: what the ``w1`` projection goes by."""
         (column,) = self.domain.columns.values()
         return column.positions(np.arange(self._cells))
 
@@ -94,7 +95,7 @@ class PerturbedHistogram(NoisyCounts):
         if self.projection == "simplex":
             return simplex_projection(y, self.records)
         if self.projection == "w1":
-            return w1_projection(y, self.records, self._positions())
+            return w1_projection(y, self.records, self.positions())
         if y.max() <= 0:  # nothing is left: the base measure
             return np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells))))
         return clip_and_normalise(y)

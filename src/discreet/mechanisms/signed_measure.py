@@ -19,6 +19,7 @@ from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._discrete_noise import NoiseKind
 from discreet.mechanisms._draws import BLOCK, Sampling
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
+from discreet.mechanisms._projections import w1_projection
 from discreet.mechanisms._public_points import PublicPoints
 from discreet.mechanisms._sparse_transport import transport_available
 from discreet.privacy import Budget, Guarantee, Relation
@@ -134,6 +135,15 @@ class SignedMeasure(NoisyCounts):
         nothing = Records(columns=tuple(np.zeros(0, dtype=np.int64) for _ in self.domain.columns))
         return int(self._embedded(nothing).shape[1])
 
+    @property
+    def on_a_line(self) -> bool:
+        """Whether the cells are those of one ordered column, in its order: then projecting takes no time."""
+        return self.points is None and len(self.domain.columns) == 1 and self._coordinates == 1
+
+    def positions(self) -> Floats:
+        """Return where the cells of the one ordered column lie, in its share of the ground distance."""
+        return self._embedded(self._records_in(np.arange(self._cells)))[:, 0]
+
     def _embedded(self, records: Records) -> Floats:
         return ground_embedding(self.domain, records)
 
@@ -176,7 +186,12 @@ class SignedMeasure(NoisyCounts):
         return NoisyCounts.kernel(self, x, rng=rng)
 
     def probabilities(self, y: CellCounts) -> Floats:
-        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
+        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts.
+
+        On one ordered column, rows of noisy counts give rows.
+        """
+        if self.on_a_line:
+            return w1_projection(y, self.records, self.positions())
         masses = (y + (self.records - int(y.sum())) / self._cells) / self.records
         points = self._embedded(self._records_in(np.arange(self._cells)))
         diameter = ground_diameter(self.domain)

@@ -14,6 +14,7 @@ from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._collapsed_models import NoisyCounts
+from discreet.inference._collapsed_release import model_of_records
 from discreet.inference._warnings import NotConverged
 from discreet.mechanisms import (
     DirichletMultinomial,
@@ -331,6 +332,9 @@ def test_what_cannot_be_conditioned_on_is_refused():
     around = SignedMeasure(domain=cells, records=3, scale=1.0, points=pl.DataFrame({"x": [1, 4]}))
     with pytest.raises(ParameterError, match="for signed-measure, only for .* signed-measure without points"):
         mechanism_posterior(released(around, cells, [1, 2, 3], size=2))
+    plane = Domain(columns={"x": Integer(lower=1, upper=2), "y": Integer(lower=1, upper=2)})
+    with pytest.raises(ParameterError, match="slow beyond one ordered column; release its counts instead"):
+        model_of_records(SignedMeasure(domain=plane, records=3, scale=1.0), np.ones(4), 3, np.ones(4, np.int64))
     perturbed = PerturbedHistogram(domain=cells, records=5, scale=1.1)
     counts = released(perturbed, cells, [1, 3, 3, 4, 4], form="counts")
     with pytest.raises(ParameterError, match="lacks cells"):
