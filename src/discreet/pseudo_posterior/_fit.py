@@ -151,6 +151,7 @@ class Sampler:
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method = chain_method
         self._chain: Any = None
+        self._seen: Any = None
         self._over: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
 
@@ -187,7 +188,7 @@ class Sampler:
             if made is not None:
                 return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
         with quiet():
-            return self._by_nuts(weights, rng=rng, start=start)
+            return self._by_chains(weights, rng=rng, start=start)
 
     def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
         """Return the least and the largest log-likelihood of each record over draws, nats. Confidential."""
@@ -197,27 +198,44 @@ class Sampler:
             least, largest = self._over(draws.values, self.data)
         return least, largest
 
-    def _by_nuts(
+    def _by_chains(
         self, weights: Floats, *, rng: np.random.Generator, start: Mapping[str, npt.NDArray[Any]] | None
     ) -> PosteriorDraws:
+        import jax
         import jax.numpy as jnp
 
         if self._chain is None:
-            self._shapes = _latent(self.synthesiser, self.data, self.count)
-            self._target = weighted(self.synthesiser.model, bound=self._bound)
-            self._chain = _one_chain(
-                self._target, draws=self._draws, warm_up=self._warm_up, depth=self.synthesiser.tree_depth
-            )
+            self._prepare()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
         kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
         used = {name: jnp.asarray(value) for name, value in rows(self.data, kept).items()}
         facts = (used, jnp.asarray(weights, dtype=jnp.float32))
         begin = self.synthesiser.start(self.data) if start is None else start
-        first = self._first(facts, begin, rng=rng)
         keys = jnp.asarray(rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32))
-        drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
-        found = {name: np.asarray(value) for name, value in drawn.items()}
+        if self._seen is None:
+            first = self._first(facts, begin, rng=rng)
+            drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
+            found = {name: np.asarray(value) for name, value in drawn.items()}
+        else:
+            assert begin is not None  # a synthesiser with a chain of its own says where to start it
+            first = {name: jnp.stack([jnp.asarray(begin[name], jnp.float32)] * self._chains) for name in self._shapes}
+            with jax.enable_x64(True):
+                drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
+            found = {name: np.asarray(value) for name, value in drawn.items()}
+            found |= {name: np.asarray(value) for name, value in self._seen(found, facts).items()}
         return self._drawn(found, float(np.asarray(diverging).mean()))
+
+    def _prepare(self) -> None:
+        """Choose the chain: the synthesiser's own, with the model's deterministic sites computed after it, or NUTS."""
+        self._shapes = _latent(self.synthesiser, self.data, self.count)
+        self._target = weighted(self.synthesiser.model, bound=self._bound)
+        own = self.synthesiser.chain(self.data, draws=self._draws, warm_up=self._warm_up, bound=self._bound)
+        if own is None:
+            self._chain = _one_chain(
+                self._target, draws=self._draws, warm_up=self._warm_up, depth=self.synthesiser.tree_depth
+            )
+        else:
+            self._chain, self._seen = own, _deterministic(self._target)
 
     def _first(
         self, facts: tuple[Any, Any], begin: Mapping[str, npt.NDArray[Any]] | None, *, rng: np.random.Generator
@@ -298,6 +316,22 @@ def _one_chain(target: Callable[..., None], *, draws: int, warm_up: int, depth: 
         return values, diverging
 
     return run
+
+
+def _deterministic(target: Callable[..., None]) -> Any:
+    """Return a function from draws of the latent sites, by chain, and the data to the deterministic sites."""
+    import jax
+    from numpyro import handlers
+
+    def one(values: Any, facts: Any) -> dict[str, Any]:
+        with handlers.trace() as sites, handlers.substitute(data=values):
+            seeded_model(target)(*facts)
+        return {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
+
+    def each(values: Any, facts: Any) -> Any:
+        return jax.lax.map(lambda chain: jax.lax.map(lambda draw: one(draw, facts), chain), values)
+
+    return jax.jit(each)
 
 
 def _all_chains(chain: Any, keys: Any, first: Any, facts: Any, *, method: str) -> Any:

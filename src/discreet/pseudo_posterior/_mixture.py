@@ -1,16 +1,17 @@
 r"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
 
 The likelihood of a record is :math:`\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)`: smooth in all parameters, so that
-one gradient-based sampler serves every weighting. (A Gibbs sampler over labels does not: with a weight below one the
-power of a sum has no labels.) Chains run in coordinates in which the design is orthonormal, and start where
-expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
+one sampler serves every weighting. (A Gibbs sampler over labels does not: with a weight below one the power of a sum
+has no labels.) Chains are of the model's own making, run in coordinates in which the design is orthonormal, and start
+where expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ import numpy.typing as npt
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
-from discreet.pseudo_posterior._synthesiser import SHARED, Columns, Synthesiser
+from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, mixture_chain
+from discreet.pseudo_posterior._synthesiser import SHARED, Columns, Synthesiser, records_of
 
 __all__ = ["MixtureRegression"]
 
@@ -56,7 +58,6 @@ class MixtureRegression(Synthesiser):
     PP22, appendix B; Ishwaran and James (2001) for the truncated process.
     """
 
-    tree_depth: ClassVar[int] = 7
     response: Response
     design: Design
     clusters: int = 10
@@ -141,6 +142,25 @@ class MixtureRegression(Synthesiser):
         sticks = numpyro.sample("sticks", dist.Beta(1.0, total).expand([self.clusters - 1]).to_event(1))
         left = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
         return jnp.concatenate((sticks, jnp.ones(1))) * left
+
+    def chain(
+        self, data: Mapping[str, Any], *, draws: int, warm_up: int, bound: float | None
+    ) -> Callable[[Any, Mapping[str, Any], tuple[Any, Any]], tuple[dict[str, Any], Any]]:
+        """Return the chain of :mod:`discreet.pseudo_posterior._mixture_sampler`: NUTS does not converge here."""
+        shares = (
+            DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
+            if self.weights == "dirichlet"
+            else StickShares(clusters=self.clusters)
+        )
+        return mixture_chain(
+            shares,
+            response=self.response.column,
+            map_name=_MAP,
+            least_scale=self.response.least_scale,
+            draws=draws,
+            warm_up=warm_up,
+            bound=bound,
+        )
 
     def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
         """Return where expectation-maximisation ends, the best of a few beginnings.

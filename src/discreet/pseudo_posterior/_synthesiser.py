@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -78,6 +78,28 @@ class Synthesiser(ABC):
         self, data: Mapping[str, Any], weights: npt.NDArray[np.float64], *, draws: int, rng: np.random.Generator
     ) -> dict[str, npt.NDArray[np.float64]] | None:
         """Return independent draws from the exact weighted posterior, or None where there is no closed form."""
+        return None
+
+    def chain(
+        self, data: Mapping[str, Any], *, draws: int, warm_up: int, bound: float | None
+    ) -> Callable[[Any, Mapping[str, Any], tuple[Any, Any]], tuple[dict[str, Any], Any]] | None:
+        """Return a Markov chain made for this model, or None to leave it to NUTS.
+
+        Parameters
+        ----------
+        data : mapping
+            Encoded data, for its shapes alone.
+        draws, warm_up : int
+            Kept and left out.
+        bound : float, optional
+            Log-likelihoods of records are clipped to ``[-bound, 0]``.
+
+        Returns
+        -------
+        callable
+            A JAX function of a key, values of the latent sites to start from, and data with weights, that returns
+            draws of all latent sites and which of them are divergent. It runs with double precision enabled.
+        """
         return None
 
 

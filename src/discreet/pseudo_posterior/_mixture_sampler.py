@@ -1,0 +1,530 @@
+r"""A Markov chain for mixtures of regressions: three kinds of moves in turn, each of which leaves the target as it is.
+
+The target is :math:`\prod_i\bigl(\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)\bigr)^{\alpha_i}` times the prior, or
+the same with log-likelihoods clipped. One gradient-based chain over all parameters crawls: how stiff a cluster's
+coefficients are depends on how many records the cluster holds, and ten coefficient vectors leave a covariance of twenty
+rows to its prior. So:
+
+1. *Coefficients, scales and shares given their prior's parameters*: Hamiltonian Monte Carlo. The metric is the nearly
+   known precision of each cluster, :math:`I+h_kT^\top T` with :math:`T` the root of the coefficients' covariance and
+   :math:`h_k\approx n_k/\sigma_k^2`. It depends on where the chain is; so that the move stays exact, :math:`h` is a
+   variable of the chain: drawn log-normal around its value at the current state, and held while its density is a part
+   of the target.
+2. *The covariance given the coefficients*: one row at a time, exactly. Under the uniform prior of correlations and
+   :math:`|t_3|` spreads, the regression of row r on the others has prior :math:`\propto s_r^{-R}p(s_r)`, with
+   :math:`s_r^2=|\ell|^2+\tau`: a mixture of normal laws of :math:`\ell` over two gamma variables.
+3. *Nearly empty clusters*: new coefficients and scales from their prior, accepted by the ratio of likelihoods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["DirichletShares", "StickShares", "mixture_chain"]
+
+_SWEEPS, _WARM_UP_SWEEPS = 20, 5
+_STEPS, _ACCEPT, _FIRST_STEP = 16, 0.8, 0.1
+_DIVERGENT = 1000.0  # nats of energy, as in NumPyro
+_BLUR = 0.5  # standard deviation of log h around its value at the current state
+_REFRESHED, _NEARLY_EMPTY = 4, 5.0
+_HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
+
+
+class _State(NamedTuple):
+    """Where a chain is: shares in coordinates of their own, coefficients where the design is orthonormal."""
+
+    concentration: Any
+    covariance: Any
+    coefficients: Any
+    log_excess: Any
+    shares: Any
+
+
+class _Facts(NamedTuple):
+    """What does not move: design (n, R), response (n,), weights (n,), and the map to orthonormal coordinates."""
+
+    design: Any
+    response: Any
+    weights: Any
+    map: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DirichletShares:
+    r"""Dirichlet shares, whose logarithms up to a common number are the state.
+
+    That number, :math:`\log\sum_ke^{x_k}`, is standard normal by itself. The logarithm of a small share has an
+    exponential tail of scale K/a. Moves are made in coordinates y with
+    :math:`x=c+y-h(\sqrt{1+y^2}-y)`, :math:`h=K/2a`, whose tail has scale one; c is where a cluster holds about
+    one record.
+    """
+
+    clusters: int
+    knee: float
+
+    def log(self, state: Any) -> Any:
+        """Return the logarithms of the shares."""
+        import jax
+
+        return jax.nn.log_softmax(state)
+
+    def inward(self, state: Any, concentration: Any) -> Any:
+        """Return the coordinates in which moves are made."""
+        import jax.numpy as jnp
+
+        h, x = 0.5 * self.clusters / concentration, state - self.knee
+        return ((1.0 + h) * x + h * jnp.sqrt(x * x + 1.0 + 2.0 * h)) / (1.0 + 2.0 * h)
+
+    def outward(self, inside: Any, concentration: Any) -> Any:
+        """Return the state at given coordinates."""
+        import jax.numpy as jnp
+
+        return self.knee + inside - 0.5 * self.clusters / concentration * jnp.exp(-jnp.arcsinh(inside))
+
+    def _slope(self, inside: Any, concentration: Any) -> Any:
+        import jax.numpy as jnp
+
+        slope = jnp.exp(-jnp.arcsinh(inside)) / jnp.sqrt(1.0 + inside * inside)
+        return 1.0 + 0.5 * self.clusters / concentration * slope
+
+    def log_prior(self, inside: Any, concentration: Any) -> Any:
+        """Return the log-density of the coordinates, up to what depends on the concentration alone."""
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        x = self.outward(inside, concentration)
+        log_shares = concentration / self.clusters * self.log(x).sum()
+        return log_shares + jnp.log(self._slope(inside, concentration)).sum() - 0.5 * logsumexp(x) ** 2
+
+    def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
+        """Return about how precisely the coordinates are known from ``total`` records."""
+        import jax.numpy as jnp
+
+        held = total * jnp.exp(self.log(self.outward(inside, concentration)))
+        return 1.0 + held * self._slope(inside, concentration) ** 2
+
+    def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
+        """Move the concentration given the shares."""
+        import jax.numpy as jnp
+        from jax.scipy.special import gammaln
+
+        total = self.log(state.astype(concentration.dtype)).sum()
+
+        def density(log: Any) -> Any:
+            shape = jnp.exp(log) / self.clusters
+            return log - jnp.exp(log) + gammaln(jnp.exp(log)) + shape * total - self.clusters * gammaln(shape)
+
+        return jnp.exp(_metropolis(key, jnp.log(concentration), density))
+
+    def begin(self, values: Mapping[str, Any]) -> Any:
+        """Return the state at values of the model's sites."""
+        import jax.numpy as jnp
+
+        return jnp.log(jnp.maximum(values["shares"], 1e-30))
+
+    def values(self, state: Any) -> dict[str, Any]:
+        """Return the model's site."""
+        import jax.numpy as jnp
+
+        return {"shares": jnp.exp(self.log(state))}
+
+
+@dataclass(frozen=True, slots=True)
+class StickShares:
+    """Shares from the sticks of a truncated Dirichlet process, whose logits are the state."""
+
+    clusters: int
+
+    def log(self, state: Any) -> Any:
+        """Return the logarithms of the shares."""
+        import jax
+        import jax.numpy as jnp
+
+        none = jnp.zeros(1, dtype=state.dtype)
+        taken, left = jax.nn.log_sigmoid(state), jnp.cumsum(jax.nn.log_sigmoid(-state))
+        return jnp.concatenate((taken, none)) + jnp.concatenate((none, left))
+
+    def inward(self, state: Any, concentration: Any) -> Any:
+        """Return the coordinates in which moves are made: the same."""
+        return state
+
+    def outward(self, inside: Any, concentration: Any) -> Any:
+        """Return the state at given coordinates: the same."""
+        return inside
+
+    def log_prior(self, inside: Any, concentration: Any) -> Any:
+        """Return the log-density of the logits, up to what depends on the concentration alone."""
+        import jax
+
+        return (jax.nn.log_sigmoid(inside) + concentration * jax.nn.log_sigmoid(-inside)).sum()
+
+    def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
+        """Return about how precisely the logits are known from ``total`` records."""
+        import jax
+        import jax.numpy as jnp
+
+        log = self.log(inside)
+        left = jnp.cumsum(jnp.exp(log)[::-1])[::-1][:-1]  # of the whole stick, before each break
+        return 0.1 + (total * left + 1.0 + concentration) * jax.nn.sigmoid(inside) * jax.nn.sigmoid(-inside)
+
+    def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
+        """Draw the concentration given the sticks: Gamma(K, 1 - sum of log(1 - v))."""
+        import jax
+
+        rate = 1.0 - jax.nn.log_sigmoid(-state.astype(concentration.dtype)).sum()
+        return _gamma(key, 2 * self.clusters, concentration.dtype) / rate
+
+    def begin(self, values: Mapping[str, Any]) -> Any:
+        """Return the state at values of the model's sites."""
+        import jax.numpy as jnp
+
+        sticks = jnp.clip(values["sticks"], 1e-6, 1.0 - 1e-6)
+        return jnp.log(sticks) - jnp.log1p(-sticks)
+
+    def values(self, state: Any) -> dict[str, Any]:
+        """Return the model's site."""
+        import jax
+
+        return {"sticks": jax.nn.sigmoid(state)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixture:
+    """The target's parts, and the three moves."""
+
+    shares: DirichletShares | StickShares
+    least_scale: float
+    bound: float | None
+
+    def logs(self, facts: _Facts, log_shares: Any, log_excess: Any, coefficients: Any) -> Any:
+        """Return the log-densities of records in clusters with their shares, (K, n)."""
+        import jax.numpy as jnp
+
+        scales = self.least_scale + jnp.exp(log_excess)
+        gaps = (facts.response - coefficients @ facts.design.T) / scales[:, None]
+        return (log_shares - jnp.log(scales) - _HALF_LOG_TAU)[:, None] - 0.5 * gaps**2
+
+    def log_likelihood(self, facts: _Facts, logs: Any) -> Any:
+        """Return the weighted log-likelihood, clipped where a bound is given."""
+        import jax
+        import jax.numpy as jnp
+
+        highest = jax.lax.stop_gradient(logs.max(axis=0))
+        by_record = highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
+        if self.bound is not None:
+            by_record = jnp.clip(by_record, -self.bound, 0.0)
+        return jnp.dot(facts.weights, by_record)
+
+    def log_precisions(self, inside: Any, log_excess: Any, concentration: Any, total: Any) -> tuple[Any, Any, Any]:
+        """Return about how precisely coefficients, log-excesses and shares are known, as logarithms."""
+        import jax.numpy as jnp
+
+        held = total * jnp.exp(self.shares.log(self.shares.outward(inside, concentration)))
+        excess = jnp.exp(log_excess)
+        scales = self.least_scale + excess
+        known = (0.1 + held / scales**2, 1.0 + 2.0 * held * (excess / scales) ** 2)
+        of_shares = self.shares.precision(inside, concentration, total)
+        return jnp.log(known[0]), jnp.log(known[1]), jnp.log(of_shares)
+
+    def move_clusters(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any]:
+        """Move coefficients, scales and shares (1.); return the state, the acceptance and whether it diverged."""
+        import jax
+        import jax.numpy as jnp
+
+        at_metric, at_move = jax.random.split(key)
+        total, concentration = facts.weights.sum(), state.concentration.astype(facts.design.dtype)
+        root = _root(state, facts)
+        inside = self.shares.inward(state.shares, concentration)
+        held = self.log_precisions(inside, state.log_excess, concentration, total)
+        noise = _BLUR * jax.random.normal(at_metric, (sum(map(len, held)),), dtype=root.dtype)
+        held = tuple(a + b for a, b in zip(held, jnp.split(noise, _ends(held)), strict=True))
+        of_coefficients, of_excess, of_shares = (jnp.exp(part) for part in held)
+        eye = jnp.broadcast_to(jnp.eye(len(root), dtype=root.dtype), (len(of_excess), *root.shape))
+        metric = jnp.linalg.cholesky(eye + of_coefficients[:, None, None] * (root.T @ root))
+        inverse = _solved(metric, eye)  # standardised coefficients are its transpose times white ones
+        to_coefficients = jnp.einsum("ri,kji->krj", root, inverse)
+
+        def unpacked(q: Any) -> tuple[Any, Any, Any]:
+            white, excess, share = jnp.split(q, (of_excess.size * len(root), of_excess.size * (len(root) + 1)))
+            return white.reshape(eye.shape[:2]), excess / jnp.sqrt(of_excess), share / jnp.sqrt(of_shares)
+
+        def energy(q: Any) -> Any:
+            white, excess, share = unpacked(q)
+            standard = jnp.einsum("kji,kj->ki", inverse, white)
+            coefficients = jnp.einsum("krj,kj->kr", to_coefficients, white)
+            log_shares = self.shares.log(self.shares.outward(share, concentration))
+            total_log = self.log_likelihood(facts, self.logs(facts, log_shares, excess, coefficients))
+            total_log += self.shares.log_prior(share, concentration) - 0.5 * (standard**2).sum()
+            total_log += (excess - 2.0 * jnp.log1p(jnp.exp(2.0 * excess) / 3.0)).sum()
+            there = self.log_precisions(share, excess, concentration, total)
+            for drawn, centre in zip(held, there, strict=True):
+                total_log -= 0.5 * (((drawn - centre) / _BLUR) ** 2).sum()
+            return -total_log
+
+        standard = _solved(root, state.coefficients.T).T
+        white = jnp.einsum("kij,ki->kj", metric, standard)
+        q = jnp.concatenate((white.ravel(), state.log_excess * jnp.sqrt(of_excess), inside * jnp.sqrt(of_shares)))
+        q, accepted, diverged = _hamiltonian(at_move, q, energy, step)
+        white, excess, share = unpacked(q)
+        return (
+            state._replace(
+                coefficients=jnp.einsum("krj,kj->kr", to_coefficients, white),
+                log_excess=excess,
+                shares=self.shares.outward(share, concentration),
+            ),
+            accepted,
+            diverged,
+        )
+
+    def move_prior(self, key: Any, state: _State, facts: _Facts) -> _State:
+        """Move the concentration and the coefficients' covariance (2.)."""
+        import jax
+
+        first, second = jax.random.split(key)
+        plain = _solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
+        return state._replace(
+            concentration=self.shares.concentration(first, state.shares, state.concentration),
+            covariance=_covariance(second, state.covariance, plain),
+        )
+
+    def refresh(self, key: Any, state: _State, facts: _Facts) -> _State:
+        """Propose coefficients and scales of clusters from their prior (3.); small clusters more often."""
+        import jax
+        import jax.numpy as jnp
+
+        root, log_shares = _root(state, facts), self.shares.log(state.shares)
+        chances = -jnp.log1p(facts.weights.sum() * jnp.exp(log_shares) / _NEARLY_EMPTY)
+
+        def propose(carry: Any, key: Any) -> tuple[Any, None]:
+            coefficients, excess, logs, total = carry
+            which, normals, accept = jax.random.split(key, 3)
+            k = jax.random.categorical(which, chances)
+            drawn = jax.random.normal(normals, (len(root) + 4,), dtype=root.dtype)
+            new, t = root @ drawn[4:], jnp.abs(drawn[0]) * jnp.sqrt(3.0 / (drawn[1:4] ** 2).sum())
+            row = self.logs(facts, log_shares[k][None], jnp.log(t)[None], new[None])
+            tried = logs.at[k].set(row[0])
+            likelihood = self.log_likelihood(facts, tried)
+            yes = jnp.log(jax.random.uniform(accept, dtype=root.dtype)) < likelihood - total
+            there = (coefficients.at[k].set(new), excess.at[k].set(jnp.log(t)), tried, likelihood)
+            return jax.tree.map(lambda a, b: jnp.where(yes, a, b), there, carry), None
+
+        logs = self.logs(facts, log_shares, state.log_excess, state.coefficients)
+        begin = (state.coefficients, state.log_excess, logs, self.log_likelihood(facts, logs))
+        (coefficients, excess, _, _), _ = jax.lax.scan(propose, begin, jax.random.split(key, _REFRESHED))
+        return state._replace(coefficients=coefficients, log_excess=excess)
+
+
+def mixture_chain(
+    shares: DirichletShares | StickShares,
+    *,
+    response: str,
+    map_name: str,
+    least_scale: float,
+    draws: int,
+    warm_up: int,
+    bound: float | None,
+) -> Callable[[Any, Any, Any], Any]:
+    """Return a function that runs one chain, from a key, values of the sites and the data to draws of the sites.
+
+    A draw is what several sweeps of the three moves lead to: moves are cheap, and clusters come and go slowly. It
+    counts as divergent where most of its trajectories diverged.
+
+    Parameters
+    ----------
+    shares : DirichletShares or StickShares
+        The prior of shares.
+    response, map_name : str
+        Where the response and the map to orthonormal coordinates are in the data; the design is under ``"design"``.
+    least_scale : float
+        What excess scales are added to.
+    draws, warm_up : int
+        Kept and left out, a chain; the step size is adapted while warming up and then fixed.
+    bound : float, optional
+        Clip each record's log-likelihood to ``[-bound, 0]``.
+    """
+    target = _Mixture(shares, float(least_scale), bound)
+
+    def run(key: Any, first: Any, facts: Any) -> tuple[dict[str, Any], Any]:
+        import jax
+        import jax.numpy as jnp
+
+        data, weights = facts
+        held = _Facts(
+            design=jnp.asarray(data["design"], jnp.float32),
+            response=jnp.asarray(data[response], jnp.float32),
+            weights=jnp.asarray(weights, jnp.float32),
+            map=jnp.asarray(data[map_name], jnp.float64),
+        )
+
+        def sweep(key: Any, carry: Any, gain: Any) -> Any:
+            state, log_step, diverged = carry
+            one, two, three = jax.random.split(key, 3)
+            state, accepted, bad = target.move_clusters(one, state, held, jnp.exp(log_step))
+            state = target.refresh(three, target.move_prior(two, state, held), held)
+            return state, log_step + gain * (accepted - _ACCEPT), diverged + bad
+
+        def draw(carry: Any, index: Any) -> Any:
+            warming = index < warm_up
+            sweeps = jnp.where(warming, _WARM_UP_SWEEPS, _SWEEPS)
+            gain = jnp.where(warming, jnp.maximum(jax.lax.rsqrt(1.0 + _WARM_UP_SWEEPS * index), 0.02), 0.0)
+            own = jax.random.fold_in(key, index)
+            state, log_step, diverged = jax.lax.fori_loop(
+                0,
+                sweeps,
+                lambda i, carry: sweep(jax.random.fold_in(own, i), carry, gain.astype(jnp.float32)),
+                (*carry, jnp.int32(0)),
+            )
+            return (state, log_step), (_sites(shares, state), 2 * diverged > sweeps)
+
+        begin = (_begin(shares, first), jnp.float32(math.log(_FIRST_STEP)))
+        _, made = jax.lax.scan(draw, begin, jnp.arange(warm_up + draws))
+        values, diverging = jax.tree.map(lambda part: part[warm_up:], made)
+        return values, diverging
+
+    return run
+
+
+def _begin(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:
+    import jax.numpy as jnp
+
+    root = values["coefficient_spreads"].astype(jnp.float64)[:, None] * values["correlations"].astype(jnp.float64)
+    return _State(
+        concentration=values["concentration"].astype(jnp.float64),
+        covariance=root @ root.T,
+        coefficients=values["coefficients"].astype(jnp.float32),
+        log_excess=jnp.log(jnp.maximum(values["excess_scales"], 1e-6)).astype(jnp.float32),
+        shares=shares.begin(values).astype(jnp.float32),
+    )
+
+
+def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, Any]:
+    """Return the values of the model's latent sites."""
+    import jax
+    import jax.numpy as jnp
+
+    spreads = jnp.sqrt(jnp.diag(state.covariance))
+    values = {
+        "concentration": state.concentration,
+        "coefficient_spreads": spreads,
+        "correlations": jnp.linalg.cholesky(state.covariance) / spreads[:, None],
+        "coefficients": state.coefficients,
+        "excess_scales": jnp.exp(state.log_excess),
+        **shares.values(state.shares),
+    }
+    single: dict[str, Any] = jax.tree.map(lambda value: value.astype(jnp.float32), values)
+    return single
+
+
+def _root(state: _State, facts: _Facts) -> Any:
+    """Return a lower triangular root of the covariance of coefficients in orthonormal coordinates."""
+    import jax.numpy as jnp
+
+    return (facts.map @ jnp.linalg.cholesky(state.covariance)).astype(facts.design.dtype)
+
+
+def _solved(lower: Any, right: Any) -> Any:
+    from jax.scipy.linalg import solve_triangular
+
+    return solve_triangular(lower, right, lower=True)
+
+
+def _ends(parts: Any) -> list[int]:
+    """Return where parts begin that are laid one after the other, but for the first."""
+    return [len(parts[0]), len(parts[0]) + len(parts[1])]
+
+
+def _gamma(key: Any, twice_shape: int, dtype: Any) -> Any:
+    """Draw a gamma variable of a shape that is a multiple of one half: half a sum of squares."""
+    import jax
+
+    return 0.5 * (jax.random.normal(key, (twice_shape,), dtype=dtype) ** 2).sum()
+
+
+def _hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tuple[Any, Any, Any]:
+    """Make one trajectory of a random number of leapfrog steps with the identity as metric."""
+    import jax
+    import jax.numpy as jnp
+
+    push, many, accept = jax.random.split(key, 3)
+    p = jax.random.normal(push, q.shape, dtype=q.dtype)
+    length = jax.random.randint(many, (), 1, _STEPS + 1)
+    slope = jax.value_and_grad(energy)
+
+    def leap(_: Any, at: Any) -> Any:
+        q, p, _, g = at
+        p = p - 0.5 * step * g
+        q = q + step * p
+        u, g = slope(q)
+        return q, p - 0.5 * step * g, u, g
+
+    u, g = slope(q)
+    there, momentum, after, _ = jax.lax.fori_loop(0, length, leap, (q, p, u, g))
+    rise = after - u + 0.5 * (momentum @ momentum - p @ p)
+    rise = jnp.where(jnp.isnan(rise), jnp.inf, rise)
+    accepted = jnp.exp(-jnp.maximum(rise, 0.0))
+    yes = jax.random.uniform(accept, dtype=q.dtype) < accepted
+    return jnp.where(yes, there, q), accepted, rise > _DIVERGENT
+
+
+def _metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: int = 4) -> Any:
+    """Make some random-walk steps of scale one from a number."""
+    import jax
+    import jax.numpy as jnp
+
+    moves, accepts = jax.random.split(key)
+    made = (
+        jax.random.normal(moves, (steps,), dtype=value.dtype),
+        jnp.log(jax.random.uniform(accepts, (steps,), dtype=value.dtype)),
+    )
+
+    def move(at: Any, by: Any) -> tuple[Any, None]:
+        value, log = at
+        new = value + by[0]
+        found = density(new)
+        yes = by[1] < found - log
+        return (jnp.where(yes, new, value), jnp.where(yes, found, log)), None
+
+    return jax.lax.scan(move, (value, density(value)), made)[0][0]
+
+
+def _covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
+    r"""Draw each row of the covariance of K coefficient vectors, (K, R), given the other rows.
+
+    Given the others' root :math:`L`, a row is :math:`L\ell` and a variance :math:`|\ell|^2+\tau=s^2`, and its
+    coefficients have the law :math:`N(Z\ell,\tau I)` with :math:`Z` the standardised others. Its prior
+    :math:`\propto s^{-R}(1+s^2/3)^{-2}` is :math:`e^{-\kappa s^2}` given two gamma variables,
+    :math:`\kappa=\omega+\chi/3`: then :math:`\tau` is moved with :math:`\ell` integrated out, and :math:`\ell` drawn.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    count, width = coefficients.shape
+    dtype = covariance.dtype
+
+    def one(r: Any, covariance: Any) -> Any:
+        keys = jax.random.split(jax.random.fold_in(key, r), 5)
+        others = (jnp.arange(width) != r).astype(dtype)
+        root = jnp.linalg.cholesky(covariance * others[:, None] * others + jnp.diag(1.0 - others))
+        z, y = _solved(root, (coefficients * others).T).T, coefficients[:, r]
+        square = covariance[r, r]
+        tau = square - (_solved(root, covariance[:, r] * others) ** 2).sum()
+        kappa = _gamma(keys[0], width, dtype) / square + _gamma(keys[1], 4, dtype) / (3.0 + square)
+        values, vectors = jnp.linalg.eigh(z @ z.T / (2.0 * kappa))
+        values = jnp.maximum(values, 0.0)
+        turned = (vectors.T @ y) ** 2
+
+        def density(log: Any) -> Any:
+            total = jnp.exp(log) + values
+            return log - kappa * jnp.exp(log) - 0.5 * (jnp.log(total) + turned / total).sum()
+
+        tau = jnp.exp(_metropolis(keys[2], jnp.log(tau), density))
+        prior = jax.random.normal(keys[3], (width,), dtype=dtype) / jnp.sqrt(2.0 * kappa) * others
+        gap = y - z @ prior - jnp.sqrt(tau) * jax.random.normal(keys[4], (count,), dtype=dtype)
+        line = prior + z.T @ (vectors @ ((vectors.T @ gap) / (values + tau))) / (2.0 * kappa)
+        row = jnp.where(jnp.arange(width) == r, line @ line + tau, root @ line)
+        return covariance.at[r].set(row).at[:, r].set(row)
+
+    return jax.lax.fori_loop(0, width, one, covariance)
