@@ -258,6 +258,8 @@ def test_a_guarantee_is_stated_for_add_remove_where_there_is_a_theorem(capsys: p
         assert found["epsilon"] == pytest.approx(1.0, abs=1e-6)
     # T counts that move by one in place of 2T: the noise may be smaller by the square root of two
     assert scales["replacement"] / scales["add-remove"] == pytest.approx(2**0.5, rel=1e-3)
+    assert run(["privacy", "private-evolution", "--records", "99", "--epsilon", "1", "--param", "scale=9"]) == 2
+    assert "private-evolution needs --param steps=..." in capsys.readouterr().err
     asked = "privacy dirichlet-process --records 9 --size 1 --param strength=9 --epsilon 1 --relation add-remove"
     assert run(asked.split()) != 0
     assert "no theorem for the add-remove relation" in capsys.readouterr().err

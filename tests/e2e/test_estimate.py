@@ -74,3 +74,17 @@ def test_bad_input_says_what_is_wrong(released: Path, capsys: pytest.CaptureFixt
     released.with_suffix(".certificate.json").unlink()
     assert run(["estimate", str(released), "--functional", "mean"]) == 2
     assert "certificate" in capsys.readouterr().err
+
+
+def test_a_misprint_is_told_before_the_chains_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pl.DataFrame({"x": [1, 2, 3, 3] * 50}).write_parquet(tmp_path / "held.parquet")
+    (tmp_path / "d.toml").write_text('[columns.x]\ntype = "integer"\nlower = 1\nupper = 3\n')
+    out = str(tmp_path / "out.parquet")
+    asked = ["--domain", str(tmp_path / "d.toml"), "--epsilon", "1", "--size", "100", "--accept-poor-utility"]
+    assert run(["release", str(tmp_path / "held.parquet"), *asked, "--out", out]) == 0
+    monkeypatch.setattr("discreet.inference.posterior", lambda *_, **__: pytest.fail("chains ran"))
+    for wrong in (["--functional", "meen"], ["--functional", "mean", "--column", "y"]):
+        assert run(["estimate", out, *wrong]) != 0
+    assert "there is no column 'y'" in capsys.readouterr().err

@@ -404,9 +404,14 @@ def estimate(
     import re
     import warnings
 
+    from discreet.domain import Domain
     from discreet.inference import posterior
+    from discreet.inference._posterior import known_functionals
+    from discreet.inference._released import read_certificate
 
     asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
+    facts = read_certificate(released, options["certificate"]).facts
+    known_functionals(asked, Domain.from_dict(facts["domain"]), column)  # a misprint is told before chains run
     with _progress(1, as_json, "draws") as progress, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         summary = posterior(released, progress=progress, **options).summary(asked, column=column, level=level)

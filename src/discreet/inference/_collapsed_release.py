@@ -223,13 +223,7 @@ def _probabilities(
         total, positions = mechanism.records, mechanism.positions()
         return lambda _, noisy: w1_projection(noisy[0], total, positions)
 
-    if isinstance(mechanism, PerturbedHistogram):
-        return lambda _, noisy: mechanism.probabilities(noisy[0])
-
-    def rows(_: Integers, noisy: Noisy) -> Floats:
-        return np.stack([mechanism.probabilities(row) for row in noisy[0]])
-
-    return rows
+    return lambda _, noisy: mechanism.probabilities(noisy[0])
 
 
 def _kept_shares(mechanism: StabilityHistogram) -> Shares:

@@ -20,7 +20,7 @@ from discreet.inference._summary import Estimate, Summary
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Band", "Draws", "Posterior"]
+__all__ = ["Band", "Draws", "Posterior", "known_functionals"]
 
 Evaluated = str | Callable[[Any, Floats], Floats]
 
@@ -161,17 +161,10 @@ class Posterior:
 
     def _evaluate(self, asked: Sequence[Evaluated], column: str | None) -> tuple[Floats, list[Functional]]:
         """Return all functionals of all draws, in one pass over the blocks."""
-        names = [column] if column is not None else list(self.domain.names)
-        if column is not None and column not in self.domain.columns:
-            raise ParameterError(f"there is no column {column!r}; there are: {', '.join(self.domain.names)}")
-        known: list[Functional | None] = []
-        for item in asked:
-            if isinstance(item, str) and len(names) != 1:
-                raise ParameterError(f"say which column {item!r} is of; there are: {', '.join(names)}")
-            known.append(functional(item, self.domain.columns[names[0]]) if isinstance(item, str) else None)
+        known, name = known_functionals(asked, self.domain, column), column or self.domain.names[0]
         parts = []
         for draws in self._blocks():
-            line = self._line(draws, names[0]) if any(known) else None
+            line = self._line(draws, name) if any(known) else None
             values = []
             for item, named in zip(asked, known, strict=True):
                 if named is not None and line is not None:
@@ -337,6 +330,37 @@ class Posterior:
             return shared
         own = _readable(column, draws.own.columns[at]).reshape(draws.own_weights.shape)
         return np.concatenate((shared, own), axis=1)
+
+
+def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
+    """Look up functionals by their names, before anything is computed.
+
+    Parameters
+    ----------
+    asked, column
+        As for :meth:`Posterior.evaluate`.
+    domain : Domain
+        Of the release.
+
+    Returns
+    -------
+    list of Functional or None
+        None for a user's function.
+
+    Raises
+    ------
+    ParameterError
+        When the column or a functional is unknown.
+    """
+    names = [column] if column is not None else list(domain.names)
+    if column is not None and column not in domain.columns:
+        raise ParameterError(f"there is no column {column!r}; there are: {', '.join(domain.names)}")
+    known: list[Functional | None] = []
+    for item in asked:
+        if isinstance(item, str) and len(names) != 1:
+            raise ParameterError(f"say which column {item!r} is of; there are: {', '.join(names)}")
+        known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
+    return known
 
 
 def _readable(column: Any, codes: Any) -> Any:

@@ -12,7 +12,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
@@ -327,6 +327,9 @@ class Mechanism(ABC):
             if name in known and name not in values:
                 missing = "its guarantee depends on the number of records released" if name == "size" else ""
                 raise ParameterError(f"{cls.name} needs {'--size: ' + missing if missing else f'--param {name}=...'}")
+        for item in fields(cast(Any, cls)):
+            if item.name in known and item.name not in values and item.default is item.default_factory is MISSING:
+                raise ParameterError(f"{cls.name} needs --param {item.name}=...")
         if unknown := sorted(set(values) - set(known)):
             named = ", ".join(name for name in known if name not in given)
             raise ParameterError(f"unknown parameter {unknown[0]!r}; {cls.name} has: {named}")

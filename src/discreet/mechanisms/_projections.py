@@ -50,8 +50,8 @@ def l1_projection(counts: npt.NDArray[np.int64], total: int) -> Floats:
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (k,)
-        Noisy counts.
+    counts : ndarray of int64, shape (.., k)
+        Noisy counts, one vector or rows of them.
     total : int
         The public number of records.
 
@@ -63,17 +63,25 @@ def l1_projection(counts: npt.NDArray[np.int64], total: int) -> Floats:
     from the smallest positive cells, which are the likeliest to be noise; equal cells stay equal. A lack is given to
     all cells alike. Proof: docs/theory/laplace-projection-sampler.md.
     """
-    k = len(counts)
-    positive = np.maximum(counts - max(0.0, (int(counts.sum()) - total) / k), 0.0)
-    values, place = np.unique(positive, return_inverse=True)
-    mass = np.bincount(place, weights=positive)
-    surplus = float(mass.sum()) - total
-    if surplus < 0.0:
-        projected = positive - surplus / k
-    else:
-        share = np.divide(np.cumsum(mass) - surplus, mass, out=np.zeros_like(mass), where=values > 0.0)
-        projected = positive * np.clip(share, 0.0, 1.0)[place]
-    result: Floats = projected / projected.sum()
+    k = counts.shape[-1]
+    positive = np.maximum(counts - np.maximum(0.0, (counts.sum(axis=-1, keepdims=True) - total) / k), 0.0)
+    order = np.argsort(positive, axis=-1)
+    values = np.take_along_axis(positive, order, axis=-1)
+    sums = np.cumsum(values, axis=-1)
+    surplus = sums[..., -1:] - total
+    # Cells of one value are a group: its first and last place in the order, and what it holds.
+    place = np.arange(k)
+    new = np.diff(values, axis=-1, prepend=-1.0) > 0.0
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
+    ends = np.append(new[..., 1:], np.ones((*values.shape[:-1], 1), np.bool_), axis=-1)
+    last = np.minimum.accumulate(np.where(ends, place, k)[..., ::-1], axis=-1)[..., ::-1]
+    upto = np.take_along_axis(sums, last, axis=-1)
+    mass = values * (last - first + 1)
+    share = np.divide(upto - surplus, mass, out=np.zeros_like(mass), where=values > 0.0)
+    kept = np.empty_like(values)
+    np.put_along_axis(kept, order, values * np.clip(share, 0.0, 1.0), axis=-1)
+    projected = np.where(surplus < 0.0, positive - surplus / k, kept)
+    result: Floats = projected / projected.sum(axis=-1, keepdims=True)
     return result
 
 

@@ -116,6 +116,11 @@ class ExponentialHistogram(DrawnMechanism):
                 "cells or a smaller size"
             )
 
+    @property
+    def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw sums over cells and sizes
+        """How many draws of :meth:`predictive` a prediction takes at most: fewer where one takes long."""
+        return max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2)))
+
     def _sensitivity(self, n: int, group: int) -> float:
         """Return the most that the distance changes when ``group`` of ``n`` records are replaced."""
         share = min(group, n) / n

@@ -121,7 +121,7 @@ class Plan:
     def why(self) -> str:
         """Why the best option was chosen, in one sentence."""
         best, *others = self.feasible
-        behind = any((o.w1 or 0.0) < (best.w1 or 0.0) for o in others)
+        behind = any(_rank(o.w1) < _rank(best.w1) for o in others)
         those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
         reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the {those} meet {self.budget}"
         if others:
@@ -271,8 +271,13 @@ def plan(
     last = {o.name: _last_resort(named(o.name), like) for o in options}
     enough = any(o.w1 is not None and not last[o.name] and (o.share_not_from_data or 0.0) <= POOR_UTILITY
                  for o in options)  # fmt: skip
-    options.sort(key=lambda o: (o.w1 is None, enough and last[o.name], math.inf if o.w1 is None else o.w1))
+    options.sort(key=lambda o: (o.w1 is None, enough and last[o.name], _rank(o.w1)))
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
+
+
+def _rank(w1: float | None) -> float:
+    """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
+    return math.inf if w1 is None else float(f"{w1:.3g}")
 
 
 def _last_resort(kind: type[Any], reference: Reference) -> bool:
@@ -350,7 +355,9 @@ def _most(n: int) -> int:
 
 
 def _shown(value: Any) -> str:
-    """Write a parameter shortly: a list by its ends."""
+    """Write a parameter shortly: a list by its ends, an API by its name."""
+    if isinstance(value, dict):
+        return str(value.get("name", value))
     if isinstance(value, list) and len(value) > 3:
         return f"{_shown(value[0])}..{_shown(value[-1])}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

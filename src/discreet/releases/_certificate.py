@@ -269,12 +269,18 @@ def _caveats(guarantee: Guarantee, epsilon: float, delta: float, unit: str | Non
     if unit is not None:
         caveats.append("rows of nulls stand for the unused slots of units; they may be dropped")
     if delta * guarantee.n > 0.1:
-        caveats.append(
-            f"delta is not far below 1/{guarantee.n:,}: exposing a few records outright would be within the guarantee"
-        )
+        caveats.append(delta_caveat(delta, guarantee.n))
     if epsilon > 10:
         caveats.append("an epsilon above 10 by itself promises next to nothing")
     return caveats
+
+
+def delta_caveat(delta: float, n: int) -> str:
+    """Say what a delta that is not far below one in the number of records allows."""
+    return (
+        f"delta times the number of records is {delta * n:,.3g}: exposing as many records outright, on average, would "
+        "be within the guarantee"
+    )
 
 
 def _promise(

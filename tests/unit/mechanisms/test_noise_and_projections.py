@@ -241,3 +241,12 @@ def test_the_number_of_records_must_be_the_declared_one() -> None:
     mechanism = PerturbedHistogram(domain=cells(3), records=4, scale=1.0)
     with pytest.raises(ParameterError, match="4 records"):
         mechanism.kernel(Counts.of_cells([0, 1]), rng=seeded(1))
+
+
+@pytest.mark.parametrize("project", [l1_projection, w1_projection, simplex_projection])
+def test_rows_are_projected_each_by_itself(project: Any) -> None:
+    rows = seeded(8).integers(-5, 9, size=(60, 7))
+    more = () if project is not w1_projection else (np.cumsum(np.arange(1.0, 8.0)),)
+    together = project(rows, 20, *more)
+    np.testing.assert_allclose(together, [project(row, 20, *more) for row in rows], atol=1e-15)
+    np.testing.assert_allclose(together.sum(axis=1), 1.0, atol=1e-12)
