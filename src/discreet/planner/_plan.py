@@ -20,6 +20,8 @@ from discreet.releases import POOR_UTILITY, poor_utility
 
 __all__ = ["Option", "Plan", "plan"]
 
+_UNLIKE = 0.05  # of the range of a column
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
@@ -126,7 +128,7 @@ class Plan:
         reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the {those} meet {self.budget}"
         if others:
             reason += f"; next {others[0].name} ({others[0].w1:.4g})"
-        return reason + "; predicted from public facts alone"
+        return reason + f"; predicted from public facts alone{_unlike(self.domain, best.w1 or 0.0)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -273,6 +275,18 @@ def plan(
                  for o in options)  # fmt: skip
     options.sort(key=lambda o: (o.w1 is None, enough and last[o.name], _rank(o.w1)))
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
+
+
+def _unlike(domain: Domain, w1: float) -> str:
+    """Say so where the predicted error of a numeric column is a good part of its range."""
+    (column, *others) = domain.columns.values()
+    low, high = getattr(column, "lower", None), getattr(column, "upper", None)
+    if others or not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or w1 < _UNLIKE * (high - low):
+        return ""
+    return (
+        f"; that is {w1 / (high - low):.0%} of the column's range: the records will hardly be like the table's, ask for "
+        "a larger epsilon or declare a narrower range"
+    )
 
 
 def _rank(w1: float | None) -> float:

@@ -185,3 +185,9 @@ def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:
     assert made.feasible[0].name == "hierarchical-histogram"
     alone = plan(unit, records=100_000, epsilon=1.0, delta=0.3, size=1000, mechanisms=names[:2])
     assert alone.feasible[0].name in names[:2]
+
+
+def test_an_error_as_wide_as_the_column_is_said() -> None:
+    hopeless = plan(AGES, records=200, epsilon=0.001, delta=1e-6, size=200, largest_sizes=False)
+    assert "of the column's range" in hopeless.why
+    assert "of the column's range" not in plan(AGES, records=20_000, epsilon=1.0, largest_sizes=False).why
