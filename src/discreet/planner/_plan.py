@@ -284,8 +284,8 @@ def _unlike(domain: Domain, w1: float) -> str:
     if others or not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or w1 < _UNLIKE * (high - low):
         return ""
     return (
-        f"; that is {w1 / (high - low):.0%} of the column's range: the records will hardly be like the table's, ask for "
-        "a larger epsilon or declare a narrower range"
+        f"; that is {w1 / (high - low):.0%} of the column's range: the records will hardly be like the table's, so ask "
+        "for a larger epsilon or declare a narrower range"
     )
 
 
