@@ -1,10 +1,11 @@
 """Speed of the mixture of regressions on 5,571 records, against plain NumPyro NUTS of the same model.
 
 Claim: 1,000 warm-up and 1,000 draws in 4 chains take less than ten minutes on two cores, with an effective sample size
-above 400 for the mean of the fitted population; and effective draws a second are at least 3 times those of a plain run.
-The plain run is the model as one would write it from PP22's appendix B with the label summed out by NumPyro's own
-mixture: plain design, default start, default NUTS. It is given ``--plain`` iterations in all, since a full run takes
-hours; its effective draws a second are those of its draws over its whole time, as for ours.
+above 400 for the mean of the fitted population and R-hat at most 1.05 for everything that is watched; and effective
+draws a second are at least 3 times those of a plain run. The plain run is the model as one would write it from PP22's
+appendix B with the label summed out by NumPyro's own mixture: plain design, default start, default NUTS. It is given
+``--plain`` iterations in all, since a full run takes hours; its effective draws a second are those of its draws over
+its whole time, as for ours. Seconds are those of the clock: other work on the machine counts; processor seconds do not.
 
 Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
 """
@@ -19,7 +20,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=4")):
+for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=2")):
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
@@ -32,7 +33,7 @@ from discreet._random import seeded  # noqa: E402
 from discreet.inference._diagnostics import effective_sample_size, r_hat  # noqa: E402
 from discreet.pseudo_posterior import PseudoPosterior  # noqa: E402
 
-MINUTES, EFFECTIVE, RATIO = 10.0, 400.0, 3.0
+MINUTES, EFFECTIVE, RATIO, AGREEMENT = 10.0, 400.0, 3.0, 1.05
 
 
 def plain_model(data: Any) -> None:
@@ -59,7 +60,8 @@ def ours(columns: Any, draws: int) -> dict[str, float]:
     started, cpu = time.perf_counter(), time.process_time()
     sampler = mechanism.sampler(columns)
     made = sampler.draw(np.ones(sampler.count), rng=seeded(1))
-    return measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat)
+    found = measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat)
+    return {**found, "least_effective": made.effective}
 
 
 def plain(columns: Any, iterations: int) -> dict[str, float]:
@@ -78,7 +80,8 @@ def plain(columns: Any, iterations: int) -> dict[str, float]:
         chains.run(jax.random.PRNGKey(1), data)
     watched = np.asarray(chains.get_samples(group_by_chain=True)["fitted_mean"], dtype=np.float64)
     divergent = float(np.asarray(chains.get_extra_fields()["diverging"]).mean())
-    return measured(watched, started, cpu, divergent, r_hat(watched))
+    found = measured(watched, started, cpu, divergent, r_hat(watched))
+    return {**found, "least_effective": found["effective"]}
 
 
 def measured(watched: Any, started: float, cpu: float, divergent: float, agreement: float) -> dict[str, float]:
@@ -110,6 +113,7 @@ def main() -> None:
         "minutes": mine["seconds"] / 60 < MINUTES,
         "effective": mine["effective"] > EFFECTIVE,
         "ratio": ratio >= RATIO,
+        "r_hat": mine["r_hat"] <= AGREEMENT,
     }
     print(f"ratio of effective draws a second of the processor: {ratio:.3g}; "
           + ", ".join(f"{name} {'met' if good else 'MISSED'}" for name, good in met.items()))  # fmt: skip

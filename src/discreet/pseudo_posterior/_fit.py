@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._likelihood import by_record, extremes, quiet, seeded_model, weighted
-from discreet.pseudo_posterior._synthesiser import Synthesiser, records_of, rows
+from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser, records_of, rows
 
 __all__ = ["Convergence", "PosteriorDraws", "Sampler"]
 
@@ -151,6 +151,7 @@ class Sampler:
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method = chain_method
         self._chain: Any = None
+        self._own: Chain | None = None
         self._seen: Any = None
         self._over: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -201,10 +202,9 @@ class Sampler:
     def _by_chains(
         self, weights: Floats, *, rng: np.random.Generator, start: Mapping[str, npt.NDArray[Any]] | None
     ) -> PosteriorDraws:
-        import jax
         import jax.numpy as jnp
 
-        if self._chain is None:
+        if not self._shapes:
             self._prepare()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
         kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
@@ -212,30 +212,44 @@ class Sampler:
         facts = (used, jnp.asarray(weights, dtype=jnp.float32))
         begin = self.synthesiser.start(self.data) if start is None else start
         keys = jnp.asarray(rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32))
-        if self._seen is None:
+        if self._own is None:
             first = self._first(facts, begin, rng=rng)
             drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
             found = {name: np.asarray(value) for name, value in drawn.items()}
         else:
             assert begin is not None  # a synthesiser with a chain of its own says where to start it
-            first = {name: jnp.stack([jnp.asarray(begin[name], jnp.float32)] * self._chains) for name in self._shapes}
-            with jax.enable_x64(True):
-                drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
-            found = {name: np.asarray(value) for name, value in drawn.items()}
-            found |= {name: np.asarray(value) for name, value in self._seen(found, facts).items()}
+            found, diverging = self._by_own_chain(self._own, keys, begin, facts)
         return self._drawn(found, float(np.asarray(diverging).mean()))
 
+    def _by_own_chain(
+        self, own: Chain, keys: Any, begin: Mapping[str, npt.NDArray[Any]], facts: tuple[Any, Any]
+    ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[Any]]:
+        """Run the synthesiser's own chains, and compute the model's deterministic sites after them."""
+        import jax
+        import jax.numpy as jnp
+
+        made: list[Any] = []
+        with jax.enable_x64(True):
+            one = own.begin({name: jnp.asarray(begin[name], jnp.float32) for name in self._shapes})
+            at = jax.tree.map(lambda part: jnp.stack([part] * self._chains), one)
+            while sum(diverging.shape[1] for _, diverging in made) < self._warm_up + self._draws:
+                at, drawn = _all_chains(own.advance, keys, at, facts, method=self._chain_method)
+                made.append(jax.tree.map(np.asarray, drawn))
+        kept = slice(self._warm_up, self._warm_up + self._draws)
+        values, diverging = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, kept], *made)
+        return values | {name: np.asarray(value) for name, value in self._seen(values, facts).items()}, diverging
+
     def _prepare(self) -> None:
-        """Choose the chain: the synthesiser's own, with the model's deterministic sites computed after it, or NUTS."""
+        """Choose the chain: the synthesiser's own, or NUTS."""
         self._shapes = _latent(self.synthesiser, self.data, self.count)
         self._target = weighted(self.synthesiser.model, bound=self._bound)
-        own = self.synthesiser.chain(self.data, draws=self._draws, warm_up=self._warm_up, bound=self._bound)
-        if own is None:
+        self._own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
+        if self._own is None:
             self._chain = _one_chain(
                 self._target, draws=self._draws, warm_up=self._warm_up, depth=self.synthesiser.tree_depth
             )
         else:
-            self._chain, self._seen = own, _deterministic(self._target)
+            self._seen = _deterministic(self._target)
 
     def _first(
         self, facts: tuple[Any, Any], begin: Mapping[str, npt.NDArray[Any]] | None, *, rng: np.random.Generator

@@ -9,7 +9,7 @@ where expectation-maximisation ends; convergence is judged by what does not depe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
 from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, mixture_chain
-from discreet.pseudo_posterior._synthesiser import SHARED, Columns, Synthesiser, records_of
+from discreet.pseudo_posterior._synthesiser import SHARED, Chain, Columns, Synthesiser, records_of
 
 __all__ = ["MixtureRegression"]
 
@@ -143,9 +143,7 @@ class MixtureRegression(Synthesiser):
         left = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
         return jnp.concatenate((sticks, jnp.ones(1))) * left
 
-    def chain(
-        self, data: Mapping[str, Any], *, draws: int, warm_up: int, bound: float | None
-    ) -> Callable[[Any, Mapping[str, Any], tuple[Any, Any]], tuple[dict[str, Any], Any]]:
+    def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
         """Return the chain of :mod:`discreet.pseudo_posterior._mixture_sampler`: NUTS does not converge here."""
         shares = (
             DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
@@ -157,7 +155,6 @@ class MixtureRegression(Synthesiser):
             response=self.response.column,
             map_name=_MAP,
             least_scale=self.response.least_scale,
-            draws=draws,
             warm_up=warm_up,
             bound=bound,
         )

@@ -23,9 +23,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from discreet.pseudo_posterior._synthesiser import Chain
+
 __all__ = ["DirichletShares", "StickShares", "mixture_chain"]
 
 _SWEEPS, _WARM_UP_SWEEPS = 20, 5
+_BLOCK = 25  # draws an execution: XLA frees what its loops allocate only when they end
 _STEPS, _ACCEPT, _FIRST_STEP = 16, 0.8, 0.1
 _DIVERGENT = 1000.0  # nats of energy, as in NumPyro
 _BLUR = 0.5  # standard deviation of log h around its value at the current state
@@ -323,11 +326,10 @@ def mixture_chain(
     response: str,
     map_name: str,
     least_scale: float,
-    draws: int,
     warm_up: int,
     bound: float | None,
-) -> Callable[[Any, Any, Any], Any]:
-    """Return a function that runs one chain, from a key, values of the sites and the data to draws of the sites.
+) -> Chain:
+    """Return the chain: where it is at values of the sites, and how it goes on from there.
 
     A draw is what several sweeps of the three moves lead to: moves are cheap, and clusters come and go slowly. It
     counts as divergent where most of its trajectories diverged.
@@ -340,14 +342,19 @@ def mixture_chain(
         Where the response and the map to orthonormal coordinates are in the data; the design is under ``"design"``.
     least_scale : float
         What excess scales are added to.
-    draws, warm_up : int
-        Kept and left out, a chain; the step size is adapted while warming up and then fixed.
+    warm_up : int
+        Draws that are left out; the step size is adapted in them and then fixed.
     bound : float, optional
         Clip each record's log-likelihood to ``[-bound, 0]``.
     """
     target = _Mixture(shares, float(least_scale), bound)
 
-    def run(key: Any, first: Any, facts: Any) -> tuple[dict[str, Any], Any]:
+    def begin(values: Any) -> Any:
+        import jax.numpy as jnp
+
+        return _begin(shares, values), jnp.float32(math.log(_FIRST_STEP)), jnp.int32(0)
+
+    def advance(key: Any, at: Any, facts: Any) -> Any:
         import jax
         import jax.numpy as jnp
 
@@ -366,7 +373,8 @@ def mixture_chain(
             state = target.refresh(three, target.move_prior(two, state, held), held)
             return state, log_step + gain * (accepted - _ACCEPT), diverged + bad
 
-        def draw(carry: Any, index: Any) -> Any:
+        def draw(carry: Any, _: None) -> Any:
+            state, log_step, index = carry
             warming = index < warm_up
             sweeps = jnp.where(warming, _WARM_UP_SWEEPS, _SWEEPS)
             gain = jnp.where(warming, jnp.maximum(jax.lax.rsqrt(1.0 + _WARM_UP_SWEEPS * index), 0.02), 0.0)
@@ -375,16 +383,13 @@ def mixture_chain(
                 0,
                 sweeps,
                 lambda i, carry: sweep(jax.random.fold_in(own, i), carry, gain.astype(jnp.float32)),
-                (*carry, jnp.int32(0)),
+                (state, log_step, jnp.int32(0)),
             )
-            return (state, log_step), (_sites(shares, state), 2 * diverged > sweeps)
+            return (state, log_step, index + 1), (_sites(shares, state), 2 * diverged > sweeps)
 
-        begin = (_begin(shares, first), jnp.float32(math.log(_FIRST_STEP)))
-        _, made = jax.lax.scan(draw, begin, jnp.arange(warm_up + draws))
-        values, diverging = jax.tree.map(lambda part: part[warm_up:], made)
-        return values, diverging
+        return jax.lax.scan(draw, at, None, length=_BLOCK)
 
-    return run
+    return Chain(begin=begin, advance=advance)
 
 
 def _begin(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:

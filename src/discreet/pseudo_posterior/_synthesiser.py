@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,25 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 
-__all__ = ["SHARED", "Columns", "FromModel", "Synthesiser", "check_tables", "records_of", "rows", "settled"]
+__all__ = ["SHARED", "Chain", "Columns", "FromModel", "Synthesiser", "check_tables", "records_of", "rows", "settled"]
 
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
 
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""
+
+
+class Chain(NamedTuple):
+    """A Markov chain of a model's own, in JAX with double precision enabled.
+
+    ``begin`` maps values of the latent sites to where the chain is. ``advance`` maps a key, where the chain is, and
+    data with weights to where it is some draws later and these draws: values of the latent sites, and which of them
+    are divergent. The key is the same every time: where the chain is includes how far it has come.
+    """
+
+    begin: Callable[[Mapping[str, Any]], Any]
+    advance: Callable[[Any, Any, tuple[Any, Any]], Any]
 
 
 class Synthesiser(ABC):
@@ -80,25 +92,19 @@ class Synthesiser(ABC):
         """Return independent draws from the exact weighted posterior, or None where there is no closed form."""
         return None
 
-    def chain(
-        self, data: Mapping[str, Any], *, draws: int, warm_up: int, bound: float | None
-    ) -> Callable[[Any, Mapping[str, Any], tuple[Any, Any]], tuple[dict[str, Any], Any]] | None:
+    def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain | None:
         """Return a Markov chain made for this model, or None to leave it to NUTS.
+
+        A synthesiser that has one also says where to :meth:`start` it.
 
         Parameters
         ----------
         data : mapping
             Encoded data, for its shapes alone.
-        draws, warm_up : int
-            Kept and left out.
+        warm_up : int
+            How many of its draws will be left out.
         bound : float, optional
             Log-likelihoods of records are clipped to ``[-bound, 0]``.
-
-        Returns
-        -------
-        callable
-            A JAX function of a key, values of the latent sites to start from, and data with weights, that returns
-            draws of all latent sites and which of them are divergent. It runs with double precision enabled.
         """
         return None
 
