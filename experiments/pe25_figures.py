@@ -310,7 +310,7 @@ def worst_case(mechanism: Evolution, start: float) -> dict[int, float]:
     facts = {
         "gamma": theorem_gamma(2),
         "alpha": mechanism.api.alpha,
-        "variations": mechanism.variations,
+        "variations": mechanism.api.variations_each(),
         "population": mechanism.population,
         "sigma": mechanism.scale / mechanism.records,
         "dimension": 2,
@@ -407,7 +407,7 @@ def figure_7(runs: int) -> None:
     for n in (1000, 5000):
         gaussian = evolution(n)
         steps, sigma = gaussian.steps, gaussian.scale / n
-        size = theorem_population(sigma, dimension=2, variations=gaussian.variations)
+        size = theorem_population(sigma, dimension=2, variations=gaussian.api.variations_each())
         shared = {"steps": steps, "api": gaussian.api, "population": size, "noise": "laplace"}
         least = evolution(n, **shared)
         laplace = evolution(n, **shared, scale=1.05 * least.scale)

@@ -26,8 +26,8 @@ __all__ = ["synthesize"]
 @click.option("--draws", type=int, default=1000, show_default=True, help="Kept, a chain.")
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Spent on adaptation, a chain.")
 @click.option("--chains", type=int, default=4, show_default=True)
-@click.option("--max-r-hat", type=float, default=1.01, show_default=True, help="Refuse chains above it.")
-@click.option("--min-effective", type=float, default=100.0, show_default=True, help="Refuse fewer a chain.")
+@click.option("--max-r-hat", type=float, default=1.05, show_default=True, help="Refuse chains above it.")
+@click.option("--min-effective", type=float, default=25.0, show_default=True, help="Refuse fewer a chain.")
 @click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share.")
 @click.option("--out", type=click.Path(), required=True, help="Folder to write; it must not exist.")
 @click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
@@ -49,6 +49,8 @@ def synthesize(
     With --target-epsilon by the risk-weighted pseudo-posterior, whose epsilon is local and asymptotic: asking for it is
     accepting that it is not formal differential privacy. With --bound by the censored posterior.
     """
+    from rich.console import Console
+
     from discreet._random import seeded
     from discreet.confidential import confidential
     from discreet.domain import Domain
@@ -78,7 +80,9 @@ def synthesize(
     closed = confidential(data, domain, subset=options["subset"])
     rng = None if options["seed"] is None else seeded(options["seed"])
     accept = {"asymptotic"} if bound is None else set()
-    made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng)
+    console = Console(stderr=True, quiet=as_json)
+    with console.status("fitting the model, more than once: minutes for thousands of records"):
+        made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng)
     if as_json:
         click.echo(json.dumps({"out": str(made.folder), **made.facts}, indent=2, allow_nan=False))
         return
