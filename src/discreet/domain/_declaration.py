@@ -55,8 +55,9 @@ def _column(name: str, facts: Any) -> Column:
     known = [item.name for item in fields(KINDS[kind]) if item.init]
     for fact, value in rest.items():
         if fact not in known:
+            article = "an" if kind == "integer" else "a"
             raise DomainError(
-                f"column {name!r}: unknown key {fact!r}; a {kind} column knows: {', '.join(sorted(known))}"
+                f"column {name!r}: unknown key {fact!r}; {article} {kind} column knows: {', '.join(sorted(known))}"
             )
         if value == _BLANK:
             example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")

@@ -16,7 +16,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed_models import Indices, Model
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import Floats
-from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model
+from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model, require_known
 from discreet.inference._collapsed_run import Progress, run
 from discreet.inference._collapsed_within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
@@ -117,6 +117,7 @@ def mechanism_posterior(
     mechanism: Mechanism = named(facts["mechanism"]["name"]).of(
         facts["mechanism"]["parameters"], domain=domain, records=records, size=facts["size"]
     )
+    require_known(mechanism)
     alpha = _prior_masses(domain, strength)
     leaf = (
         mechanism._tree.leaf_of(_all(domain)).astype(np.intp) if isinstance(mechanism, HierarchicalHistogram) else None

@@ -38,14 +38,34 @@ from discreet.mechanisms._discrete_noise import standard_deviation
 from discreet.mechanisms._projections import w1_projection
 from discreet.mechanisms._tree import consistent, upward
 
-__all__ = ["model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
+__all__ = ["model_of_counts", "model_of_records", "noisy_model", "require_known", "tree_levels"]
 
 _MOST_LEAVES = 16  # of a tree whose noisy counts are latent: every step makes all counts consistent again
 _FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler, SignedMeasure)
+_WITH_POSTERIOR = (
+    *_FLAT,
+    HierarchicalHistogram,
+    StabilityHistogram,
+    SmoothedHistogram,
+    RevealOrObscure,
+    DirichletMultinomial,
+)
 _KNOWN = (
     "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, signed-measure without points, "
     "hierarchical-histogram, stability-histogram, smoothed-histogram, reveal-or-obscure and dirichlet-multinomial"
 )
+
+
+def require_known(mechanism: Mechanism) -> None:
+    """Refuse mechanisms of which no posterior is known here, before anything is computed.
+
+    Raises
+    ------
+    ParameterError
+        Naming those of which one is.
+    """
+    if not (isinstance(mechanism, _WITH_POSTERIOR) and _own_cells(mechanism)):
+        raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}, only for {_KNOWN}")
 
 
 def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: Integers) -> Model:
@@ -71,7 +91,7 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
         return _urn_like(alpha, records, drawn, _mixture_weight(mechanism, records, drawn))
     if isinstance(mechanism, DirichletMultinomial):
         return _urn_like(alpha, records, drawn, _urn_weight(mechanism, drawn))
-    if isinstance(mechanism, _FLAT) and _own_cells(mechanism):
+    if isinstance(mechanism, _FLAT):
         if isinstance(mechanism, SignedMeasure) and not mechanism.on_a_line:
             raise ParameterError(
                 f"the posterior given records of {mechanism.name} takes a projection for each step of its chains: too "
@@ -102,7 +122,7 @@ def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: F
         return _thresholded(mechanism, alpha, records, counts)
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain: check that it is complete")
-    if isinstance(mechanism, _FLAT) and _own_cells(mechanism):
+    if isinstance(mechanism, _FLAT):
         return noisy_model(alpha, records, counts, Noise(mechanism.noise, mechanism.scale))
     if isinstance(mechanism, HierarchicalHistogram):
         levels = tree_levels(mechanism)

@@ -257,7 +257,7 @@ def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
     )
     if isinstance(given, str):
         try:
-            given = [int(part) for part in given.split(",")]
+            given = [int(part) for part in given.strip("[]").split(",")]
         except ValueError:
             raise wanted from None
     if given is None or (isinstance(given, int) and not isinstance(given, bool)):

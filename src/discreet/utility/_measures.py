@@ -99,7 +99,8 @@ def measured(
         if name == "transport" and len(data.columns) == 1:
             continue  # w1 or tv again
         if name == "transport" and not exact:
-            how, measure = _SLICED
+            why = "the tables are too large for exact transport" if transport_available() else "POT is not installed"
+            how, measure = f"sliced W1 over {_DIRECTIONS} directions, at most W1: {why}", _sliced_transport
         found, apart = measure(data, release), None if holdout is None else measure(data, holdout)
         again = [measure(data, sample) for sample in samples]
         for of, value in found.items():
@@ -229,9 +230,3 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "pmse": ("logistic regression with squares and products of ordered columns", _propensity),
 }
 """The measures: how each is computed in words, and the function of two tables."""
-
-_SLICED = (
-    f"sliced W1 over {_DIRECTIONS} directions, at most W1: the tables are too large for exact transport"
-    " (or POT is not installed)",
-    _sliced_transport,
-)
