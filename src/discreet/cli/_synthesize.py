@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import click
@@ -69,6 +70,10 @@ def synthesize(
         domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
     )
     settings: dict[str, Any] = {name: options[name] for name in ("tables", "draws", "warm_up", "chains")}
+    # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
+    cores = min(options["chains"], os.cpu_count() or 1)
+    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
+    settings["chain_method"] = "parallel"
     settings["convergence"] = Convergence(
         r_hat=options["max_r_hat"], effective=options["min_effective"], divergent=options["max_divergent"]
     )
