@@ -1,6 +1,6 @@
 """Figures 2, 5, 6 and 7 of PE25: Private Evolution on the unit disc, beside what the paper leaves out.
 
-Run ``python experiments/pe25_figures.py``; it writes ``experiments/results/pe25_figures/`` in about fourteen minutes of
+Run ``python experiments/pe25_figures.py``; it writes ``experiments/results/pe25_figures/`` in about half an hour of
 one core. ``python experiments/pe25_figures.py 5 verdicts`` makes some parts only; ``--runs 5`` takes fewer runs.
 
 Settings as printed (section 6, appendices B and F): epsilon 1, delta 1e-4, the unit ball, private records uniform on
