@@ -17,6 +17,7 @@ from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser, records_o
 __all__ = ["Convergence", "PosteriorDraws", "Sampler"]
 
 Floats = npt.NDArray[np.float64]
+_LIKELIHOOD = "log_pseudo_likelihood"
 _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
 
 
@@ -25,7 +26,9 @@ class Convergence:
     """When Markov chains are relied on.
 
     The defaults ask for what synthetic tables need: draws worth a hundred independent ones in four chains that agree.
-    Who reports posterior means to three digits asks for more: 1.01, and 100 a chain, in the reference.
+    Who reports posterior means to three digits asks for more: 1.01, and 100 a chain, in the reference. The fit that
+    tables are drawn from is held to them in all that is watched; the unweighted one before it, which only says who is
+    at risk, in what the synthesiser monitors and not in its log-likelihood.
 
     Parameters
     ----------
@@ -84,8 +87,15 @@ class PosteriorDraws:
         """Return one draw of all latent sites."""
         return {name: value[index] for name, value in self.values.items()}
 
-    def require(self, convergence: Convergence) -> None:
+    def require(self, convergence: Convergence, *, likelihood: bool = True) -> None:
         """Refuse chains that did not converge.
+
+        Parameters
+        ----------
+        convergence : Convergence
+            The limits.
+        likelihood : bool
+            Whether the log pseudo-likelihood is held to them too.
 
         Raises
         ------
@@ -94,12 +104,18 @@ class PosteriorDraws:
         """
         if self.exact:
             return
-        chains = next(iter(self.watched.values())).shape[0]
+        held = {
+            name: draws for name, draws in self.watched.items() if likelihood or name != _LIKELIHOOD
+        } or self.watched
+        chains = next(iter(held.values())).shape[0]
         failed = [
             what
             for what, bad in (
-                ("R-hat", not self.r_hat <= convergence.r_hat),
-                ("the effective sample size", not self.effective >= convergence.effective * chains),
+                ("R-hat", not max(map(r_hat, held.values())) <= convergence.r_hat),
+                (
+                    "the effective sample size",
+                    not min(map(effective_sample_size, held.values())) >= convergence.effective * chains,
+                ),
                 ("the share of divergent transitions", not self.divergent <= convergence.divergent),
             )
             if bad
@@ -288,7 +304,7 @@ class Sampler:
 
     def _drawn(self, found: dict[str, npt.NDArray[Any]], divergent: float) -> PosteriorDraws:
         monitored = self.synthesiser.monitored
-        watched = {"log_pseudo_likelihood": np.asarray(found["log_pseudo_likelihood"], dtype=np.float64)}
+        watched = {_LIKELIHOOD: np.asarray(found[_LIKELIHOOD], dtype=np.float64)}
         for name in self._shapes if monitored is None else monitored:
             flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})

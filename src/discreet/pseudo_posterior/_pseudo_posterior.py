@@ -369,8 +369,8 @@ class PseudoPosterior:
         self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
     ) -> PosteriorDraws:
         made = sampler.draw(np.ones(sampler.count), rng=rng) if known is None else known
-        if check:
-            made.require(self.convergence)
+        if check:  # no table is drawn from these, they say who is at risk: mean and spread are enough
+            made.require(self.convergence, likelihood=False)
         return made
 
     def refit(
@@ -411,8 +411,8 @@ class PseudoPosterior:
             draws = first
         else:
             draws = sampler.draw(weights, rng=rng, start=_inside(first) if start is None else start)
-            if check:
-                draws.require(self.convergence)
+        if check:
+            draws.require(self.convergence)
         return PseudoFit(
             risks=risks,
             weights=weights,
