@@ -104,9 +104,8 @@ class PosteriorDraws:
         """
         if self.exact:
             return
-        held = {
-            name: draws for name, draws in self.watched.items() if likelihood or name != _LIKELIHOOD
-        } or self.watched
+        left_out = set() if likelihood or len(self.watched) == 1 else {_LIKELIHOOD}
+        held = {name: draws for name, draws in self.watched.items() if name not in left_out}
         chains = next(iter(held.values())).shape[0]
         failed = [
             what
