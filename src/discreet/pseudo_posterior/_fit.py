@@ -17,7 +17,6 @@ from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser, records_o
 __all__ = ["Convergence", "PosteriorDraws", "Sampler"]
 
 Floats = npt.NDArray[np.float64]
-_LIKELIHOOD = "log_pseudo_likelihood"
 _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
 
 
@@ -26,14 +25,13 @@ class Convergence:
     """When Markov chains are relied on.
 
     The defaults ask for what synthetic tables need: draws worth a hundred independent ones in four chains that agree.
-    Who reports posterior means to three digits asks for more: 1.01, and 100 a chain, in the reference. The fit that
-    tables are drawn from is held to them in all that is watched; the unweighted one before it, which only says who is
-    at risk, in what the synthesiser monitors and not in its log-likelihood.
+    Who reports posterior means to three digits asks for more: 1.01, and 100 a chain, in the reference.
 
     Parameters
     ----------
     r_hat : float
-        The largest R-hat of what is monitored, the log pseudo-likelihood included.
+        The largest R-hat of what is watched: what the synthesiser monitors, or else its latent sites and the log
+        pseudo-likelihood.
     effective : float
         The least effective sample size, a chain.
     divergent : float
@@ -87,15 +85,8 @@ class PosteriorDraws:
         """Return one draw of all latent sites."""
         return {name: value[index] for name, value in self.values.items()}
 
-    def require(self, convergence: Convergence, *, likelihood: bool = True) -> None:
+    def require(self, convergence: Convergence) -> None:
         """Refuse chains that did not converge.
-
-        Parameters
-        ----------
-        convergence : Convergence
-            The limits.
-        likelihood : bool
-            Whether the log pseudo-likelihood is held to them too.
 
         Raises
         ------
@@ -104,17 +95,12 @@ class PosteriorDraws:
         """
         if self.exact:
             return
-        left_out = set() if likelihood or len(self.watched) == 1 else {_LIKELIHOOD}
-        held = {name: draws for name, draws in self.watched.items() if name not in left_out}
-        chains = next(iter(held.values())).shape[0]
+        chains = next(iter(self.watched.values())).shape[0]
         failed = [
             what
             for what, bad in (
-                ("R-hat", not max(map(r_hat, held.values())) <= convergence.r_hat),
-                (
-                    "the effective sample size",
-                    not min(map(effective_sample_size, held.values())) >= convergence.effective * chains,
-                ),
+                ("R-hat", not self.r_hat <= convergence.r_hat),
+                ("the effective sample size", not self.effective >= convergence.effective * chains),
                 ("the share of divergent transitions", not self.divergent <= convergence.divergent),
             )
             if bad
@@ -303,8 +289,8 @@ class Sampler:
 
     def _drawn(self, found: dict[str, npt.NDArray[Any]], divergent: float) -> PosteriorDraws:
         monitored = self.synthesiser.monitored
-        watched = {_LIKELIHOOD: np.asarray(found[_LIKELIHOOD], dtype=np.float64)}
-        for name in self._shapes if monitored is None else monitored:
+        watched = {}
+        for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:
             flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
         total = self._chains * self._draws

@@ -25,6 +25,7 @@ from discreet.pseudo_posterior._synthesiser import SHARED, Chain, Columns, Synth
 __all__ = ["MixtureRegression"]
 
 Floats = npt.NDArray[np.float64]
+_LEVELS = (0.1, 0.5, 0.9)
 _STARTS, _STEPS, _RIDGE = 3, 40, 1.0
 _MAP = f"{SHARED}map"
 _HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
@@ -81,8 +82,8 @@ class MixtureRegression(Synthesiser):
 
     @property
     def monitored(self) -> tuple[str, ...]:
-        """The mean and the spread of the fitted population."""
-        return ("fitted_mean", "fitted_spread")
+        """The fitted population's mean and spread, and its shares below the table's 10th, 50th and 90th percentiles."""
+        return ("fitted_mean", "fitted_spread", "fitted_shares_below")
 
     @property
     def log_density_at_most_zero(self) -> bool:
@@ -109,6 +110,7 @@ class MixtureRegression(Synthesiser):
         import jax.numpy as jnp
         import numpyro
         import numpyro.distributions as dist
+        from jax.scipy.stats import norm
 
         design = jnp.asarray(data["design"], dtype=jnp.float32)
         width = design.shape[1]
@@ -129,6 +131,9 @@ class MixtureRegression(Synthesiser):
         numpyro.deterministic("fitted_mean", centre)
         second = shares @ ((means**2).mean(axis=1) + scales**2)
         numpyro.deterministic("fitted_spread", jnp.sqrt(jnp.maximum(second - centre**2, 0.0)))
+        levels = jnp.quantile(jnp.asarray(data[self.response.column]), jnp.asarray(_LEVELS))
+        below = norm.cdf((levels[:, None, None] - means) / scales[:, None])
+        numpyro.deterministic("fitted_shares_below", below.mean(axis=2) @ shares)
         numpyro.sample(self.response.column, _mixture(shares, means, scales), obs=data[self.response.column])
 
     def _shares(self) -> Any:

@@ -369,8 +369,8 @@ class PseudoPosterior:
         self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
     ) -> PosteriorDraws:
         made = sampler.draw(np.ones(sampler.count), rng=rng) if known is None else known
-        if check:  # no table is drawn from these, they say who is at risk: mean and spread are enough
-            made.require(self.convergence, likelihood=False)
+        if check:
+            made.require(self.convergence)
         return made
 
     def refit(

@@ -55,7 +55,7 @@ class Synthesiser(ABC):
 
     @property
     def monitored(self) -> tuple[str, ...] | None:
-        """Deterministic sites by which convergence is judged; None stands for every parameter.
+        """Deterministic sites by which convergence is judged; None stands for every parameter and the log-likelihood.
 
         Where labels of clusters may be exchanged, only what does not depend on them.
         """

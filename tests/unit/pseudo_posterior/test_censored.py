@@ -147,11 +147,6 @@ def test_chains_that_disagree_are_told_apart() -> None:
     assert distance.delta(1.0) >= 0.0
     with pytest.raises(Refused, match="R-hat"):
         apart.require(Convergence())
-    watched = {"log_pseudo_likelihood": draws, "mean": seeded(6).normal(size=(2, 500))}
-    likely = PosteriorDraws(values={"x": draws.reshape(-1)}, watched=watched, divergent=0.0, exact=False)
-    likely.require(Convergence(), likelihood=False)  # what says who is at risk need not agree in its log-likelihood
-    with pytest.raises(Refused, match="R-hat"):
-        likely.require(Convergence())
 
 
 def test_partial_synthesis_says_what_it_publishes() -> None:

@@ -105,7 +105,14 @@ def test_the_chain_has_the_law_of_the_weighted_clipped_posterior() -> None:
         "excess": values["excess_scales"],
     }
     at_draws = log_likelihoods(drawn)
-    assert (at_draws[0] @ WEIGHTS) == pytest.approx(made.watched["log_pseudo_likelihood"].ravel(), rel=1e-4)
+    means = values["coefficients"] @ data["design"].T  # (draws, K, n)
+    fitted = {"fitted_mean[0]": (values["shares"] * means.mean(axis=2)).sum(axis=1)}
+    for i, level in enumerate(np.quantile(data[MODEL.response.column], [0.1, 0.5, 0.9])):
+        scales = MODEL.response.least_scale + values["excess_scales"]
+        below = stats.norm.cdf((level - means) / scales[:, :, None]).mean(axis=2)
+        fitted[f"fitted_shares_below[{i}]"] = (values["shares"] * below).sum(axis=1)
+    for name, by_hand in fitted.items():  # what convergence is judged by
+        np.testing.assert_allclose(made.watched[name].ravel(), by_hand, atol=1e-4)
     seen = statistics(drawn, *at_draws)
     effective = np.array([effective_sample_size(column.reshape(chains, -1), ranked=False) for column in seen.T])
 
