@@ -3,7 +3,7 @@
 Run ``python experiments/coverage.py [--worlds 500] [--only START]``; it writes ``experiments/results/coverage/``.
 
 A world: cell probabilities ``p`` drawn from the prior (Dirichlet, strength 4, 16 cells; 32 for records along a tree, 6
-for the W1 projection, which is slower), 400 confidential records of ``p``, one release, 200 posterior draws: 20 chains,
+for the W1 projection), 400 confidential records of ``p``, one release, 200 posterior draws: 20 chains,
 10 draws each, 4 sweeps apart, after 30 sweeps. All worlds of a method run side by side, those of stratified
 records one after the other. If and only if the posterior is right, the rank of the truth among independent draws is
 uniform, whatever the functional, and 95 % intervals cover with probability 0.95. With 500 worlds the standard error of

@@ -16,7 +16,7 @@ from discreet.mechanisms._base import positive_size, require_relation
 from discreet.planner import chosen_cells, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
-from discreet.releases._certificate import delta_caveat
+from discreet.releases._certificate import delta_caveats
 from discreet.releases._writing import certificate_path, check_output, never_input
 
 __all__ = ["release"]
@@ -201,9 +201,8 @@ def release(
     if announce is not None:
         rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
         announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}")
-        if delta * n > 0.1:
-            announce(delta_caveat(delta, n))
-        for line in said_before(solved, budget, n=n, size=size, group=closed.relation_group, reference=reference):
+        steps = said_before(solved, budget, n=n, size=size, group=closed.relation_group, reference=reference)
+        for line in (*delta_caveats(delta, n), *steps):
             announce(line)
     solved = solved.observed(watch=stepped, checkpoint=checkpoint)
     return publish(

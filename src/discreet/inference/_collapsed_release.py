@@ -65,7 +65,11 @@ def require_known(mechanism: Mechanism) -> None:
         Naming those of which one is.
     """
     if not (isinstance(mechanism, _WITH_POSTERIOR) and _own_cells(mechanism)):
-        raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}, only for {_KNOWN}")
+        raise _unknown(mechanism)
+
+
+def _unknown(mechanism: Mechanism) -> ParameterError:
+    return ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}, only for {_KNOWN}")
 
 
 def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: Integers) -> Model:
@@ -107,7 +111,7 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
         noise, least = Noise("laplace", mechanism.scale), mechanism.threshold
         cells = [np.arange(len(alpha))]
         return ReleasedRecords(alpha, records, cells, noise, drawn, log, reads_counts=True, least=least)
-    raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}, only for {_KNOWN}")
+    raise _unknown(mechanism)
 
 
 def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: Floats) -> Model:

@@ -268,19 +268,20 @@ def _caveats(guarantee: Guarantee, epsilon: float, delta: float, unit: str | Non
     caveats = list(guarantee.caveats)
     if unit is not None:
         caveats.append("rows of nulls stand for the unused slots of units; they may be dropped")
-    if delta * guarantee.n > 0.1:
-        caveats.append(delta_caveat(delta, guarantee.n))
+    caveats += delta_caveats(delta, guarantee.n)
     if epsilon > 10:
         caveats.append("an epsilon above 10 by itself promises next to nothing")
     return caveats
 
 
-def delta_caveat(delta: float, n: int) -> str:
-    """Say what a delta that is not far below one in the number of records allows."""
-    return (
+def delta_caveats(delta: float, n: int) -> list[str]:
+    """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
+    if delta * n <= 0.1:
+        return []
+    return [
         f"delta times the number of records is {delta * n:,.3g}: exposing as many records outright, on average, would "
         "be within the guarantee"
-    )
+    ]
 
 
 def _promise(
