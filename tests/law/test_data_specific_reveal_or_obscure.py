@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 from discreet.domain import Counts, Domain, Integer
-from discreet.errors import GuaranteeKindError, ParameterError
+from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from discreet.mechanisms import DataSpecificRevealOrObscure, RevealOrObscure
 from discreet.mechanisms import data_specific_reveal_or_obscure as module
 from discreet.privacy import Budget, MinimumPairs, Relation
@@ -260,6 +260,22 @@ def test_a_schedule_that_reads_more_than_the_smallest_count_can_be_smaller() -> 
     gain = dict(zip(map(tuple, kinds.tolist()), (by_minimum - best).tolist(), strict=True))
     assert gain[0, 0, 9] == pytest.approx(0.0, abs=1e-7)
     assert gain[1, 4, 4] == pytest.approx(0.1030, abs=1e-4)
+
+
+def test_what_is_given_is_kept_or_refused_by_its_own_name() -> None:
+    def calibrated(**facts: Any) -> DataSpecificRevealOrObscure:
+        return DataSpecificRevealOrObscure.calibrated(Budget(epsilon=1.0), domain=cells(9), n=1000, **facts)
+
+    assert calibrated(draw_epsilon=0.049).draw_epsilon == 0.049
+    assert calibrated(draw_epsilon=0.049).size == 20
+    with pytest.raises(Infeasible, match=r"draw_epsilon 0\.05 .*size <= 20; or draw_epsilon <= 0\.047619;"):
+        calibrated(size=21, draw_epsilon=0.05)
+    assert calibrated(size=21, draw_epsilon=0.047619).draw_epsilon == 0.047619
+    with pytest.raises(ParameterError, match="give a size or a draw_epsilon"):
+        calibrated()
+    for outside in (0.0, -1.0, 51.0, 1e-7, "much"):
+        with pytest.raises(ParameterError, match="draw_epsilon"):
+            calibrated(size=1, draw_epsilon=outside)
 
 
 def test_where_all_is_obscured_nothing_is_revealed() -> None:

@@ -405,17 +405,18 @@ def solve_drawn(
     size: int | None,
     value: float | None,
     usual: float,
+    rising: bool = True,
 ) -> Drawn:
-    """Solve for the least value of a parameter at a size, or for the largest size at a value.
+    """Solve for the value of a parameter that costs the least utility at a size, or for the largest size at a value.
 
     Parameters
     ----------
     make : callable
-        ``make(size, value)``; privacy improves with the value and worsens with the size.
+        ``make(size, value)``; privacy worsens with the size.
     parameter : str
         The parameter's name.
     between : tuple of float
-        Where to look for its value.
+        Where to look for its value; above 0 where the largest one is sought.
     budget : Budget
         What may be spent.
     promise, search : callable
@@ -424,6 +425,8 @@ def solve_drawn(
         What is given; at least one of the two.
     usual : float
         The value at which the nearest delta is stated where no value meets the budget.
+    rising : bool
+        Whether privacy improves with the value, so that the least one is sought; else the largest one.
 
     Raises
     ------
@@ -432,6 +435,7 @@ def solve_drawn(
     ParameterError
         When neither is given.
     """
+    low, high = between
 
     def meets(m: int, v: float) -> bool:
         return search(make(m, v)).meets(budget)
@@ -440,8 +444,11 @@ def solve_drawn(
         beyond = least_integer(lambda m: not meets(m, v), 1, 10**10)
         return 10**10 if beyond is None else beyond - 1
 
-    def least(m: int) -> float | None:
-        return least_real(lambda v: meets(m, v), *between, relative=1e-6)
+    def nearest_value(m: int) -> float | None:
+        if rising:
+            return least_real(lambda v: meets(m, v), low, high, relative=1e-6)
+        inverse = least_real(lambda u: meets(m, min(high, max(low, 1.0 / u))), 1.0 / high, 1.0 / low, relative=1e-6)
+        return None if inverse is None else min(high, max(low, 1.0 / inverse))
 
     if size is None:
         if value is None:
@@ -451,7 +458,7 @@ def solve_drawn(
             feasible(search(make(1, value)), budget, f"{budget} with {parameter} {value:g}")
         return make(most, value)
     if value is None:
-        found = least(size)
+        found = nearest_value(size)
         if found is None:
             delta = search(make(size, usual)).delta(budget.epsilon)
             raise Infeasible(f"{budget} at size {size}", {"delta >=": delta})
@@ -462,8 +469,8 @@ def solve_drawn(
         nearest: dict[str, float] = {}
         if most := largest(value):
             nearest["size <="] = most
-        if (found := least(size)) is not None:
-            nearest[f"{parameter} >="] = found
+        if (found := nearest_value(size)) is not None:
+            nearest[f"{parameter} {'>=' if rising else '<='}"] = found
         feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {value:g}", **nearest)
     return made
 

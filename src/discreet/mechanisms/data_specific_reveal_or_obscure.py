@@ -181,15 +181,16 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         given, schedule = fixed.pop("draw_epsilon", None), fixed.pop("schedule", "optimal")
         refuse_unknown(cls.name, fixed, "draw_epsilon, schedule")
         return solve_drawn(
-            lambda m, v: cls(domain=domain, size=m, draw_epsilon=min(_MOST, max(_LEAST, 1.0 / v)), schedule=schedule),
-            "1/draw_epsilon",  # privacy improves as it grows
-            between=(1.0 / _MOST, 1.0 / _LEAST),
+            lambda m, v: cls(domain=domain, size=m, draw_epsilon=v, schedule=schedule),
+            "draw_epsilon",
+            between=(_LEAST, _MOST),
+            rising=False,
             budget=budget,
             promise=lambda made: made.guarantee(relation, n=n),
             search=lambda made: made._promise(relation, n, quick=True),
             size=size,
-            value=None if given is None else 1.0 / real("draw_epsilon", given),
-            usual=1.0 / _LEAST,
+            value=given,
+            usual=_LEAST,
         )
 
 
