@@ -139,8 +139,8 @@ def release(
         raise ParameterError(
             f"unknown argument {sorted(parameters)[0]!r}: parameters of a mechanism need mechanism=... beside them"
         )
-    if mechanism is not None:
-        named(mechanism)
+    if mechanism is not None and not named(mechanism).gives_counts() and counts:
+        raise ParameterError(f"{mechanism} releases records, not counts: ask for records and give their number")
     if out is not None:
         never_input(certificate_path(check_output(out, inputs=(data, domain)), certificate), (data, domain))
         if announce is not None and os.path.exists(out):  # noqa: PTH110  # any kind of path
@@ -194,6 +194,8 @@ def release(
             given["relation"] = relation
         solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **given)
         why = f"{mechanism}: asked for"
+        if sampling == "stratified" and not hasattr(kind, "sampling"):
+            why += "; it draws records as its law demands, so that stratified has no effect"
     if solved.domain != declared:  # cells were chosen: count again on them
         closed = confidential(data, solved.domain, unit=unit, max_records=max_records, subset=subset, rng=rng)
         why = "; ".join([*chosen_cells(declared, solved.domain), why])
@@ -201,6 +203,8 @@ def release(
     if announce is not None:
         rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
         announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}")
+        if solved.random_size and size is not None:
+            announce(f"of {size:,} draws at most about {size * solved.share_released(n):,.3g} will be released")
         steps = said_before(solved, budget, n=n, size=size, group=closed.relation_group, reference=reference)
         for line in (*delta_caveats(delta, n), *steps):
             announce(line)

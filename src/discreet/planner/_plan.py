@@ -13,6 +13,7 @@ from discreet.domain import Domain
 from discreet.errors import DiscreetError, Infeasible, Refused
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import positive_size
+from discreet.mechanisms._draws import check_sampling
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._predicted import Reference, predicted_w1
 from discreet.privacy import Budget, Relation
@@ -304,7 +305,15 @@ def _last_resort(kind: type[Any], reference: Reference) -> bool:
 
 
 def with_sampling(kind: type[Any], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
-    """Return the parameters that are given, with the sampling where the mechanism has one."""
+    """Return the parameters that are given, with the sampling where the mechanism has one.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such sampling.
+    """
+    if sampling is not None:
+        check_sampling(sampling)
     has_one = any(item.name == "sampling" for item in fields(kind))
     return {**fixed, "sampling": sampling} if has_one and sampling is not None else fixed
 

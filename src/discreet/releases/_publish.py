@@ -134,7 +134,8 @@ def publish(
     accept : collection of str
         Kinds of guarantee accepted beside ``unconditional``.
     accept_poor_utility : bool
-        Release even where more than 20 % of the records are expected to come from prior or noise alone.
+        Release even where more than 20 % of the records are expected to come from prior or noise alone, or where not
+        one record is expected.
     progress : callable, optional
         Called with the number of records drawn so far, a public number.
     info : dict, optional
@@ -177,6 +178,11 @@ def publish(
     share = mechanism.share_not_from_data(n)
     if share > POOR_UTILITY and not accept_poor_utility:
         raise PoorUtility(poor_utility(mechanism.domain, share))
+    if size is not None and not accept_poor_utility and (kept := size * mechanism.share_released(n)) < 1.0:
+        raise PoorUtility(
+            f"of {size:,} draws {kept:.2g} would be released, on average: allow a larger delta, or accept poor utility "
+            "explicitly"
+        )
     document = Certificate.of(
         mechanism=mechanism,
         guarantee=guarantee,

@@ -53,6 +53,9 @@ def test_what_cannot_give_counts_is_refused_before_anything_is_drawn() -> None:
     closed = discreet.confidential.confidential(frame, domain)
     with pytest.raises(ParameterError, match="not counts"):
         publish(closed, DirichletMultinomial(domain=domain, size=5, prior=5.0), form="counts")
+    for name in ("reveal-or-obscure", "exponential-histogram", "urn-histogram"):  # whatever else would be refused
+        with pytest.raises(ParameterError, match=f"{name} releases records, not counts"):
+            discreet.release(frame, domain, epsilon=1, counts=True, mechanism=name)
     with pytest.raises(ParameterError, match="rename it"):
         discreet.release(frame, domain, epsilon=1, counts=True)
 

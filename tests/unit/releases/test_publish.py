@@ -25,7 +25,7 @@ from discreet.errors import (
     ParameterError,
     PoorUtility,
 )
-from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram, UrnHistogram
 from discreet.privacy import Budget, Relation
 from discreet.releases import Certificate, publish, verify
 
@@ -176,6 +176,7 @@ def test_streaming_to_a_file_returns_no_records(tmp_path: Path) -> None:
         (PitmanYor(domain=AGES, size=5, sampler="mixing"), {}, GuaranteeKindError),
         (DirichletMultinomial(domain=AGES, size=5, prior=0.5), {"budget": Budget(epsilon=0.1)}, Infeasible),
         (DirichletMultinomial(domain=AGES, size=5, prior=500.0), {}, PoorUtility),
+        (UrnHistogram(domain=AGES, size=5, strength=8001.0), {}, PoorUtility),
         (DirichletMultinomial(domain=AGES, size=5, prior=0.5), {"size": 6}, ParameterError),
         (PerturbedHistogram(domain=AGES, records=2000, scale=2.0), {}, ParameterError),
         (PerturbedHistogram(domain=AGES, records=1999, scale=2.0), {"size": 5}, ParameterError),
@@ -194,6 +195,28 @@ def test_what_is_refused_draws_nothing(mechanism: object, options: dict[str, obj
     rng = Untouchable(np.random.PCG64(1))
     with pytest.raises(error):
         publish(closed(), mechanism, rng=rng, **options)  # type: ignore[arg-type]
+
+
+def test_what_an_urn_will_drop_is_said_before_and_refused_where_nothing_is_left() -> None:
+    said: list[str] = []
+    facts = {"domain": AGES, "epsilon": 1, "mechanism": "urn-histogram", "announce": said.append}
+    made = discreet.release(FRAME, delta=0.01, size=100, **facts)  # type: ignore[arg-type]
+    assert "of 100 draws at most about 20.2 will be released" in said
+    assert 0 < len(made.records) < 100  # about 20 are expected; none, with probability below e^-19
+    with pytest.raises(PoorUtility, match=r"of 100 draws 0\.2 would be released"):
+        discreet.release(FRAME, delta=1e-4, size=100, **facts)  # type: ignore[arg-type]
+    few = discreet.release(FRAME, delta=1e-4, size=100, accept_poor_utility=True, **facts)  # type: ignore[arg-type]
+    assert len(few.records) < 10
+
+
+def test_sampling_that_has_no_effect_is_said() -> None:
+    for name, has in (("reveal-or-obscure", False), ("stabilised-pitman-yor", False), ("exponential-histogram", True)):
+        why = discreet.release(FRAME, AGES, epsilon=1, delta=1e-4, size=20, mechanism=name, sampling="stratified").info[
+            "why"
+        ]
+        assert ("stratified has no effect" in why) is not has
+    with pytest.raises(ParameterError, match="sampling"):
+        discreet.release(FRAME, AGES, epsilon=1, size=20, mechanism="reveal-or-obscure", sampling="sorted")
 
 
 def test_a_kind_that_is_not_unconditional_needs_the_callers_word() -> None:
