@@ -110,6 +110,24 @@ def test_broken_masses_are_caught() -> None:
     assert instance_readings(wrong, 0.4)["one-sided"]["tight"].delta < true * (1 - 1e-3)
 
 
+def test_dropping_the_symmetric_reading_is_caught() -> None:
+    """What the release has the law of is this table, or its neighbour: the first alone understates the second."""
+    cells = DirichletMultinomial(domain=UNEVEN, size=3, prior=0.25)
+    cases: list[tuple[Mechanism, Records, tuple[int, ...], str]] = [
+        (cells, UNEVEN.unflat(np.arange(3)), (0, 1, 3), name) for name in ("tight", "event")
+    ]
+    for kind in (PitmanYor, UrnHistogram):
+        urn = kind(domain=UNIT, size=3, strength=1.0, discount=0.5)
+        for held, name in (((4, 0), "tight"), ((2, 2, 0), "event")):
+            cases.append((urn, Records(columns=(np.linspace(0.1, 0.9, len(held)),)), held, name))
+    for mechanism, where, held, name in cases:
+        row = np.array(held)
+        _, other = brute(mechanism, where, row, 0.4)[name]
+        readings = instance_readings(held_table(mechanism, table(where, row)), 0.4)
+        assert readings["one-sided"][name].delta < other * (1 - 1e-3), (mechanism.name, name)
+        assert readings["two-sided"][name].delta >= other * (1 - 1e-11), (mechanism.name, name)
+
+
 def test_without_a_discount_corollary_1_and_its_tight_form() -> None:
     """The largest tail over all frequencies, and the mean excess at the least one: 4,000 distinct frequencies."""
     frequencies = np.arange(2, 4002)

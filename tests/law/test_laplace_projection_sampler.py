@@ -40,6 +40,14 @@ def test_every_pair_of_neighbours(scale: float) -> None:
     assert guarantee.epsilon(0.0) == pytest.approx(2.0 / scale)
 
 
+def test_every_pair_of_neighbours_on_three_cells() -> None:
+    """A record that moves between two cells, with a third one that keeps its own; groups split over cells."""
+    mechanism = made(3, 2, 0.25)
+    for group in (1, 2):
+        check_guarantee(mechanism, n=2, group=group)
+    check_twin_is_caught(mechanism, replace(mechanism, scale=0.25 / 2), n=1)
+
+
 def test_twins_are_caught() -> None:
     mechanism = made(2, 2, 0.75)
     for less in (0.5, 0.999):
