@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
 __all__ = ["COMMANDS"]
@@ -69,28 +69,6 @@ def _show(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-@contextmanager
-def _progress(total: int | None, quiet: bool, parts: str = "steps") -> Any:
-    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
-
-    The counts it shows are public.
-    """
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if quiet or total is None or not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("records", total=total)
-        yield lambda done, of=None: bar.update(
-            task, completed=done, total=of or total, description=parts if of else "records"
-        )
-
-
 @click.command()
 @click.argument("data", type=click.Path())
 @_domain
@@ -119,7 +97,7 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
 
     announce: Callable[[str], None] = lambda text: click.echo(text, err=True)  # noqa: E731
     given = {**options, **_parameters(pairs)}  # sampling may be given either way
-    with _progress(options["size"], as_json) as progress:
+    with progress_bar(options["size"], as_json) as progress:
         made = run(data, domain_file, out=out, progress=progress, stepped=progress, announce=announce, **given)
     facts = made.certificate.facts
     if as_json:
@@ -161,7 +139,7 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     from discreet.domain import Domain
     from discreet.planner import plan as run
 
-    with _progress(1, as_json, "mechanisms") as progress:
+    with progress_bar(1, as_json, "mechanisms") as progress:
         made = run(Domain.read(domain_file), group=max_records, progress=progress, **options)
     if as_json:
         _show(made.to_dict())
@@ -173,7 +151,7 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
 @click.command()
 @click.argument("mechanism")
 @_records
-@click.option("--size", type=int, help="Number of records released (not needed for perturbed-histogram).")
+@click.option("--size", type=int, help="Number of records released (not needed where drawn from noisy counts).")
 @_param
 @_relation
 @click.option("--epsilon", type=float, help="Give the delta at this epsilon.")
@@ -412,7 +390,7 @@ def estimate(
     asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
     facts = read_certificate(released, options["certificate"]).facts
     known_functionals(asked, Domain.from_dict(facts["domain"]), column)  # a misprint is told before chains run
-    with _progress(1, as_json, "draws") as progress, warnings.catch_warnings(record=True) as caught:
+    with progress_bar(1, as_json, "draws") as progress, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         summary = posterior(released, progress=progress, **options).summary(asked, column=column, level=level)
     for warning in caught:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from discreet.cli._progress import progress_bar
 from discreet.errors import ParameterError
 
 __all__ = ["synthesize"]
@@ -30,6 +31,8 @@ __all__ = ["synthesize"]
 @click.option("--max-r-hat", type=float, default=1.05, show_default=True, help="Refuse chains above it.")
 @click.option("--min-effective", type=float, default=25.0, show_default=True, help="Refuse fewer a chain.")
 @click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share.")
+@click.option("--doublings", type=int, default=3, show_default=True, help="Chains beyond a limit go on to twice their "
+              "length so often, then are refused.")  # fmt: skip
 @click.option("--out", type=click.Path(), required=True, help="Folder to write; it must not exist.")
 @click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
 @click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
@@ -50,8 +53,6 @@ def synthesize(
     With --target-epsilon by the risk-weighted pseudo-posterior, whose epsilon is local and asymptotic: asking for it is
     accepting that it is not formal differential privacy. With --bound by the censored posterior.
     """
-    from rich.console import Console
-
     from discreet._random import seeded
     from discreet.confidential import confidential
     from discreet.domain import Domain
@@ -75,7 +76,10 @@ def synthesize(
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
     settings["chain_method"] = "parallel"
     settings["convergence"] = Convergence(
-        r_hat=options["max_r_hat"], effective=options["min_effective"], divergent=options["max_divergent"]
+        r_hat=options["max_r_hat"],
+        effective=options["min_effective"],
+        divergent=options["max_divergent"],
+        doublings=options["doublings"],
     )
     mechanism: PseudoPosterior | CensoredPosterior
     if bound is None:
@@ -85,9 +89,8 @@ def synthesize(
     closed = confidential(data, domain, subset=options["subset"])
     rng = None if options["seed"] is None else seeded(options["seed"])
     accept = {"asymptotic"} if bound is None else set()
-    console = Console(stderr=True, quiet=as_json)
-    with console.status("fitting the model, more than once: minutes for thousands of records"):
-        made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng)
+    with progress_bar(1, as_json, "fitting, draws a chain") as progress:
+        made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
     if as_json:
         click.echo(json.dumps({"out": str(made.folder), **made.facts}, indent=2, allow_nan=False))
         return

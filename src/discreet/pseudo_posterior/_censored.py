@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet._numeric import up
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
-from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
+from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._likelihood import by_record, quiet
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, check_tables, records_of, rows, settled
@@ -171,7 +171,9 @@ class CensoredPosterior:
             raise ParameterError("the bound M is a finite number above 0, in nats")
         check_tables(self.tables)
 
-    def fit(self, columns: Columns, *, rng: np.random.Generator, check: bool = True) -> PosteriorDraws:
+    def fit(
+        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
+    ) -> PosteriorDraws:
         """Draw from the censored posterior.
 
         Parameters
@@ -182,6 +184,8 @@ class CensoredPosterior:
             Source of everything.
         check : bool
             Refuse chains that did not converge.
+        progress : callable, optional
+            Called with how many draws each chain has made, and how many it is to make.
 
         Returns
         -------
@@ -207,8 +211,9 @@ class CensoredPosterior:
             chains=self.chains,
             bound=self.bound,
             chain_method=self.chain_method,
+            progress=progress,
         )
-        made = sampler.draw(weights, rng=rng)
+        made = sampler.draw(weights, rng=rng, until=self.convergence if check else None)
         if check:
             made.require(self.convergence)
         return made
@@ -246,7 +251,7 @@ class CensoredPosterior:
             if self.grid is not None
             else (
                 "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, "
-                "whether or not the run is kept",
+                "however long the run became and whether or not it is kept",
             )
         )
         return Guarantee(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +14,14 @@ import numpy.typing as npt
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._likelihood import by_record, extremes, quiet, seeded_model, weighted
+from discreet.pseudo_posterior._nuts import nuts_chain
 from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser, records_of, rows
 
-__all__ = ["Convergence", "PosteriorDraws", "Sampler"]
+__all__ = ["Convergence", "PosteriorDraws", "Progress", "Sampler"]
 
 Floats = npt.NDArray[np.float64]
-_ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
+Progress = Callable[[int, int], None]
+_Draws = tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,9 @@ class Convergence:
         The least effective sample size, a chain.
     divergent : float
         The largest share of divergent transitions; of divergent draws for a mixture, whose draws are many transitions.
+    doublings : int
+        How many times chains beyond the limits go on to twice their length, before they are refused. Of a chain that
+        is twice as long every second draw is kept: their number stays.
 
     References
     ----------
@@ -45,6 +52,14 @@ class Convergence:
     r_hat: float = 1.05
     effective: float = 25.0
     divergent: float = 0.0
+    doublings: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("r_hat", "effective", "divergent"):
+            if math.isnan(getattr(self, name)):
+                raise ParameterError(f"convergence: {name} is a number, not NaN")
+        if isinstance(self.doublings, bool) or not isinstance(self.doublings, int) or not 0 <= self.doublings <= 20:
+            raise ParameterError("convergence: doublings is a whole number from 0 to 20")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,9 +96,29 @@ class PosteriorDraws:
         """The least effective sample size of what is watched."""
         return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
 
+    def apart(self, chains: int) -> list[dict[str, npt.NDArray[Any]]]:
+        """Return one draw from the middle of each chain, to start other chains from."""
+        each = len(self) // chains
+        return [self.one(chain * each + each // 2) for chain in range(chains)]
+
     def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
         """Return one draw of all latent sites."""
         return {name: value[index] for name, value in self.values.items()}
+
+    def beyond(self, convergence: Convergence) -> list[str]:
+        """Return the names of the limits that the chains do not keep; none where draws are exact."""
+        if self.exact:
+            return []
+        chains = next(iter(self.watched.values())).shape[0]
+        return [
+            what
+            for what, bad in (
+                ("R-hat", not self.r_hat <= convergence.r_hat),
+                ("the effective sample size", not self.effective >= convergence.effective * chains),
+                ("the share of divergent transitions", not self.divergent <= convergence.divergent),
+            )
+            if bad
+        ]
 
     def require(self, convergence: Convergence) -> None:
         """Refuse chains that did not converge.
@@ -93,18 +128,7 @@ class PosteriorDraws:
         Refused
             Naming the check that failed and no number: R-hat and the others are computed from the data.
         """
-        if self.exact:
-            return
-        chains = next(iter(self.watched.values())).shape[0]
-        failed = [
-            what
-            for what, bad in (
-                ("R-hat", not self.r_hat <= convergence.r_hat),
-                ("the effective sample size", not self.effective >= convergence.effective * chains),
-                ("the share of divergent transitions", not self.divergent <= convergence.divergent),
-            )
-            if bad
-        ]
+        failed = self.beyond(convergence)
         if failed:
             raise Refused(
                 f"the chains did not converge ({', '.join(failed)}): take more warm-up and draws, rewrite the model or "
@@ -131,6 +155,8 @@ class Sampler:
         Clip each record's log-likelihood to ``[-bound, 0]`` first: the censored form.
     chain_method : {"sequential", "parallel", "vectorized"}
         As in ``numpyro.infer.MCMC``.
+    progress : callable, optional
+        Called with how many draws each chain of a fit has made, and how many it is to make.
 
     Raises
     ------
@@ -148,14 +174,14 @@ class Sampler:
         chains: int = 4,
         bound: float | None = None,
         chain_method: str = "sequential",
+        progress: Progress | None = None,
     ) -> None:
         if draws < 10 or chains < 2:
             raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
-        self._chain_method = chain_method
-        self._chain: Any = None
-        self._own: Chain | None = None
+        self._chain_method, self._progress = chain_method, progress
+        self._chain: Chain | None = None
         self._seen: Any = None
         self._over: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -165,7 +191,8 @@ class Sampler:
         weights: Floats,
         *,
         rng: np.random.Generator,
-        start: Mapping[str, npt.NDArray[Any]] | None = None,
+        start: PosteriorDraws | None = None,
+        until: Convergence | None = None,
     ) -> PosteriorDraws:
         """Draw from the posterior with these weights.
 
@@ -175,8 +202,11 @@ class Sampler:
             In [0, 1].
         rng : numpy.random.Generator
             Source of everything.
-        start : mapping, optional
-            Values of the latent sites to start from; the synthesiser's own by default.
+        start : PosteriorDraws, optional
+            Of another posterior, to start from; the synthesiser's own starts by default.
+        until : Convergence, optional
+            Go on while the chains are beyond these limits, for as many doublings as it allows. They may still be
+            beyond them in the end.
 
         Returns
         -------
@@ -193,7 +223,7 @@ class Sampler:
             if made is not None:
                 return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
         with quiet():
-            return self._by_chains(weights, rng=rng, start=start)
+            return self._by_chains(weights, rng=rng, start=start, until=until)
 
     def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
         """Return the least and the largest log-likelihood of each record over draws, nats. Confidential."""
@@ -204,90 +234,59 @@ class Sampler:
         return least, largest
 
     def _by_chains(
-        self, weights: Floats, *, rng: np.random.Generator, start: Mapping[str, npt.NDArray[Any]] | None
+        self,
+        weights: Floats,
+        *,
+        rng: np.random.Generator,
+        start: PosteriorDraws | None,
+        until: Convergence | None,
     ) -> PosteriorDraws:
         import jax.numpy as jnp
 
-        if not self._shapes:
-            self._prepare()
+        chain = self._prepared()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
         kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
         used = {name: jnp.asarray(value) for name, value in rows(self.data, kept).items()}
         facts = (used, jnp.asarray(weights, dtype=jnp.float32))
-        begin = self.synthesiser.start(self.data) if start is None else start
-        keys = jnp.asarray(rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32))
-        if self._own is None:
-            first = self._first(facts, begin, rng=rng)
-            drawn, diverging = _all_chains(self._chain, keys, first, facts, method=self._chain_method)
-            found = {name: np.asarray(value) for name, value in drawn.items()}
-        else:
-            assert begin is not None  # a synthesiser with a chain of its own says where to start it
-            found, diverging = self._by_own_chain(self._own, keys, begin, facts)
-        return self._drawn(found, float(np.asarray(diverging).mean()))
+        begin = (
+            [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
+            if start is None
+            else start.apart(self._chains)
+        )
+        keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
+        run = _Run(chain, keys, begin, facts, method=self._chain_method, progress=self._progress)
+        run.planned = self._warm_up + self._draws
+        if self._warm_up:
+            run.take(1, every=self._warm_up)
 
-    def _by_own_chain(
-        self, own: Chain, keys: Any, begin: Mapping[str, npt.NDArray[Any]], facts: tuple[Any, Any]
-    ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[Any]]:
-        """Run the synthesiser's own chains, and compute the model's deterministic sites after them."""
-        import jax
-        import jax.numpy as jnp
+        def more(count: int, every: int) -> _Draws:
+            values, diverging = run.take(count, every=every)
+            return values | {name: np.asarray(value) for name, value in self._seen(values, facts).items()}, diverging
 
-        made: list[Any] = []
-        with jax.enable_x64(True):
-            one = own.begin({name: jnp.asarray(begin[name], jnp.float32) for name in self._shapes})
-            at = jax.tree.map(lambda part: jnp.stack([part] * self._chains), one)
-            while sum(diverging.shape[1] for _, diverging in made) < self._warm_up + self._draws:
-                at, drawn = _all_chains(own.advance, keys, at, facts, method=self._chain_method)
-                made.append(jax.tree.map(np.asarray, drawn))
-        kept = slice(self._warm_up, self._warm_up + self._draws)
-        values, diverging = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1)[:, kept], *made)
-        return values | {name: np.asarray(value) for name, value in self._seen(values, facts).items()}, diverging
+        found, diverging = more(self._draws, 1)
+        made = self._drawn(found, diverging)
+        for doubling in range(0 if until is None else until.doublings):
+            if until is None or not made.beyond(until):
+                break
+            run.planned += self._draws * 2**doubling
+            found = {name: value[:, 1::2] for name, value in found.items()}
+            longer = more(self._draws - self._draws // 2, 2 ** (doubling + 1))
+            found, diverging = _joined([(found, diverging), longer])
+            made = self._drawn(found, diverging)
+        return made
 
-    def _prepare(self) -> None:
-        """Choose the chain: the synthesiser's own, or NUTS."""
-        self._shapes = _latent(self.synthesiser, self.data, self.count)
-        self._target = weighted(self.synthesiser.model, bound=self._bound)
-        self._own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
-        if self._own is None:
-            self._chain = _one_chain(
-                self._target, draws=self._draws, warm_up=self._warm_up, depth=self.synthesiser.tree_depth
-            )
-        else:
-            self._seen = _deterministic(self._target)
+    def _prepared(self) -> Chain:
+        """Return the chain: the synthesiser's own, or NUTS."""
+        if self._chain is None:
+            self._shapes = _latent(self.synthesiser, self.data, self.count)
+            target = weighted(self.synthesiser.model, bound=self._bound)
+            self._seen = _deterministic(target)
+            own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
+            depth = self.synthesiser.tree_depth
+            self._chain = nuts_chain(target, self._shapes, warm_up=self._warm_up, depth=depth) if own is None else own
+        return self._chain
 
-    def _first(
-        self, facts: tuple[Any, Any], begin: Mapping[str, npt.NDArray[Any]] | None, *, rng: np.random.Generator
-    ) -> dict[str, Any]:
-        """Return where the chains start, in unconstrained coordinates, one row a chain.
-
-        Without given values: uniform on [-2, 2], the best of twenty draws a chain.
-
-        Raises
-        ------
-        Refused
-            When the density is finite at none of them.
-        """
-        import jax
-        import jax.numpy as jnp
-        from numpyro.infer.util import potential_energy, unconstrain_fn
-
-        names = tuple(self._shapes)
-        if begin is not None:
-            values = {name: jnp.asarray(begin[name], dtype=jnp.float32) for name in names}
-            inside = jax.jit(lambda v: unconstrain_fn(seeded_model(self._target), facts, {}, v))(values)
-            return {name: jnp.stack([inside[name]] * self._chains) for name in names}
-        tried = {
-            name: rng.uniform(-2.0, 2.0, size=(self._chains, 20, *shape)).astype(np.float32)
-            for name, shape in self._shapes.items()
-        }
-        energy = jax.jit(jax.vmap(jax.vmap(lambda z: potential_energy(self._target, facts, {}, z))))
-        found = np.nan_to_num(np.asarray(energy(tried), dtype=np.float64), nan=np.inf)
-        if not np.isfinite(found.min(axis=1)).all():
-            raise Refused("the posterior density is finite at no start: give the synthesiser a start of its own")
-        best = found.argmin(axis=1)
-        return {name: jnp.asarray(value[np.arange(self._chains), best]) for name, value in tried.items()}
-
-    def _drawn(self, found: dict[str, npt.NDArray[Any]], divergent: float) -> PosteriorDraws:
+    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: npt.NDArray[np.bool_]) -> PosteriorDraws:
         monitored = self.synthesiser.monitored
         watched = {}
         for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:
@@ -295,45 +294,88 @@ class Sampler:
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
         total = self._chains * self._draws
         values = {name: found[name].reshape(total, *found[name].shape[2:]) for name in self._shapes}
-        return PosteriorDraws(values=values, watched=watched, divergent=divergent, exact=False)
+        return PosteriorDraws(values=values, watched=watched, divergent=float(diverging.mean()), exact=False)
 
 
-def _one_chain(target: Callable[..., None], *, draws: int, warm_up: int, depth: int) -> Any:
-    """Return a function that runs one chain of NUTS, from a key, a start and the data to draws of all sites.
+class _Run:
+    """Chains on their way; draws that were made and not yet taken wait."""
 
-    NumPyro's functional interface: data and weights are arguments, so all fits of a table share one compilation.
-    """
+    def __init__(
+        self,
+        chain: Chain,
+        keys: npt.NDArray[np.uint32],
+        starts: Sequence[Mapping[str, npt.NDArray[Any]] | None],
+        facts: tuple[Any, Any],
+        *,
+        method: str,
+        progress: Progress | None,
+    ) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        self.planned, self._made, self._progress = 0, 0, progress
+        self._chain, self._facts, self._method = chain, facts, method
+        with _precision(chain):
+            places = [
+                chain.begin(jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts)
+                for key, start in zip(keys, starts, strict=True)
+            ]
+            self._at = jax.tree.map(lambda *parts: jnp.stack(parts), *places)
+        self._waiting: Any = None
+
+    def take(self, count: int, *, every: int = 1) -> _Draws:
+        """Return draws by chain, each the last of so many, and which of all of them are divergent."""
+        parts, passed = [], 0
+        while passed < count * every:
+            if self._waiting is None:
+                with _precision(self._chain):
+                    self._at, self._waiting = _advanced(self._chain.advance, self._at, self._facts, self._method)
+                self._made += self._waiting[1].shape[1]
+                if self._progress is not None:
+                    self._progress(min(self._made, self.planned), self.planned)
+            values, diverging = self._waiting
+            used = min(count * every - passed, diverging.shape[1])
+            kept = slice(-(passed + 1) % every, used, every)
+            parts.append(({name: value[:, kept] for name, value in values.items()}, diverging[:, :used]))
+            left = {name: value[:, used:] for name, value in values.items()}, diverging[:, used:]
+            self._waiting = left if left[1].shape[1] else None
+            passed += used
+        return _joined(parts)
+
+
+def _joined(parts: list[_Draws]) -> _Draws:
+    """Return draws by chain, one part after the other."""
     import jax
-    from numpyro.infer.hmc import hmc
-    from numpyro.infer.util import constrain_fn, potential_energy
 
-    def potential(*facts: Any) -> Any:
-        return lambda z: potential_energy(target, facts, {}, z)
+    joined: _Draws = jax.tree.map(lambda *arrays: np.concatenate(arrays, axis=1), *parts)
+    return joined
 
-    def run(key: Any, first: Any, facts: Any) -> Any:
-        initial, step = hmc(potential_fn_gen=potential, algo="NUTS")
-        state = initial(
-            first,
-            warm_up,
-            target_accept_prob=_ACCEPT,
-            max_tree_depth=depth,
-            model_args=facts,
-            model_kwargs={},
-            rng_key=key,
-        )
 
-        def move(state: Any, _: None) -> Any:
-            state = step(state, facts, {})
-            return state, (state.z, state.diverging)
+def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
+    """Return the context in which a chain runs."""
+    import jax
 
-        state = jax.lax.fori_loop(0, warm_up, lambda _, state: step(state, facts, {}), state)
-        _, (z, diverging) = jax.lax.scan(move, state, None, length=draws)
-        values = jax.lax.map(
-            lambda one: constrain_fn(seeded_model(target), facts, {}, one, return_deterministic=True), z
-        )
-        return values, diverging
+    return jax.enable_x64(True) if chain.double else contextlib.nullcontext()
 
-    return run
+
+def _advanced(advance: Any, at: Any, facts: Any, method: str) -> Any:
+    """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
+    import jax
+
+    if not hasattr(advance, "compiled"):  # kept with the chain itself
+        advance.compiled = jax.jit(jax.vmap(advance, in_axes=(0, None)) if method == "vectorized" else advance)
+    if method == "vectorized":
+        return jax.tree.map(np.asarray, advance.compiled(at, facts))
+    each = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
+    if method == "parallel":  # devices work at the same time: each call returns before its chain is there
+        devices = jax.local_devices()
+        parts = [
+            advance.compiled(*jax.device_put((one, facts), devices[i % len(devices)])) for i, one in enumerate(each)
+        ]
+    else:
+        parts = [advance.compiled(one, facts) for one in each]
+    parts = [jax.tree.map(np.asarray, part) for part in parts]
+    return jax.tree.map(lambda *values: np.stack(values), *parts)
 
 
 def _deterministic(target: Callable[..., None]) -> Any:
@@ -350,38 +392,6 @@ def _deterministic(target: Callable[..., None]) -> Any:
         return jax.lax.map(lambda chain: jax.lax.map(lambda draw: one(draw, facts), chain), values)
 
     return jax.jit(each)
-
-
-def _all_chains(chain: Any, keys: Any, first: Any, facts: Any, *, method: str) -> Any:
-    """Run the chains one after the other, side by side in one vector, or on as many devices as there are."""
-    import jax
-    import jax.numpy as jnp
-
-    if method == "vectorized":
-        return _compiled(chain, jax.vmap(chain, in_axes=(0, 0, None)))(keys, first, facts)
-    one_by_one = [(keys[i], jax.tree.map(lambda part, i=i: part[i], first)) for i in range(len(keys))]
-    if method == "sequential":
-        run = _compiled(chain, chain)
-        parts = [run(key, start, facts) for key, start in one_by_one]
-    else:
-        # Devices work at the same time: each call returns before its chain is done.
-        run = _compiled(chain, chain)
-        devices = jax.local_devices()
-        parts = [
-            run(*jax.device_put((key, start, facts), devices[i % len(devices)]))
-            for i, (key, start) in enumerate(one_by_one)
-        ]
-    parts = [jax.tree.map(np.asarray, part) for part in parts]
-    return jax.tree.map(lambda *values: jnp.stack(values), *parts)
-
-
-def _compiled(chain: Any, form: Any) -> Any:
-    """Return the compiled form of a chain, kept with the chain itself."""
-    import jax
-
-    if not hasattr(chain, "compiled"):
-        chain.compiled = jax.jit(form)
-    return chain.compiled
 
 
 def _latent(synthesiser: Synthesiser, data: Mapping[str, Any], count: int) -> dict[str, tuple[int, ...]]:

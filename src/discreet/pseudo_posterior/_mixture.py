@@ -26,7 +26,7 @@ __all__ = ["MixtureRegression"]
 
 Floats = npt.NDArray[np.float64]
 _LEVELS = (0.1, 0.5, 0.9)
-_STARTS, _STEPS, _RIDGE = 3, 40, 1.0
+_STEPS, _RIDGE = 40, 1.0
 _MAP = f"{SHARED}map"
 _HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
 
@@ -164,19 +164,16 @@ class MixtureRegression(Synthesiser):
             bound=bound,
         )
 
-    def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
-        """Return where expectation-maximisation ends, the best of a few beginnings.
+    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]]:
+        """Return where expectation-maximisation ends, from another beginning for every chain.
 
-        The beginnings are fixed: chains that start at one mode of the posterior explore what is around it. Modes
-        elsewhere are not excluded by chains that agree.
+        Chains that agree have then found each other from different places.
         """
         design = np.asarray(data["design"], dtype=np.float64)
         y = np.asarray(data[self.response.column], dtype=np.float64)
-        found = max(
-            (_expectation_maximisation(design, y, self.clusters, self.response.least_scale, seed=seed)
-             for seed in range(_STARTS)), key=lambda fit: fit[0],
-        )  # fmt: skip
-        _, shares, coefficients, scales = found
+        shares, coefficients, scales = _expectation_maximisation(
+            design, y, self.clusters, self.response.least_scale, seed=chain
+        )
         order = np.argsort(-shares)
         shares, coefficients, scales = shares[order], coefficients[order], scales[order]
         plain = np.linalg.solve(np.asarray(data[_MAP]), coefficients.T).T
@@ -229,13 +226,13 @@ def _mixture(shares: Any, means: Any, scales: Any) -> Any:
 
 def _expectation_maximisation(
     design: Floats, y: Floats, clusters: int, least: float, *, seed: int
-) -> tuple[float, Floats, Floats, Floats]:
-    """Return log-likelihood, shares, coefficients and scales after some steps, with a little regularisation."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return shares, coefficients and scales after some steps, with a little regularisation."""
     rng = seeded(seed)
     blurred = y + rng.normal(scale=0.5 * y.std() + 1e-9, size=len(y))
     labels = np.digitize(blurred, np.quantile(blurred, np.linspace(0, 1, clusters + 1)[1:-1]))
     memberships = np.eye(clusters)[labels]
-    width, best = design.shape[1], -np.inf
+    width = design.shape[1]
     for _ in range(_STEPS):
         sizes = memberships.sum(axis=0)
         shares = (sizes + 0.1) / (len(y) + 0.1 * clusters)
@@ -246,6 +243,5 @@ def _expectation_maximisation(
         logs = np.log(shares) - np.log(scales) - _HALF_LOG_TAU - 0.5 * gaps / scales**2
         highest = logs.max(axis=1, keepdims=True)
         masses = np.exp(logs - highest)
-        best = float((highest[:, 0] + np.log(masses.sum(axis=1))).sum())
         memberships = masses / masses.sum(axis=1, keepdims=True)
-    return best, shares, coefficients, scales
+    return shares, coefficients, scales

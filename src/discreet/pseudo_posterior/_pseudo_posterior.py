@@ -8,7 +8,6 @@ Everything computed on the way is as confidential as the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
-from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Sampler
+from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import Columns, check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
@@ -190,6 +189,7 @@ class PseudoPosterior:
         rng: np.random.Generator,
         unweighted: PosteriorDraws | None = None,
         check: bool = True,
+        progress: Progress | None = None,
     ) -> PseudoFit:
         """Fit both posteriors and compute risks, weights and bounds.
 
@@ -203,6 +203,8 @@ class PseudoPosterior:
             Draws of the unweighted posterior of the same columns, to save its fit.
         check : bool
             Refuse chains that did not converge. Without it, look at ``draws.r_hat`` and the others yourself.
+        progress : callable, optional
+            Called with how many draws each chain of the current fit has made, and how many it is to make.
 
         Returns
         -------
@@ -216,7 +218,7 @@ class PseudoPosterior:
         ParameterError
             When model and data do not fit together.
         """
-        sampler = self.sampler(columns)
+        sampler = self.sampler(columns, progress=progress)
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
         return self.refit(sampler, first, risks, self.weighting, rng=rng, check=check)
@@ -228,6 +230,7 @@ class PseudoPosterior:
         rng: np.random.Generator,
         unweighted: PosteriorDraws | None = None,
         check: bool = True,
+        progress: Progress | None = None,
     ) -> PseudoFit:
         """Fit with the scale of the weights solved for, so that the local epsilon meets the target with its safety.
 
@@ -236,7 +239,7 @@ class PseudoPosterior:
 
         Parameters
         ----------
-        columns, rng, unweighted, check
+        columns, rng, unweighted, check, progress
             As for :meth:`fit`.
 
         Returns
@@ -251,7 +254,7 @@ class PseudoPosterior:
         """
         if self.target_epsilon is None:
             raise ParameterError("give target_epsilon, the local epsilon of one table")
-        sampler = self.sampler(columns)
+        sampler = self.sampler(columns, progress=progress)
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
         target = self.target_epsilon / safety_factor(sampler.count)
@@ -259,7 +262,6 @@ class PseudoPosterior:
         kept = weights > 0
         foreseen = _scaled(risks, weights).epsilon
         factor = min(1.0, 0.95 * target / foreseen) if foreseen > 0 else 1.0
-        start = _inside(first)
         for _ in range(_REFITS):
             made = self.refit(
                 sampler,
@@ -268,7 +270,6 @@ class PseudoPosterior:
                 Scaled(weighting=self.weighting, factor=factor),
                 rng=rng,
                 check=check,
-                start=start,
             )
             if made.epsilon <= target:
                 return made
@@ -354,7 +355,7 @@ class PseudoPosterior:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def sampler(self, columns: Columns) -> Sampler:
+    def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
         """Return the sampler of a table, for several fits of it."""
         return Sampler(
             self.synthesiser,
@@ -363,12 +364,14 @@ class PseudoPosterior:
             warm_up=self.warm_up,
             chains=self.chains,
             chain_method=self.chain_method,
+            progress=progress,
         )
 
     def _unweighted(
         self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
     ) -> PosteriorDraws:
-        made = sampler.draw(np.ones(sampler.count), rng=rng) if known is None else known
+        until = self.convergence if check else None
+        made = sampler.draw(np.ones(sampler.count), rng=rng, until=until) if known is None else known
         if check:
             made.require(self.convergence)
         return made
@@ -382,7 +385,6 @@ class PseudoPosterior:
         *,
         rng: np.random.Generator,
         check: bool = True,
-        start: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> PseudoFit:
         """Fit with another weighting, given the unweighted posterior and its risks.
 
@@ -396,8 +398,6 @@ class PseudoPosterior:
             What makes the weights.
         rng, check
             As for :meth:`fit`.
-        start : mapping, optional
-            Where chains start; a draw of the unweighted posterior by default.
 
         Raises
         ------
@@ -410,7 +410,7 @@ class PseudoPosterior:
         if (weights == 1.0).all():
             draws = first
         else:
-            draws = sampler.draw(weights, rng=rng, start=_inside(first) if start is None else start)
+            draws = sampler.draw(weights, rng=rng, start=first, until=self.convergence if check else None)
         if check:
             draws.require(self.convergence)
         return PseudoFit(
@@ -448,11 +448,6 @@ def _scaled(risks: Risks, weights: Floats) -> Risks:
     least, largest = np.zeros(len(weights)), np.zeros(len(weights))
     least[kept], largest[kept] = weights[kept] * risks.least[kept], weights[kept] * risks.largest[kept]
     return Risks(least=least, largest=largest)
-
-
-def _inside(draws: PosteriorDraws) -> dict[str, npt.NDArray[Any]]:
-    """Return a point well inside a posterior to start other chains from."""
-    return draws.one(len(draws) // 2 - 1)
 
 
 def _extremes(sampler: Sampler, draws: PosteriorDraws, weights: Floats) -> Risks:

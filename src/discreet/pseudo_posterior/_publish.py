@@ -13,7 +13,7 @@ import math
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from discreet.errors import DiscreetError, DomainError, FileProblem, ParameterEr
 from discreet.evolution._metric import nearest_codes
 from discreet.privacy import Guarantee, Relation, require_kind
 from discreet.pseudo_posterior._censored import CensoredPosterior
-from discreet.pseudo_posterior._fit import Convergence
+from discreet.pseudo_posterior._fit import Convergence, Progress
 from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
@@ -86,6 +86,7 @@ def publish_tables(
     out: str | os.PathLike[str],
     accept: Collection[str] = (),
     rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
 ) -> TablesRelease:
     """Fit a synthesiser to confidential data once, and write its tables and their certificate.
 
@@ -105,6 +106,8 @@ def publish_tables(
         Kinds of guarantee accepted beside ``unconditional``; a pseudo-posterior needs ``{"asymptotic"}``.
     rng : numpy.random.Generator, optional
         None (the default) makes a fresh secure generator. Any other marks the release "seeded: not for publication".
+    progress : callable, optional
+        Called with how many draws each chain of the current fit has made, and how many it is to make.
 
     Returns
     -------
@@ -140,10 +143,11 @@ def publish_tables(
         for (name, column), codes in zip(domain.columns.items(), held.columns, strict=True)
     }
     if isinstance(mechanism, PseudoPosterior):
-        fitted = mechanism.calibrated_fit(columns, rng=generator)
+        fitted = mechanism.calibrated_fit(columns, rng=generator, progress=progress)
         tables = mechanism.synthesise(fitted, columns, rng=generator)
     else:
-        tables = mechanism.synthesise(mechanism.fit(columns, rng=generator), columns, rng=generator)
+        draws = mechanism.fit(columns, rng=generator, progress=progress)
+        tables = mechanism.synthesise(draws, columns, rng=generator)
     free = public(generator)
     frames = [_frame(domain, held, table, mechanism.synthesiser, rng=free) for table in tables]
     document = {
@@ -279,6 +283,7 @@ def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]
             "chains": mechanism.chains,
             "draws": mechanism.draws,
             "warm_up": mechanism.warm_up,
+            "doublings": mechanism.convergence.doublings,
             "refused_beyond": _limits(mechanism.convergence),
         },
     }
@@ -290,20 +295,10 @@ def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]
 def _limits(convergence: Convergence) -> dict[str, float | None]:
     """Return the limits of convergence that were asked for, None for one that is infinite: it never refuses.
 
-    What was measured of the chains is confidential and not in a certificate.
-
-    Raises
-    ------
-    ParameterError
-        When a limit is not a number: chains would be refused whatever they are, exact draws never.
+    What was measured of the chains is confidential and not in a certificate; so is how long they became.
     """
-    limits: dict[str, float | None] = {}
-    for field in fields(convergence):
-        value = float(getattr(convergence, field.name))
-        if math.isnan(value):
-            raise ParameterError(f"convergence: {field.name} is a number, not NaN")
-        limits[field.name] = value if math.isfinite(value) else None
-    return limits
+    limits = {name: float(getattr(convergence, name)) for name in ("r_hat", "effective", "divergent")}
+    return {name: value if math.isfinite(value) else None for name, value in limits.items()}
 
 
 def _limits_said(limits: Mapping[str, float | None]) -> str:

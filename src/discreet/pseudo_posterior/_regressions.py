@@ -60,7 +60,7 @@ class PoissonMean(Synthesiser):
         mean = numpyro.sample("mean", dist.Gamma(self.shape, self.rate))
         numpyro.sample(self.column, dist.Poisson(mean).expand([len(data[self.column])]), obs=data[self.column])
 
-    def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]]:
         """Start at the mean of the records."""
         return {"mean": np.asarray(float(np.mean(data[self.column])) + 0.5)}
 

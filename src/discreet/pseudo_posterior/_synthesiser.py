@@ -23,15 +23,17 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 
 class Chain(NamedTuple):
-    """A Markov chain of a model's own, in JAX with double precision enabled.
+    """A Markov chain in JAX.
 
-    ``begin`` maps values of the latent sites to where the chain is. ``advance`` maps a key, where the chain is, and
-    data with weights to where it is some draws later and these draws: values of the latent sites, and which of them
-    are divergent. The key is the same every time: where the chain is includes how far it has come.
+    ``begin`` maps a key, values of the latent sites (or None) and data with weights to where the chain starts.
+    ``advance`` maps where it is, and data with weights, to where it is some draws later and these draws: values of the
+    latent sites, and which of them are divergent. What is random comes from the key: where the chain is includes it.
+    ``double`` says whether it needs double precision.
     """
 
-    begin: Callable[[Mapping[str, Any]], Any]
-    advance: Callable[[Any, Any, tuple[Any, Any]], Any]
+    begin: Callable[[Any, Mapping[str, Any] | None, tuple[Any, Any]], Any]
+    advance: Callable[[Any, tuple[Any, Any]], Any]
+    double: bool = False
 
 
 class Synthesiser(ABC):
@@ -82,8 +84,11 @@ class Synthesiser(ABC):
         """Return synthetic values of a column in the unit of the table."""
         return values
 
-    def start(self, data: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]] | None:
-        """Return parameter values to start chains from, or None to leave it to NumPyro."""
+    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]] | None:
+        """Return parameter values to start a chain from, or None for the best of some random ones.
+
+        Chains are numbered from 0, so that they may start apart.
+        """
         return None
 
     def conjugate(

@@ -152,7 +152,7 @@ def test_the_certificate_holds_the_limits_of_convergence_and_nothing_measured(tm
     closed = confidential(TABLE, VISITS)
     made = publish_tables(closed, mechanism, out=tmp_path / "out", accept={"asymptotic"})
     assert made.facts["mechanism"]["chains"] == {
-        "chains": 2, "draws": 60, "warm_up": 1000,
+        "chains": 2, "draws": 60, "warm_up": 1000, "doublings": 3,
         "refused_beyond": {"r_hat": 1.2, "effective": 20.0, "divergent": None}}  # fmt: skip
     assert "refused that have R-hat above 1.2 or fewer than 20 effective draws a chain\n" in str(made)
     assert all(check.agrees for check in verify_tables(made.folder))

@@ -153,7 +153,7 @@ def test_a_mixtures_chains_start_at_a_fit_better_than_one_cluster() -> None:
     columns = {"sex": sex, "income": y}
     design = Design(predictors=(Predictor(column="sex", categories=2),))
     model = MixtureRegression(response=Response(column="income"), design=design, clusters=4)
-    begin = model.start(model.encoded(columns))
+    begin = model.start(model.encoded(columns), chain=0)
     one = float(stats.norm(y.mean(), y.std()).logpdf(y).sum())
     assert float(logs_at(model, begin, columns).sum()) > one + 100
     assert begin["shares"].sum() == pytest.approx(1.0)

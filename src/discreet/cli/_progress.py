@@ -1,0 +1,30 @@
+"""A bar on a terminal."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(total: int | None, quiet: bool, parts: str | None = None) -> Any:
+    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
+
+    The counts it shows are public.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet or total is None or not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(parts or "records", total=total)
+        yield lambda done, of=None: bar.update(
+            task, completed=done, total=of or total, description=(parts or "steps") if of else "records"
+        )
