@@ -75,5 +75,5 @@ def partial_caveats(synthesiser: Synthesiser) -> tuple[str, ...]:
         return ()
     return (
         f"only {', '.join(synthesiser.sensitive)} is protected, in each record by itself; "
-        f"{', '.join(synthesiser.given)} is published exactly as it is held",
+        f"{', '.join(synthesiser.given)} {'is' if len(synthesiser.given) == 1 else 'are'} published exactly as held",
     )

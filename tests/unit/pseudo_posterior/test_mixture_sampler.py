@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,12 +29,15 @@ MODEL = MixtureRegression(
 )
 
 
-def prior_draws(rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+def prior_draws(rng: np.random.Generator, size: int, weights: str) -> dict[str, np.ndarray]:
     """Draw from the model's prior with nothing but NumPy."""
     concentration = rng.exponential(size=size)
-    shape = (concentration / CLUSTERS)[:, None]
-    logs = np.log(rng.gamma(shape + 1.0, size=(size, CLUSTERS))) + np.log(rng.random((size, CLUSTERS))) / shape
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    if weights == "dirichlet":
+        shape = (concentration / CLUSTERS)[:, None]
+        logs = np.log(rng.gamma(shape + 1.0, size=(size, CLUSTERS))) + np.log(rng.random((size, CLUSTERS))) / shape
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    else:
+        shares = broken(1.0 - rng.random((size, CLUSTERS - 1)) ** (1.0 / concentration[:, None]))  # Beta(1, a)
     tried = rng.uniform(-1, 1, size=(2 * size, 3))  # correlation matrices fill a share of pi^2 / 16 of the cube
     a, b, c = tried.T
     a, b, c = tried[1 + 2 * a * b * c - a**2 - b**2 - c**2 > 0][:size].T
@@ -49,6 +53,12 @@ def prior_draws(rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
         "coefficients": rng.normal(size=(size, CLUSTERS, WIDTH)) @ root.transpose(0, 2, 1),
         "excess": np.abs(rng.standard_t(3, size=(size, CLUSTERS))),
     }
+
+
+def broken(sticks: np.ndarray) -> np.ndarray:
+    """Return the shares that sticks leave."""
+    one = np.ones((len(sticks), 1))
+    return np.hstack((sticks, one)) * np.cumprod(np.hstack((one, 1.0 - sticks)), axis=1)
 
 
 def log_likelihoods(draws: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -79,12 +89,14 @@ def statistics(draws: dict[str, np.ndarray], logs: np.ndarray, means: np.ndarray
     )
 
 
-def test_the_chain_has_the_law_of_the_weighted_clipped_posterior() -> None:
+@pytest.mark.parametrize("weights", ["dirichlet", "sticks"])
+def test_the_chain_has_the_law_of_the_weighted_clipped_posterior(weights: str) -> None:
     """Ten statistics within 4.5 standard errors: a right chain fails in one of 15,000 runs.
 
     The same bounds reject the target without weights, as the last lines check.
     """
-    draws = prior_draws(seeded(1), 300_000)
+    model = replace(MODEL, weights=weights)
+    draws = prior_draws(seeded(1), 300_000, weights)
     logs, means = log_likelihoods(draws)
     found = statistics(draws, logs, means)
 
@@ -94,12 +106,13 @@ def test_the_chain_has_the_law_of_the_weighted_clipped_posterior() -> None:
         mean = masses @ found
         return mean, masses @ (found - mean) ** 2, masses**2 @ (found - mean) ** 2
 
-    data, chains = MODEL.encoded(COLUMNS), 3
-    made = Sampler(MODEL, data, draws=1000, warm_up=150, chains=chains, bound=BOUND).draw(WEIGHTS, rng=seeded(3))
+    data, chains = model.encoded(COLUMNS), 3
+    made = Sampler(model, data, draws=1000, warm_up=150, chains=chains, bound=BOUND).draw(WEIGHTS, rng=seeded(3))
     values = {name: value.astype(np.float64) for name, value in made.values.items()}
+    shares = values["shares"] if weights == "dirichlet" else broken(values["sticks"])
     drawn = {
         "concentration": values["concentration"],
-        "shares": values["shares"],
+        "shares": shares,
         "spreads": values["coefficient_spreads"],
         "determinant": np.prod(np.diagonal(values["correlations"], axis1=1, axis2=2), axis=1) ** 2,
         "coefficients": np.linalg.solve(data[f"{SHARED}map"], values["coefficients"].transpose(0, 2, 1)).transpose(
@@ -109,11 +122,11 @@ def test_the_chain_has_the_law_of_the_weighted_clipped_posterior() -> None:
     }
     at_draws = log_likelihoods(drawn)
     means = values["coefficients"] @ data["design"].T  # (draws, K, n)
-    fitted = {"fitted_mean[0]": (values["shares"] * means.mean(axis=2)).sum(axis=1)}
+    fitted = {"fitted_mean[0]": (shares * means.mean(axis=2)).sum(axis=1)}
     for i, level in enumerate(np.quantile(data[MODEL.response.column], [0.1, 0.5, 0.9])):
         scales = MODEL.response.least_scale + values["excess_scales"]
         below = stats.norm.cdf((level - means) / scales[:, :, None]).mean(axis=2)
-        fitted[f"fitted_shares_below[{i}]"] = (values["shares"] * below).sum(axis=1)
+        fitted[f"fitted_shares_below[{i}]"] = (shares * below).sum(axis=1)
     for name, by_hand in fitted.items():  # what convergence is judged by
         np.testing.assert_allclose(made.watched[name].ravel(), by_hand, atol=1e-4)
     seen = statistics(drawn, *at_draws)
