@@ -8,7 +8,7 @@ from discreet.pseudo_posterior._from_domain import MODELS, synthesiser_for
 from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
 from discreet.pseudo_posterior._mixture import MixtureRegression
 from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
-from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks, Scaled, safety_factor
+from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks, safety_factor
 from discreet.pseudo_posterior._publish import TablesRelease, publish_tables, verify_tables
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
@@ -23,6 +23,7 @@ from discreet.pseudo_posterior._weights import (
     ExponentialWeights,
     LinearWeights,
     MappedWeights,
+    Scaled,
     Truncated,
     Unweighted,
     Weighting,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._numeric import least_real
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
@@ -22,7 +23,7 @@ from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tabl
 from discreet.pseudo_posterior._synthesiser import Columns, check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
 
-__all__ = ["PseudoFit", "PseudoPosterior", "Risks", "Scaled", "safety_factor"]
+__all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
 
 Floats = npt.NDArray[np.float64]
 _REFITS = 6
@@ -232,10 +233,11 @@ class PseudoPosterior:
         check: bool = True,
         progress: Progress | None = None,
     ) -> PseudoFit:
-        """Fit with the scale of the weights solved for, so that the local epsilon meets the target with its safety.
+        """Fit with weights solved for, so that the local epsilon meets the target with its safety.
 
-        The weights of the weighting are multiplied by one factor, refitted and measured, up to six times, until the
-        local epsilon times :func:`safety_factor` is at most the target.
+        One number is solved for: (c, g) along their ratio for linear weights, the bound M for truncated ones, a factor
+        of all weights for others (:meth:`Weighting.tightened`). The posterior is refitted and measured up to six times,
+        until the local epsilon times :func:`safety_factor` is at most the target.
 
         Parameters
         ----------
@@ -245,7 +247,7 @@ class PseudoPosterior:
         Returns
         -------
         PseudoFit
-            Confidential: so is the factor, which was chosen by looking at the data.
+            Confidential: so is its weighting, which was chosen by looking at the data.
 
         Raises
         ------
@@ -258,26 +260,29 @@ class PseudoPosterior:
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
         target = self.target_epsilon / safety_factor(sampler.count)
-        weights = self.weighting.weights(risks.by_record, sampler.data)
-        kept = weights > 0
-        foreseen = _scaled(risks, weights).epsilon
-        factor = min(1.0, 0.95 * target / foreseen) if foreseen > 0 else 1.0
+        aim = 0.95 * target
         for _ in range(_REFITS):
-            made = self.refit(
-                sampler,
-                first,
-                risks,
-                Scaled(weighting=self.weighting, factor=factor),
-                rng=rng,
-                check=check,
-            )
+            weighting = self._foreseen_at_most(aim, risks, sampler)
+            made = self.refit(sampler, first, risks, weighting, rng=rng, check=check)
             if made.epsilon <= target:
                 return made
-            factor *= 0.97 * target / made.epsilon
-        what = "no record has a finite risk" if not kept.any() else f"{_REFITS} refits did not reach it"
+            aim *= 0.97 * target / made.epsilon
         raise Refused(
-            f"the target local epsilon {self.target_epsilon:g} was not met: {what}; raise it, or take another weighting"
+            f"the target local epsilon {self.target_epsilon:g} was not met in {_REFITS} refits: raise it, or take "
+            "another weighting"
         )
+
+    def _foreseen_at_most(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
+        """Return the loosest weighting whose local epsilon is at most ``aim`` under the unweighted posterior."""
+
+        def foreseen(tightening: float) -> float:
+            weighting = self.weighting.tightened(1.0 / tightening)
+            return _scaled(risks, weighting.weights(risks.by_record, sampler.data)).epsilon
+
+        found = least_real(lambda tightening: foreseen(tightening) <= aim, 1.0, 1e9, relative=1e-6)
+        if found is None:
+            raise Refused("no weights of this kind meet the target local epsilon: raise it, or take another weighting")
+        return self.weighting.tightened(1.0 / found)
 
     def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
         """Return the exponential mechanism that aims at the local epsilon of a fitted one, to compare with."""
@@ -421,25 +426,6 @@ class PseudoPosterior:
             unweighted=first,
             weighting=weighting,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scaled(Weighting):
-    """Another weighting times one factor, as calibration leaves it.
-
-    Parameters
-    ----------
-    weighting : Weighting
-        What makes the weights.
-    factor : float
-        In [0, 1].
-    """
-
-    weighting: Weighting
-    factor: float
-
-    def _weights(self, risks: Floats, data: Any) -> Floats:
-        return self.factor * self.weighting.weights(risks, data)
 
 
 def _scaled(risks: Risks, weights: Floats) -> Risks:

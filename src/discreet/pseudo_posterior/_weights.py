@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "ExponentialWeights",
     "LinearWeights",
     "MappedWeights",
+    "Scaled",
     "Truncated",
     "Unweighted",
     "Weighting",
@@ -40,6 +41,10 @@ class Weighting(ABC):
     @abstractmethod
     def _weights(self, risks: Floats, data: Data) -> Floats:
         """Return weights, of which those outside [0, 1] will be clipped; risks are finite."""
+
+    def tightened(self, factor: float) -> Weighting:
+        """Return a weighting that gives less weight, by a factor in (0, 1]: what calibration solves for."""
+        return self if factor == 1.0 else Scaled(weighting=self, factor=factor)
 
     def weights(self, risks: npt.ArrayLike, data: Data) -> Floats:
         """Return one weight a record.
@@ -111,6 +116,10 @@ class LinearWeights(Weighting):
         spread = np.ptp(risks)
         relative = (risks - risks.min()) / spread if spread > 0 else np.zeros(len(risks))
         return np.asarray(self.c * (1.0 - relative) + self.g)
+
+    def tightened(self, factor: float) -> Weighting:
+        """Return it with c and g times the factor."""
+        return replace(self, c=self.c * factor, g=self.g * factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,3 +267,26 @@ class Truncated(Weighting):
     def _weights(self, risks: Floats, data: Data) -> Floats:
         made = self.weighting.weights(risks, data)
         return np.where(made * risks > self.most, 0.0, made)
+
+    def tightened(self, factor: float) -> Weighting:
+        """Return it with a smaller bound M."""
+        return replace(self, most=self.most * factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaled(Weighting):
+    """Another weighting times one factor, as calibration leaves it.
+
+    Parameters
+    ----------
+    weighting : Weighting
+        What makes the weights.
+    factor : float
+        In [0, 1].
+    """
+
+    weighting: Weighting
+    factor: float
+
+    def _weights(self, risks: Floats, data: Any) -> Floats:
+        return self.factor * self.weighting.weights(risks, data)

@@ -19,6 +19,7 @@ from discreet.pseudo_posterior import (
     PoissonMean,
     PseudoPosterior,
     Risks,
+    Scaled,
     Truncated,
     Unweighted,
     reciprocal,
@@ -92,6 +93,29 @@ def test_calibration_meets_the_target_with_its_safety_factor_and_not_by_far() ->
         mechanism = PseudoPosterior(PoissonMean(column="y"), target_epsilon=target)
         fitted = mechanism.calibrated_fit({"y": COUNTS}, rng=seeded(4))
         assert 0.8 * target <= fitted.epsilon * safety_factor(len(COUNTS)) <= target
+
+
+def test_calibration_solves_for_c_and_g_or_for_the_bound_or_for_a_factor() -> None:
+    def fitted(weighting, target=5.0):
+        mechanism = PseudoPosterior(PoissonMean(column="y"), weighting=weighting, target_epsilon=target)
+        made = mechanism.calibrated_fit({"y": COUNTS}, rng=seeded(4))
+        assert made.epsilon * safety_factor(len(COUNTS)) <= target
+        return made
+
+    linear = fitted(LinearWeights(c=1.0, g=-0.1)).weighting
+    assert isinstance(linear, LinearWeights)
+    assert 0.2 < linear.c < 1.0
+    assert linear.g == pytest.approx(-0.1 * linear.c)
+    cut = fitted(Truncated(weighting=Unweighted(), most=50.0), target=9.0)
+    assert isinstance(cut.weighting, Truncated)
+    kept = cut.weights > 0
+    assert set(cut.weights.tolist()) == {0.0, 1.0}
+    np.testing.assert_array_equal(kept, cut.risks.by_record <= cut.weighting.most)
+    assert cut.epsilon * safety_factor(len(COUNTS)) >= 0.8 * 9.0
+    mapped = fitted(MappedWeights(function=reciprocal), target=1.5).weighting
+    assert isinstance(mapped, Scaled)
+    easy = LinearWeights(c=0.5)
+    assert fitted(easy, target=100.0).weighting == easy
 
 
 def test_densities_above_one_cost_more() -> None:
