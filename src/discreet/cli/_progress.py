@@ -12,7 +12,8 @@ __all__ = ["progress_bar"]
 def progress_bar(total: int | None, quiet: bool, parts: str | None = None) -> Any:
     """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
 
-    The counts it shows are public.
+    The counts it shows are public, but for chains: how often and how long they are run depends on the data, and is for
+    the eyes of the custodian, who waits for them.
     """
     from rich.console import Console
 
@@ -25,6 +26,10 @@ def progress_bar(total: int | None, quiet: bool, parts: str | None = None) -> An
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(parts or "records", total=total)
-        yield lambda done, of=None: bar.update(
-            task, completed=done, total=of or total, description=(parts or "steps") if of else "records"
-        )
+
+        def update(done: int, of: int | None = None) -> None:
+            if done < bar.tasks[0].completed:  # the next fit: its remaining time is its own
+                bar.reset(task)
+            bar.update(task, completed=done, total=of or total, description=(parts or "steps") if of else "records")
+
+        yield update

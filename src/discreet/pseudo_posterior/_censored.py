@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet._numeric import up
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
-from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._likelihood import by_record, quiet
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, check_tables, records_of, rows, settled
@@ -213,7 +213,7 @@ class CensoredPosterior:
             chain_method=self.chain_method,
             progress=progress,
         )
-        made = sampler.draw(weights, rng=rng, until=self.convergence if check else None)
+        made = sampler.draw(weights, rng=rng, until=self.convergence if check else AS_LONG_AS_ASKED)
         if check:
             made.require(self.convergence)
         return made

@@ -17,7 +17,7 @@ from discreet.pseudo_posterior._likelihood import by_record, extremes, quiet, se
 from discreet.pseudo_posterior._nuts import nuts_chain
 from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser, records_of, rows
 
-__all__ = ["Convergence", "PosteriorDraws", "Progress", "Sampler"]
+__all__ = ["AS_LONG_AS_ASKED", "Convergence", "PosteriorDraws", "Progress", "Sampler"]
 
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -42,7 +42,8 @@ class Convergence:
         The largest share of divergent transitions; of divergent draws for a mixture, whose draws are many transitions.
     doublings : int
         How many times chains beyond the limits go on to twice their length, before they are refused. Of a chain that
-        is twice as long every second draw is kept: their number stays.
+        is twice as long every second draw is kept: their number stays. They do not go on where divergent transitions
+        are already too many for the longest chain.
 
     References
     ----------
@@ -56,10 +57,14 @@ class Convergence:
 
     def __post_init__(self) -> None:
         for name in ("r_hat", "effective", "divergent"):
-            if math.isnan(getattr(self, name)):
-                raise ParameterError(f"convergence: {name} is a number, not NaN")
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or math.isnan(value):
+                raise ParameterError(f"convergence: {name} is a number")
         if isinstance(self.doublings, bool) or not isinstance(self.doublings, int) or not 0 <= self.doublings <= 20:
             raise ParameterError("convergence: doublings is a whole number from 0 to 20")
+
+
+AS_LONG_AS_ASKED = Convergence(doublings=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -182,6 +187,7 @@ class Sampler:
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress = chain_method, progress
         self._chain: Chain | None = None
+        self._advance: Any = None
         self._seen: Any = None
         self._over: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -192,7 +198,7 @@ class Sampler:
         *,
         rng: np.random.Generator,
         start: PosteriorDraws | None = None,
-        until: Convergence | None = None,
+        until: Convergence = AS_LONG_AS_ASKED,
     ) -> PosteriorDraws:
         """Draw from the posterior with these weights.
 
@@ -204,9 +210,9 @@ class Sampler:
             Source of everything.
         start : PosteriorDraws, optional
             Of another posterior, to start from; the synthesiser's own starts by default.
-        until : Convergence, optional
-            Go on while the chains are beyond these limits, for as many doublings as it allows. They may still be
-            beyond them in the end.
+        until : Convergence
+            Go on while the chains are beyond these limits, for as many doublings as it allows: none by default. They
+            may still be beyond them in the end.
 
         Returns
         -------
@@ -239,7 +245,7 @@ class Sampler:
         *,
         rng: np.random.Generator,
         start: PosteriorDraws | None,
-        until: Convergence | None,
+        until: Convergence,
     ) -> PosteriorDraws:
         import jax.numpy as jnp
 
@@ -254,7 +260,7 @@ class Sampler:
             else start.apart(self._chains)
         )
         keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
-        run = _Run(chain, keys, begin, facts, method=self._chain_method, progress=self._progress)
+        run = _Run(chain, self._advance, keys, begin, facts, method=self._chain_method, progress=self._progress)
         run.planned = self._warm_up + self._draws
         if self._warm_up:
             run.take(1, every=self._warm_up)
@@ -265,12 +271,14 @@ class Sampler:
 
         found, diverging = more(self._draws, 1)
         made = self._drawn(found, diverging)
-        for doubling in range(0 if until is None else until.doublings):
-            if until is None or not made.beyond(until):
+        hopeless = until.divergent * self._chains * self._draws * 2**until.doublings
+        for doubling in range(until.doublings):
+            if not made.beyond(until) or diverging.sum() > hopeless:
                 break
-            run.planned += self._draws * 2**doubling
+            new, every = self._draws - self._draws // 2, 2 ** (doubling + 1)
+            run.planned += new * every
             found = {name: value[:, 1::2] for name, value in found.items()}
-            longer = more(self._draws - self._draws // 2, 2 ** (doubling + 1))
+            longer = more(new, every)
             found, diverging = _joined([(found, diverging), longer])
             made = self._drawn(found, diverging)
         return made
@@ -284,6 +292,7 @@ class Sampler:
             own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
             depth = self.synthesiser.tree_depth
             self._chain = nuts_chain(target, self._shapes, warm_up=self._warm_up, depth=depth) if own is None else own
+            self._advance = _compiled(self._chain, method=self._chain_method)
         return self._chain
 
     def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: npt.NDArray[np.bool_]) -> PosteriorDraws:
@@ -303,6 +312,7 @@ class _Run:
     def __init__(
         self,
         chain: Chain,
+        advance: Any,
         keys: npt.NDArray[np.uint32],
         starts: Sequence[Mapping[str, npt.NDArray[Any]] | None],
         facts: tuple[Any, Any],
@@ -314,7 +324,7 @@ class _Run:
         import jax.numpy as jnp
 
         self.planned, self._made, self._progress = 0, 0, progress
-        self._chain, self._facts, self._method = chain, facts, method
+        self._chain, self._advance, self._facts, self._method = chain, advance, facts, method
         with _precision(chain):
             places = [
                 chain.begin(jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts)
@@ -329,7 +339,7 @@ class _Run:
         while passed < count * every:
             if self._waiting is None:
                 with _precision(self._chain):
-                    self._at, self._waiting = _advanced(self._chain.advance, self._at, self._facts, self._method)
+                    self._at, self._waiting = _advanced(self._advance, self._at, self._facts, method=self._method)
                 self._made += self._waiting[1].shape[1]
                 if self._progress is not None:
                     self._progress(min(self._made, self.planned), self.planned)
@@ -358,22 +368,25 @@ def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
     return jax.enable_x64(True) if chain.double else contextlib.nullcontext()
 
 
-def _advanced(advance: Any, at: Any, facts: Any, method: str) -> Any:
+def _compiled(chain: Chain, *, method: str) -> Any:
+    """Return what advances one chain, or all of them in one vector."""
+    import jax
+
+    return jax.jit(jax.vmap(chain.advance, in_axes=(0, None)) if method == "vectorized" else chain.advance)
+
+
+def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:
     """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
     import jax
 
-    if not hasattr(advance, "compiled"):  # kept with the chain itself
-        advance.compiled = jax.jit(jax.vmap(advance, in_axes=(0, None)) if method == "vectorized" else advance)
     if method == "vectorized":
-        return jax.tree.map(np.asarray, advance.compiled(at, facts))
+        return jax.tree.map(np.asarray, advance(at, facts))
     each = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
     if method == "parallel":  # devices work at the same time: each call returns before its chain is there
         devices = jax.local_devices()
-        parts = [
-            advance.compiled(*jax.device_put((one, facts), devices[i % len(devices)])) for i, one in enumerate(each)
-        ]
+        parts = [advance(*jax.device_put((one, facts), devices[i % len(devices)])) for i, one in enumerate(each)]
     else:
-        parts = [advance.compiled(one, facts) for one in each]
+        parts = [advance(one, facts) for one in each]
     parts = [jax.tree.map(np.asarray, part) for part in parts]
     return jax.tree.map(lambda *values: np.stack(values), *parts)
 

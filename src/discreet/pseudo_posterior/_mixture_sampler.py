@@ -25,13 +25,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from discreet.pseudo_posterior._synthesiser import Chain
+from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
 __all__ = ["DirichletShares", "StickShares", "mixture_chain"]
 
 _SWEEPS, _WARM_UP_SWEEPS = 7, 3
 _POWERS = (1.0, 0.92, 0.85)  # of the likelihood: the first is the target
-_BLOCK = 25  # draws an execution: XLA frees what its loops allocate only when they end
 _STEPS, _ACCEPT, _FIRST_STEP = 16, 0.8, 0.1
 _DIVERGENT = 1000.0  # nats of energy, as in NumPyro
 _BLUR = 0.5  # standard deviation of log h around its value at the current state
@@ -199,7 +198,7 @@ class StickShares:
 
 @dataclass(frozen=True, slots=True)
 class _Mixture:
-    """The target's parts, and the three moves."""
+    """The target's parts, moves 1 to 3, and a sweep of them."""
 
     shares: DirichletShares | StickShares
     least_scale: float
@@ -411,7 +410,7 @@ def mixture_chain(
             first = jax.tree.map(lambda part: part[0], states)
             return (key, states, log_steps, index + 1), (_sites(shares, first), 2 * diverged > sweeps)
 
-        return jax.lax.scan(draw, at, None, length=_BLOCK)
+        return jax.lax.scan(draw, at, None, length=BLOCK)
 
     return Chain(begin=begin, advance=advance, double=True)
 

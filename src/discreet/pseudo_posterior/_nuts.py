@@ -9,13 +9,12 @@ import numpy as np
 
 from discreet.errors import Refused
 from discreet.pseudo_posterior._likelihood import seeded_model
-from discreet.pseudo_posterior._synthesiser import Chain
+from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
 __all__ = ["nuts_chain"]
 
 _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
 _TRIED = 20  # starts a chain, where none is given
-_BLOCK = 25  # draws an execution: XLA frees what its loops allocate only when they end
 
 
 def nuts_chain(
@@ -63,7 +62,11 @@ def nuts_chain(
         z = somewhere(at_start, facts) if values is None else inside(values, facts)
         state = placed(onwards, z, facts)
         if not np.isfinite(state.potential_energy):
-            raise Refused("the posterior density is finite at no start: give the synthesiser a start of its own")
+            raise Refused(
+                "the posterior density is finite at no start: give the synthesiser a start of its own"
+                if values is None
+                else "the posterior density is not finite at the start that the synthesiser or an earlier fit gives"
+            )
         return state
 
     def advance(at: Any, facts: Any) -> Any:
@@ -71,7 +74,7 @@ def nuts_chain(
             state = step(state, facts, {})
             return state, (state.z, state.diverging)
 
-        at, (z, diverging) = jax.lax.scan(move, at, None, length=_BLOCK)
+        at, (z, diverging) = jax.lax.scan(move, at, None, length=BLOCK)
         values = jax.lax.map(lambda one: constrain_fn(seeded_model(target), facts, {}, one), z)
         return at, ({name: values[name] for name in shapes}, diverging)
 

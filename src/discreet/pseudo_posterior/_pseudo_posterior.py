@@ -18,7 +18,7 @@ from discreet._numeric import least_real
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
-from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import Columns, check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
@@ -279,7 +279,7 @@ class PseudoPosterior:
             weighting = self.weighting.tightened(1.0 / tightening)
             return _scaled(risks, weighting.weights(risks.by_record, sampler.data)).epsilon
 
-        found = least_real(lambda tightening: foreseen(tightening) <= aim, 1.0, 1e9, relative=1e-6)
+        found = least_real(lambda tightening: foreseen(tightening) <= aim, 1.0, 1e9, relative=1e-3)
         if found is None:
             raise Refused("no weights of this kind meet the target local epsilon: raise it, or take another weighting")
         return self.weighting.tightened(1.0 / found)
@@ -351,7 +351,7 @@ class PseudoPosterior:
                 "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
                 "replaced can change the weights of all records",
                 f"{rounded_up(self.target_epsilon, 6)} for each of {self.tables} tables",
-                "the scale of the weights was chosen by looking at the data",
+                "the scale of the weights, or which records are dropped, was chosen by looking at the data",
                 "a bound on log-densities depends on the unit of measurement",
                 *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),
                 *partial_caveats(self.synthesiser),
@@ -375,7 +375,7 @@ class PseudoPosterior:
     def _unweighted(
         self, sampler: Sampler, known: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
     ) -> PosteriorDraws:
-        until = self.convergence if check else None
+        until = self.convergence if check else AS_LONG_AS_ASKED
         made = sampler.draw(np.ones(sampler.count), rng=rng, until=until) if known is None else known
         if check:
             made.require(self.convergence)
@@ -411,11 +411,11 @@ class PseudoPosterior:
         """
         weights = weighting.weights(risks.by_record, sampler.data)
         if not weights.any():
-            raise Refused("every record would get weight 0: raise c, g or the bound M")
+            raise Refused("every record would get weight 0: raise c, g, the bound M or the target")
         if (weights == 1.0).all():
             draws = first
         else:
-            draws = sampler.draw(weights, rng=rng, start=first, until=self.convergence if check else None)
+            draws = sampler.draw(weights, rng=rng, start=first, until=self.convergence if check else AS_LONG_AS_ASKED)
         if check:
             draws.require(self.convergence)
         return PseudoFit(

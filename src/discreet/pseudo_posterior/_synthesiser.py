@@ -13,10 +13,24 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 
-__all__ = ["SHARED", "Chain", "Columns", "FromModel", "Synthesiser", "check_tables", "records_of", "rows", "settled"]
+__all__ = [
+    "BLOCK",
+    "SHARED",
+    "Chain",
+    "Columns",
+    "FromModel",
+    "Synthesiser",
+    "check_tables",
+    "records_of",
+    "rows",
+    "settled",
+]
 
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
+
+BLOCK = 25
+"""Draws that a chain makes in one execution: XLA frees what its loops allocate only when they end."""
 
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""

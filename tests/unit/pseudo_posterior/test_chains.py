@@ -11,12 +11,12 @@ from discreet._random import seeded
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior import Convergence
-from discreet.pseudo_posterior._fit import Sampler
+from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Sampler
 from discreet.pseudo_posterior._synthesiser import Chain, FromModel, Synthesiser
 
 DATA = {"y": seeded(1).normal(size=30)}
 WEIGHTS = np.linspace(0.2, 1.0, 30)
-NEVER = Convergence(r_hat=0.5, doublings=2)
+NEVER = Convergence(r_hat=0.5, divergent=1.0, doublings=2)
 BLOCK = 7
 
 
@@ -53,7 +53,7 @@ class Slow(Synthesiser):
                      advance=lambda at, _: jax.lax.scan(draw, at, None, length=BLOCK))  # fmt: skip
 
 
-def drawn(synthesiser, draws, *, until=None, told=None, method="sequential"):
+def drawn(synthesiser, draws, *, until=AS_LONG_AS_ASKED, told=None, method="sequential"):
     """Return draws by chain."""
     sampler = Sampler(synthesiser, DATA, draws=draws, warm_up=50, chains=3, chain_method=method, progress=told)
     made = sampler.draw(WEIGHTS, rng=seeded(2), until=until)
@@ -65,8 +65,8 @@ def test_a_chain_that_goes_on_is_the_longer_chain_of_which_some_draws_are_kept(s
     _, whole = drawn(synthesiser, 240)
     made, kept = drawn(synthesiser, 60, until=NEVER)
     np.testing.assert_array_equal(kept, whole[:, 3::4])
-    np.testing.assert_allclose(made.watched["mean[0]"], kept, rtol=1e-6)
-    assert made.watched["log_pseudo_likelihood[0]"].shape == (3, 60)
+    logs = -0.5 * (DATA["y"] - kept[:, :, None]) ** 2 - 0.5 * math.log(2 * math.pi)
+    np.testing.assert_allclose(made.watched["log_pseudo_likelihood[0]"], logs @ WEIGHTS, rtol=1e-5)
     with pytest.raises(Refused, match="R-hat"):
         made.require(NEVER)
     easy = Convergence(r_hat=9.0, effective=0.0, divergent=1.0)
@@ -94,7 +94,14 @@ def test_a_chain_goes_on_as_long_as_it_is_beyond_its_limits_and_no_longer() -> N
 
 def test_every_draw_counts_towards_the_share_of_divergent_ones() -> None:
     """Of draws 51 to 290, those number 100 and 200; of those that are kept, none."""
-    assert drawn(Slow(), 60, until=NEVER)[0].divergent == pytest.approx(2 / 240)
+    never = Convergence(r_hat=0.5, divergent=0.5, doublings=2)
+    assert drawn(Slow(), 60, until=never)[0].divergent == pytest.approx(2 / 240)
+
+
+def test_chains_do_not_go_on_where_divergent_draws_are_too_many_already() -> None:
+    lengths = []
+    drawn(Slow(), 60, until=Convergence(r_hat=0.5, doublings=2), told=lambda _, of: lengths.append(of))
+    assert max(lengths) == 110  # draw 100 diverged
 
 
 def test_chains_in_one_vector_are_those_one_after_the_other() -> None:
@@ -102,7 +109,9 @@ def test_chains_in_one_vector_are_those_one_after_the_other() -> None:
     np.testing.assert_array_equal(drawn(Slow(), 60, method="parallel")[1], drawn(Slow(), 60)[1])
 
 
-@pytest.mark.parametrize("limits", [{"r_hat": math.nan}, {"doublings": -1}, {"doublings": 1.0}, {"doublings": True}])
+@pytest.mark.parametrize(
+    "limits", [{"r_hat": math.nan}, {"doublings": -1}, {"doublings": 1.0}, {"doublings": True}, {"effective": None}]
+)
 def test_limits_are_numbers(limits) -> None:
     with pytest.raises(ParameterError, match=next(iter(limits))):
         Convergence(**limits)

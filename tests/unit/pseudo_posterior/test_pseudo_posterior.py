@@ -118,6 +118,16 @@ def test_calibration_solves_for_c_and_g_or_for_the_bound_or_for_a_factor() -> No
     assert fitted(easy, target=100.0).weighting == easy
 
 
+def test_weights_that_do_not_get_less_are_refused() -> None:
+    class Stubborn(Unweighted):
+        def tightened(self, factor):
+            return self
+
+    mechanism = PseudoPosterior(PoissonMean(column="y"), weighting=Stubborn(), target_epsilon=2.0)
+    with pytest.raises(Refused, match="no weights of this kind"):
+        mechanism.calibrated_fit({"y": COUNTS}, rng=seeded(4))
+
+
 def test_densities_above_one_cost_more() -> None:
     risks = Risks(least=np.array([-3.0, -1.0]), largest=np.array([-1.0, 2.0]))
     assert risks.lipschitz == 3.0
