@@ -346,6 +346,8 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
     """Write what a RELEASED table promises as one HTML page; exit status 1 where a certificate is not confirmed."""
     from discreet.report import write_report
 
+    if Path(released).is_dir():
+        raise ParameterError(f"{released} is a folder: synthetic tables have no report; see discreet verify {released}")
     made = write_report(released, out, domain=domain_file, measures=_names(measures), **options)
     wrong = sum(not check.agrees for check in made.checks)
     if as_json:

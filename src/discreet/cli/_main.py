@@ -23,7 +23,8 @@ __all__ = ["main"]
 def discreet() -> None:
     """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
 
-    Exit status: 0 success, 1 verify found a disagreement, 2 bad input, 3 infeasible or refused.
+    Exit status: 0 success, 1 verify found a disagreement, 2 bad input, 3 infeasible or refused,
+    4 a fault in the program.
     """
 
 

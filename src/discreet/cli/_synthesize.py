@@ -23,7 +23,7 @@ __all__ = ["synthesize"]
 @click.option("--tables", type=int, default=1, show_default=True, help="Number of tables; the budget is so many times.")
 @click.option("--target-epsilon", type=float, help="Local, asymptotic epsilon of ONE table: no formal privacy.")
 @click.option("--bound", type=float, help="Censored form instead: at most so many nats a record; 2 x BOUND a table.")
-@click.option("--clusters", type=int, default=10, show_default=True, help="Of a mixture.")
+@click.option("--clusters", type=int, help="Of a mixture; 10 by default.")
 @click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Of the sensitive column.")
 @click.option("--draws", type=int, default=1000, show_default=True, help="Kept, a chain.")
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Spent on adaptation, a chain.")
@@ -94,7 +94,7 @@ def synthesize(
     if as_json:
         click.echo(json.dumps({"out": str(made.folder), **made.facts}, indent=2, allow_nan=False))
         return
-    click.echo(f"wrote {mechanism.tables} tables and what was promised to {made.folder}")
+    click.echo(f"wrote {mechanism.tables} table{'s' * (mechanism.tables > 1)} and what was promised to {made.folder}")
     click.echo(str(made))
     if rng is not None:
         click.echo("This release was seeded: do not publish it.", err=True)

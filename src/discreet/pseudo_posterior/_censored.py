@@ -266,7 +266,7 @@ class CensoredPosterior:
             ),
             caveats=(
                 "the delta is an upper bound",
-                f"{sides * held.group * self.bound:g} for each of {self.tables} tables",
+                *((f"{sides * held.group * self.bound:g} for each of {self.tables} tables",) * (self.tables > 1)),
                 *(
                     ()
                     if self.grid is not None

@@ -136,8 +136,9 @@ class PosteriorDraws:
         failed = self.beyond(convergence)
         if failed:
             raise Refused(
-                f"the chains did not converge ({', '.join(failed)}): take more warm-up and draws, rewrite the model or "
-                "set a Convergence of your own; nothing was released"
+                f"the chains did not converge ({', '.join(failed)}): take more warm-up and draws, another model, a "
+                "larger bound in the censored form, or limits of your own (Convergence; --max-r-hat, --min-effective, "
+                "--max-divergent); nothing was released"
             )
 
 
@@ -183,6 +184,8 @@ class Sampler:
     ) -> None:
         if draws < 10 or chains < 2:
             raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
+        if warm_up < 0:
+            raise ParameterError("warm_up is at least 0: draws that are left out")
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress = chain_method, progress

@@ -28,7 +28,7 @@ def synthesiser_for(
     sensitive: tuple[str, ...],
     *,
     model: str = "mixture",
-    clusters: int = 10,
+    clusters: int | None = None,
     transform: str | None = None,
 ) -> Synthesiser:
     """Return a synthesiser of some columns of a domain given all the others, from public facts alone.
@@ -42,8 +42,8 @@ def synthesiser_for(
         The columns to synthesise.
     model : str
         One of :data:`MODELS`; "sequential" alone takes several columns.
-    clusters : int
-        For mixtures.
+    clusters : int, optional
+        For mixtures; 10 by default.
     transform : {"identity", "log", "asinh"}, optional
         Of a numeric response; by default chosen from its bounds, and the identity for dates and datetimes.
 
@@ -64,6 +64,10 @@ def synthesiser_for(
     for name in sensitive:
         if name not in domain.columns:
             raise ParameterError(f"{name!r} is not a column of the domain")
+    if len(set(sensitive)) < len(sensitive):
+        raise ParameterError("a sensitive column is named twice")
+    if clusters is not None and model not in ("mixture", "dirichlet-process"):
+        raise ParameterError(f"the {model} model has no clusters")
     if not sensitive or (len(sensitive) > 1 and model != "sequential"):
         raise ParameterError("name one sensitive column, or several with the sequential model")
     others = {name: column for name, column in domain.columns.items() if name not in sensitive}
@@ -74,7 +78,10 @@ def synthesiser_for(
     first = sensitive[0]
     column = domain.columns[first]
     if model in ("poisson", "categorical") and others:
-        raise ParameterError(f"the {model} model has no predictors: declare the sensitive column alone")
+        raise ParameterError(
+            f"the {model} model has no predictors: the domain declares the sensitive column alone, and the "
+            "table's others are left out (subset=True, --columns)"
+        )
     if model == "poisson":
         if not isinstance(column, Integer) or column.lower < 0:
             raise DomainError(f"column {first!r}: this model needs counts, an integer of at least 0")
@@ -89,7 +96,9 @@ def synthesiser_for(
     if model in ("linear", "robust"):
         return LinearRegression(response=response, design=design, degrees=4.0 if model == "robust" else None)
     weights = "dirichlet" if model == "mixture" else "sticks"
-    return MixtureRegression(response=response, design=design, clusters=clusters, weights=weights)
+    return MixtureRegression(
+        response=response, design=design, clusters=10 if clusters is None else clusters, weights=weights
+    )
 
 
 def sensitive_nulls(name: str) -> DomainError:

@@ -71,7 +71,17 @@ def violins(
 
 
 def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> Path:
-    """Draw the weight of each record against its risk, and the distribution of the weights. Confidential."""
+    """Draw the weight of each record against its risk, and the distribution of the weights. Confidential.
+
+    Parameters
+    ----------
+    risks : array_like of float, shape (n,)
+        ``fitted.risks.by_record``, in nats.
+    weights : array_like of float, shape (n,)
+        ``fitted.weights``.
+    out : path
+        PNG, SVG or PDF.
+    """
     figure = _figure(8.0, 3.6, confidential=True)
     left, right = figure.subplots(1, 2)
     left.scatter(np.asarray(risks), np.asarray(weights), s=6, alpha=0.4, linewidths=0)
@@ -84,7 +94,17 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> 
 
 
 def frontier_picture(points: Sequence[FrontierPoint], statistic: str, out: Path_) -> Path:
-    """Draw the error of a statistic against the local epsilon of one table. Confidential."""
+    """Draw the error of a statistic against the local epsilon of one table. Confidential.
+
+    Parameters
+    ----------
+    points : sequence of FrontierPoint
+        What :func:`frontier` returned. Their epsilon is as measured, without :func:`safety_factor`.
+    statistic : str
+        One of the names that the frontier was asked for.
+    out : path
+        PNG, SVG or PDF.
+    """
     figure = _figure(6.0, 4.0, confidential=True)
     axes = figure.subplots()
     for point in (point for point in points if point.failed is None):

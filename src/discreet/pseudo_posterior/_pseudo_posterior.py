@@ -21,7 +21,7 @@ from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import Columns, check_tables, settled
-from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Weighting
+from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
 
 __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
 
@@ -237,7 +237,8 @@ class PseudoPosterior:
 
         One number is solved for: (c, g) along their ratio for linear weights, the bound M for truncated ones, a factor
         of all weights for others (:meth:`Weighting.tightened`). The posterior is refitted and measured up to six times,
-        until the local epsilon times :func:`safety_factor` is at most the target.
+        until the local epsilon times :func:`safety_factor` is at most the target. Where the unweighted posterior meets
+        the target, nothing is weighted.
 
         Parameters
         ----------
@@ -260,6 +261,8 @@ class PseudoPosterior:
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
         target = self.target_epsilon / safety_factor(sampler.count)
+        if risks.epsilon <= target:
+            return self.refit(sampler, first, risks, Unweighted(), rng=rng, check=check)
         aim = 0.95 * target
         for _ in range(_REFITS):
             weighting = self._foreseen_at_most(aim, risks, sampler)
@@ -350,7 +353,7 @@ class PseudoPosterior:
             caveats=(
                 "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
                 "replaced can change the weights of all records",
-                f"{rounded_up(self.target_epsilon, 6)} for each of {self.tables} tables",
+                *((f"{rounded_up(self.target_epsilon, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 "the scale of the weights, or which records are dropped, was chosen by looking at the data",
                 "a bound on log-densities depends on the unit of measurement",
                 *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),

@@ -71,12 +71,11 @@ class TablesRelease:
 
     def __str__(self) -> str:
         promise = self.facts["guarantee"]
-        said = [
-            *promise["assumptions"],
-            *promise["caveats"],
-            _limits_said(self.facts["mechanism"]["chains"]["refused_beyond"]),
-        ]
-        return "\n".join([promise["statement"], *(f"- {line}" for line in said), _SHOWS])
+        limits = _limits_said(self.facts["mechanism"]["chains"]["refused_beyond"])
+        return "\n".join([
+            promise["statement"], "It rests on:", *(f"- {line}" for line in promise["assumptions"]),
+            "To be known beside it:", *(f"- {line}" for line in (*promise["caveats"], limits)), _SHOWS,
+        ])  # fmt: skip
 
 
 def publish_tables(
@@ -131,6 +130,11 @@ def publish_tables(
         raise ParameterError("the confidential table was not encoded with a domain: use confidential(data, domain)")
     _check(domain, mechanism.synthesiser)
     described = _described(mechanism)
+    drawn = mechanism.chains * mechanism.draws
+    if mechanism.tables > drawn:
+        raise ParameterError(
+            f"{mechanism.tables} tables need as many posterior draws, and there are {drawn}: raise draws"
+        )
     folder = _new_folder(out)
     guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=public_size(confidential))
     require_kind(guarantee, frozenset(accept))
@@ -335,15 +339,13 @@ def _no_model(_data: Mapping[str, Any]) -> None:
 def _promise(guarantee: Guarantee, tables: int, *, seeded: bool) -> dict[str, Any]:
     epsilon = guarantee.profile.pure
     each = epsilon / tables
+    together = f" for each of {tables} tables, {epsilon:.6g} for all of them together" if tables > 1 else ""
     if guarantee.kind == "unconditional":
-        statement = (
-            f"Differential privacy under its stated assumptions: epsilon {each:.6g} for each of {tables} tables, "
-            f"{epsilon:.6g} for all of them together."
-        )
+        statement = f"Differential privacy under its stated assumptions: epsilon {each:.6g}{together}."
     else:
         statement = (
-            f"Not formal differential privacy: a local, asymptotic epsilon of {each:.6g} for each of {tables} tables, "
-            f"{epsilon:.6g} for all of them together, estimated from the confidential table itself."
+            f"Not formal differential privacy: a local, asymptotic epsilon of {each:.6g}{together}, estimated from the "
+            "confidential table itself."
         )
     if seeded:
         statement = f"Seeded run, not for publication; with fresh randomness: {statement}"

@@ -114,8 +114,9 @@ def test_calibration_solves_for_c_and_g_or_for_the_bound_or_for_a_factor() -> No
     assert cut.epsilon * safety_factor(len(COUNTS)) >= 0.8 * 9.0
     mapped = fitted(MappedWeights(function=reciprocal), target=1.5).weighting
     assert isinstance(mapped, Scaled)
-    easy = LinearWeights(c=0.5)
-    assert fitted(easy, target=100.0).weighting == easy
+    free = fitted(LinearWeights(c=0.5), target=100.0)
+    assert free.weighting == Unweighted()
+    assert free.draws is free.unweighted
 
 
 def test_weights_that_do_not_get_less_are_refused() -> None:

@@ -391,3 +391,29 @@ def test_released_categories_have_their_declared_types(tmp_path) -> None:
     assert released.schema == {"sex": pl.String}
     assert made.facts["randomness"].startswith("seeded")
     assert all(check.agrees for check in verify_tables(made.folder))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--warm-up", "-1"), "warm_up"),
+        (("--tables", "1000"), "there are 60: raise draws"),
+        (("--clusters", "3"), "no clusters"),
+        (("--sensitive", "visits"), "named twice"),
+    ],
+    ids=["warm-up", "tables", "clusters", "twice"],
+)
+def test_what_cannot_be_is_said_by_the_command(tmp_path, capsys, options, said) -> None:
+    TABLE.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(VISITS.to_toml())
+    status = run(["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
+                  "poisson", "--sensitive", "visits", "--bound", "3", "--chains", "2", "--draws", "30",
+                  "--out", str(tmp_path / "out"), *options])  # fmt: skip
+    assert status == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_tables_has_no_report(tmp_path, capsys) -> None:
+    assert run(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
+    assert "discreet verify" in capsys.readouterr().err
