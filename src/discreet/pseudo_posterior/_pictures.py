@@ -195,7 +195,8 @@ function show() {
     return node;
   };
   add("path", {d: "M60 20V310H610", fill: "none", stroke: "#111"});
-  add("text", {x: 335, y: 350, "text-anchor": "middle"}, "local epsilon of one table");
+  add("text", {x: 335, y: 350, "text-anchor": "middle"}, "local epsilon of one table, as measured");
+  add("text", {x: 60, y: 14, "text-anchor": "middle"}, "error");
   for (let i = 0; i <= 4; i++) {
     add("text", {x: x(top_ * i / 4), y: 328, "text-anchor": "middle", "font-size": 12}, number(top_ * i / 4));
     add("text", {x: 54, y: y(worst * i / 4) + 4, "text-anchor": "end", "font-size": 12}, number(worst * i / 4));
@@ -206,6 +207,9 @@ function show() {
     const title = document.createElementNS(ns, "title");
     title.textContent = `${p.label}: epsilon ${number(p.epsilon)}, error ${number(p.error[name])}`;
     dot.append(title);
+    const right = x(p.epsilon) > 480;
+    add("text", {x: x(p.epsilon) + (right ? -10 : 10), y: y(p.error[name]) - 8, "font-size": 11,
+      "text-anchor": right ? "end" : "start"}, p.label);
   }
   by("rows").replaceChildren(...points.map(p => {
     const row = document.createElement("tr");
