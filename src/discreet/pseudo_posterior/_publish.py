@@ -32,6 +32,7 @@ from discreet.pseudo_posterior._censored import CensoredPosterior
 from discreet.pseudo_posterior._fit import Convergence, Progress
 from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
+from discreet.pseudo_posterior._synthesis import check_draws
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases import Check
 from discreet.releases._writing import file_sha256, temporary_beside, write_frames, write_text
@@ -130,11 +131,8 @@ def publish_tables(
         raise ParameterError("the confidential table was not encoded with a domain: use confidential(data, domain)")
     _check(domain, mechanism.synthesiser)
     described = _described(mechanism)
-    drawn = mechanism.chains * mechanism.draws
-    if mechanism.tables > drawn:
-        raise ParameterError(
-            f"{mechanism.tables} tables need as many posterior draws, and there are {drawn}: raise draws"
-        )
+    if isinstance(mechanism, PseudoPosterior) or mechanism.grid is None:  # on a grid a draw is made for each table
+        check_draws(mechanism.tables, mechanism.chains * mechanism.draws)
     folder = _new_folder(out)
     guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=public_size(confidential))
     require_kind(guarantee, frozenset(accept))

@@ -12,7 +12,7 @@ from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import quiet, redrawn
 from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, records_of, rows
 
-__all__ = ["partial_caveats", "synthetic_tables"]
+__all__ = ["check_draws", "partial_caveats", "synthetic_tables"]
 
 
 def synthetic_tables(
@@ -46,8 +46,7 @@ def synthetic_tables(
     ParameterError
         When there are fewer draws than tables, or a size was asked for beside given columns.
     """
-    if tables > len(draws):
-        raise ParameterError(f"{tables} tables need as many posterior draws, and there are {len(draws)}: raise draws")
+    check_draws(tables, len(draws))
     data = synthesiser.encoded(columns)
     held = records_of(data)
     if size is not None and size != held:
@@ -67,6 +66,18 @@ def synthetic_tables(
             table.update({name: synthesiser.decoded(name, new[name]) for name in synthesiser.sensitive})
             made.append(table)
     return made
+
+
+def check_draws(tables: int, draws: int) -> None:
+    """Check that there is a posterior draw for each table.
+
+    Raises
+    ------
+    ParameterError
+        When there are fewer.
+    """
+    if tables > draws:
+        raise ParameterError(f"{tables} tables need as many posterior draws, and there are {draws}: raise draws")
 
 
 def partial_caveats(synthesiser: Synthesiser) -> tuple[str, ...]:

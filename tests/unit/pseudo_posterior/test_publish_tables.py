@@ -414,6 +414,12 @@ def test_what_cannot_be_is_said_by_the_command(tmp_path, capsys, options, said) 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_grid_gives_as_many_tables_as_are_asked_for(tmp_path) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID, tables=30, chains=2, draws=10)
+    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    assert len(made.facts["tables"]) == 30
+
+
 def test_a_folder_of_tables_has_no_report(tmp_path, capsys) -> None:
     assert run(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
     assert "discreet verify" in capsys.readouterr().err
