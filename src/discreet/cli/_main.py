@@ -47,24 +47,29 @@ def run(arguments: list[str] | None = None) -> int:
     """
     try:
         result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)
-        return result if isinstance(result, int) else 0
-    except DiscreetError as error:
-        return _complain(str(error), error.exit_status)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return 2
-    except click.ClickException as error:
-        return _complain(error.format_message(), 2)
-    except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted; nothing was left behind", 2)
     except BrokenPipeError:
         return 0
-    except Exception as error:  # noqa: BLE001  # its text could quote a confidential value: only its kind is shown
-        return _complain(
-            f"a fault in the program ({type(error).__name__}); nothing was released. Please report the command that "
-            "led to it, without the data",
-            4,
-        )
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # told below, each in its own way
+        return _told(error)
+    return result if isinstance(result, int) else 0
+
+
+def _told(error: Exception | KeyboardInterrupt) -> int:
+    """Say in one line what stopped the command, and return its exit status."""
+    if isinstance(error, DiscreetError):
+        return _complain(str(error), error.exit_status)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return 2
+    if isinstance(error, click.ClickException):
+        return _complain(error.format_message(), 2)
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        return _complain("interrupted; nothing was left behind", 2)
+    return _complain(  # the error's text could quote a confidential value: only its kind is shown
+        f"a fault in the program ({type(error).__name__}); nothing was released. Please report the command that "
+        "led to it, without the data",
+        4,
+    )
 
 
 def _complain(message: str, status: int) -> int:

@@ -41,17 +41,33 @@ def _column(name: str, facts: Any) -> Column:
     if not isinstance(facts, Mapping):
         raise DomainError(f"column {name!r}: write it as a table [columns.{key(name)}] with a type")
     rest = dict(facts)
-    kind = rest.pop("type", _BLANK)
-    if kind == _BLANK:
+    kind = _kind(name, rest.pop("type", _BLANK), rest)
+    _check_keys(name, kind, rest)
+    try:
+        return KINDS[kind](**rest)
+    except MissingPublicFact as problem:
+        raise MissingPublicFact(name, problem.fact, problem.toml) from None
+    except DomainError as problem:
+        raise DomainError(f"column {name!r}: {problem}") from None
+
+
+def _kind(name: str, given: Any, rest: Mapping[str, Any]) -> str:
+    """Return the kind of column that is meant by a declared type."""
+    if given == _BLANK:
         raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
-    if kind == "string":
+    if given == "string":
         if "categories" not in rest and "prefix" not in rest:
             raise MissingPublicFact(
                 name, "its list of categories", 'categories = ["first", "second"]  # or type = "open_labels"'
             )
-        kind = "category" if "categories" in rest else "open_labels"
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise DomainError(f"column {name!r}: unknown type {kind!r}; known types: {_TYPES}")
+        return "category" if "categories" in rest else "open_labels"
+    if not isinstance(given, str) or given not in KINDS:
+        raise DomainError(f"column {name!r}: unknown type {given!r}; known types: {_TYPES}")
+    return given
+
+
+def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
+    """Refuse keys that a column of the kind does not know, and those of a template that were not filled in."""
     known = [item.name for item in fields(KINDS[kind]) if item.init]
     for fact, value in rest.items():
         if fact not in known:
@@ -62,12 +78,6 @@ def _column(name: str, facts: Any) -> Column:
         if value == _BLANK:
             example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")
             raise MissingPublicFact(name, f"its {fact}", f"{fact} = {example}")
-    try:
-        return KINDS[kind](**rest)
-    except MissingPublicFact as problem:
-        raise MissingPublicFact(name, problem.fact, problem.toml) from None
-    except DomainError as problem:
-        raise DomainError(f"column {name!r}: {problem}") from None
 
 
 # What a template asks for, by type: the key, how to write it, and what it says.

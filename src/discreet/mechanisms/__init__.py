@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Mechanism, Output
 from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
@@ -47,7 +45,7 @@ __all__ = [
     "named",
 ]
 
-REGISTRY: dict[str, type[Any]] = {
+REGISTRY: dict[str, type[Mechanism]] = {
     "dirichlet-process": PitmanYor,
     "pitman-yor": PitmanYor,
     "dirichlet-multinomial": DirichletMultinomial,
@@ -69,7 +67,7 @@ REGISTRY: dict[str, type[Any]] = {
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
 
 
-def named(name: str) -> type[Any]:
+def named(name: str) -> type[Mechanism]:
     """Return the mechanism of a registry name.
 
     Raises

@@ -12,7 +12,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import least_integer, least_real
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts, Domain, Parts, Records
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -34,6 +34,7 @@ __all__ = [
     "Mechanism",
     "Output",
     "Outputs",
+    "PartsMechanism",
     "Votes",
     "feasible",
     "held_frequencies",
@@ -123,8 +124,14 @@ class Estimates(NamedTuple):
     standard_errors: Floats
 
 
+@dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
     """A kernel, its law, its public post-processing and its guarantee.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. What a mechanism adds to it are public facts too.
 
     Attributes
     ----------
@@ -143,7 +150,7 @@ class Mechanism(ABC):
     verbatim : bool
         Whether released records are confidential records themselves, where the domain is continuous or open.
     reads_parts : bool
-        Whether the kernel can read a table in parts (:class:`~discreet.domain.Parts`), so that it need not fit memory.
+        Whether the kernel can read a table in parts, so that it need not fit memory: see :class:`PartsMechanism`.
     relations : tuple of str
         Between which tables it has a theorem.
     most_draws : int
@@ -160,6 +167,7 @@ class Mechanism(ABC):
     reads_parts: ClassVar[bool] = False
     relations: ClassVar[tuple[str, ...]] = ("replacement",)
     most_draws: ClassVar[int] = 32
+
     domain: Domain
 
     @property
@@ -320,20 +328,20 @@ class Mechanism(ABC):
         ParameterError
             When a parameter is missing, unknown or out of range.
         """
-        known = [item.name for item in fields(cast(Any, cls)) if item.init and item.name != "domain"]
+        known = [item.name for item in fields(cls) if item.init and item.name != "domain"]
         given = {"records": records, "size": size}
         values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
         for name in cls.free:
             if name in known and name not in values:
                 missing = "its guarantee depends on the number of records released" if name == "size" else ""
                 raise ParameterError(f"{cls.name} needs {'--size: ' + missing if missing else f'--param {name}=...'}")
-        for item in fields(cast(Any, cls)):
+        for item in fields(cls):
             if item.name in known and item.name not in values and item.default is item.default_factory is MISSING:
                 raise ParameterError(f"{cls.name} needs --param {item.name}=...")
         if unknown := sorted(set(values) - set(known)):
             named = ", ".join(name for name in known if name not in given)
             raise ParameterError(f"unknown parameter {unknown[0]!r}; {cls.name} has: {named}")
-        return cast(Self, cast(Any, cls)(domain=domain, **values))
+        return cls(domain=domain, **values)
 
     @classmethod
     def cells_wanted(cls, *, n: int, epsilon: float, columns: int) -> int:
@@ -371,6 +379,16 @@ class Mechanism(ABC):
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
+
+
+class PartsMechanism(Mechanism):
+    """A mechanism whose kernel reads a table in parts (:class:`~discreet.domain.Parts`), counts or rows."""
+
+    reads_parts: ClassVar[bool] = True
+
+    @abstractmethod
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
+        """Take the private step on a table that may be read more than once, a part at a time."""
 
 
 class DrawnMechanism(Mechanism):
@@ -435,30 +453,16 @@ def solve_drawn(
     ParameterError
         When neither is given.
     """
-    low, high = between
-
-    def meets(m: int, v: float) -> bool:
-        return search(make(m, v)).meets(budget)
-
-    def largest(v: float) -> int:
-        beyond = least_integer(lambda m: not meets(m, v), 1, 10**10)
-        return 10**10 if beyond is None else beyond - 1
-
-    def nearest_value(m: int) -> float | None:
-        if rising:
-            return least_real(lambda v: meets(m, v), low, high, relative=1e-6)
-        inverse = least_real(lambda u: meets(m, min(high, max(low, 1.0 / u))), 1.0 / high, 1.0 / low, relative=1e-6)
-        return None if inverse is None else min(high, max(low, 1.0 / inverse))
-
+    search_for = _DrawnSearch(make, search, budget, between, rising)
     if size is None:
         if value is None:
             raise ParameterError(f"give a size or a {parameter}: one of the two can be solved for")
-        most = largest(value)
+        most = search_for.largest_size(value)
         if most == 0:
             feasible(search(make(1, value)), budget, f"{budget} with {parameter} {value:g}")
         return make(most, value)
     if value is None:
-        found = nearest_value(size)
+        found = search_for.value(size)
         if found is None:
             delta = search(make(size, usual)).delta(budget.epsilon)
             raise Infeasible(f"{budget} at size {size}", {"delta >=": delta})
@@ -466,13 +470,49 @@ def solve_drawn(
     made = make(size, value)
     guarantee = promise(made)
     if not guarantee.meets(budget):
-        nearest: dict[str, float] = {}
-        if most := largest(value):
-            nearest["size <="] = most
-        if (found := nearest_value(size)) is not None:
-            nearest[f"{parameter} {'>=' if rising else '<='}"] = found
+        nearest = search_for.nearest(parameter, size, value)
         feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {value:g}", **nearest)
     return made
+
+
+class _DrawnSearch(NamedTuple):
+    """The two one-sided searches of :func:`solve_drawn`, whose parameters these are."""
+
+    make: Callable[[int, float], Any]
+    search: Callable[[Any], Guarantee]
+    budget: Budget
+    between: tuple[float, float]
+    rising: bool
+
+    def meets(self, size: int, value: float) -> bool:
+        """Return whether the pessimistic guarantee is within the budget."""
+        return self.search(self.make(size, value)).meets(self.budget)
+
+    def largest_size(self, value: float) -> int:
+        """Return the largest size within the budget, 0 where there is none."""
+        beyond = least_integer(lambda m: not self.meets(m, value), 1, 10**10)
+        return 10**10 if beyond is None else beyond - 1
+
+    def value(self, size: int) -> float | None:
+        """Return the value within the budget that costs the least utility, None where there is none."""
+        low, high = self.between
+        if self.rising:
+            return least_real(lambda v: self.meets(size, v), low, high, relative=1e-6)
+
+        def inverse_of(u: float) -> float:
+            return min(high, max(low, 1.0 / u))
+
+        inverse = least_real(lambda u: self.meets(size, inverse_of(u)), 1.0 / high, 1.0 / low, relative=1e-6)
+        return None if inverse is None else inverse_of(inverse)
+
+    def nearest(self, parameter: str, size: int, value: float) -> dict[str, float]:
+        """Return the nearest size and value that meet the budget, by name."""
+        nearest: dict[str, float] = {}
+        if most := self.largest_size(value):
+            nearest["size <="] = most
+        if (found := self.value(size)) is not None:
+            nearest[f"{parameter} {'>=' if self.rising else '<='}"] = found
+        return nearest
 
 
 def held_frequencies(domain: Domain, x: Counts, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -89,7 +89,7 @@ def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
     return np.append((1.0 - mixing) * shares + uniform, max(0.0, mixing - len(shares) * uniform))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mixture(DrawnMechanism):
     """Independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells (theorem T5).
 

@@ -28,7 +28,7 @@ UNIT = 1 << 20
 """Strength and discount are multiples of 2^-20 of a record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PitmanYorUrn(DrawnMechanism):
     """An urn that starts from the confidential table.
 

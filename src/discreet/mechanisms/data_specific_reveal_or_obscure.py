@@ -35,7 +35,7 @@ Schedule = Literal["optimal", "published"]
 _LEAST, _MOST = 1e-6, 50.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DataSpecificRevealOrObscure(DrawnMechanism):
     r"""Release ``size`` independent draws from ``(1 - q_i) * empirical + q_i * uniform``, ``i`` the smallest count.
 

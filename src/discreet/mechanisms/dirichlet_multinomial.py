@@ -48,7 +48,7 @@ _TWO_CELL_EXACT = 256
 _TWO_CELL_DRAWS = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DirichletMultinomial(DrawnMechanism):
     r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` a cell.
 

@@ -41,7 +41,7 @@ _LARGEST = 1000.0
 _UNIT = 2.0**-53  # rounding of one operation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExponentialHistogram(DrawnMechanism):
     r"""Draw the counts ``c`` of ``size`` records with probability proportional to ``exp(-pure_epsilon d / (2 Delta))``.
 

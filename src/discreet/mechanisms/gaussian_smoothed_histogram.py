@@ -23,7 +23,7 @@ __all__ = ["GaussianSmoothedHistogram"]
 _MIXING = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GaussianSmoothedHistogram(NoisyCounts):
     r"""Add discrete Gaussian noise to every count, and draw any number of records from ``(1 - mixing) p + mixing / k``.
 

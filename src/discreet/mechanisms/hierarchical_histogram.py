@@ -28,7 +28,7 @@ __all__ = ["HierarchicalHistogram"]
 _MOST_LISTED = 1 << 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HierarchicalHistogram(NoisyCounts):
     r"""Add independent discrete noise to the counts of the nodes of a tree, and draw records from what fits them best.
 
@@ -176,7 +176,7 @@ class HierarchicalHistogram(NoisyCounts):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
-        promised = NoisyCounts.guarantee(self, relation, n=n)
+        promised = super().guarantee(relation, n=n)
         most = self._tree.largest_leaf()
         if most == 1:
             return promised

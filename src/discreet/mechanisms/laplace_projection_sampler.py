@@ -21,7 +21,7 @@ from discreet.privacy import Budget
 __all__ = ["LaplaceProjectionSampler"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LaplaceProjectionSampler(NoisyCounts):
     r"""Add discrete Laplace noise to every count, project onto the simplex in L1, and draw any number of records.
 

@@ -23,7 +23,7 @@ from discreet.privacy import Budget
 __all__ = ["PerturbedHistogram"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram(NoisyCounts):
     r"""Add independent discrete noise to the count of every cell, and draw any number of records from the result.
 

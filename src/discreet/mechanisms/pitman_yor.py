@@ -24,7 +24,7 @@ from discreet.privacy import ConstantProfile, Guarantee, Kind, Relation
 __all__ = ["PitmanYor"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PitmanYor(PitmanYorUrn):
     r"""Release ``size`` draws from the posterior predictive of a Pitman-Yor process prior.
 
@@ -79,7 +79,7 @@ class PitmanYor(PitmanYorUrn):
     sampler: Literal["ancestor", "mixing"] = "ancestor"
 
     def __post_init__(self) -> None:
-        PitmanYorUrn.__post_init__(self)
+        super().__post_init__()
         if self.sampler not in ("ancestor", "mixing"):
             raise ParameterError(f"sampler is 'ancestor' or 'mixing', not {self.sampler!r}")
 
@@ -192,4 +192,4 @@ class PitmanYor(PitmanYorUrn):
 
     def parameters(self) -> dict[str, Any]:
         """Return ``strength``, ``discount`` and ``sampler``."""
-        return {**PitmanYorUrn.parameters(self), "sampler": self.sampler}
+        return {**super().parameters(), "sampler": self.sampler}

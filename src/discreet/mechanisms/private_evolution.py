@@ -22,8 +22,8 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
     Floats,
-    Mechanism,
     Output,
+    PartsMechanism,
     Votes,
     positive_size,
     refuse_unknown,
@@ -70,8 +70,8 @@ _LARGEST = 1e150  # coordinate: squared distances stay finite
 _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateEvolution(Mechanism):
+@dataclass(frozen=True, kw_only=True)
+class PrivateEvolution(PartsMechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
 
     Parameters
@@ -138,7 +138,6 @@ class PrivateEvolution(Mechanism):
     free: ClassVar[tuple[str, ...]] = ("scale",)
     needs_cells: ClassVar[bool] = False
     cells_cost: ClassVar[bool] = False
-    reads_parts: ClassVar[bool] = True
     relations: ClassVar[tuple[str, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
 

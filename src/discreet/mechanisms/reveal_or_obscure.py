@@ -19,7 +19,7 @@ from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units
 __all__ = ["RevealOrObscure"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RevealOrObscure(Mixture):
     r"""Release ``size`` independent draws, each a uniform cell with probability ``mixing``, otherwise a record.
 

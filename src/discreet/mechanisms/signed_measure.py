@@ -35,7 +35,7 @@ _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 _MOST_WANTED = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SignedMeasure(NoisyCounts):
     r"""Add independent discrete noise to the count of every cell, and draw records from the nearest distribution.
 
@@ -122,7 +122,7 @@ class SignedMeasure(NoisyCounts):
 
     @property
     def _cells(self) -> int:
-        return NoisyCounts._cells.fget(self) if self.points is None else self.points.count  # type: ignore[attr-defined,no-any-return]
+        return super()._cells if self.points is None else int(self.points.count)
 
     @property
     def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw is projected
@@ -163,7 +163,7 @@ class SignedMeasure(NoisyCounts):
 
     def _shares_on(self, support: Records, probabilities: Floats) -> Floats:
         if self.points is None:
-            return NoisyCounts._shares_on(self, support, probabilities)
+            return super()._shares_on(support, probabilities)
         at = _search(self._embedded(support)).nearest(self._embedded(self.points.records(self.domain)))
         return np.asarray(np.bincount(at, weights=probabilities, minlength=len(support)), dtype=np.float64)
 
@@ -183,7 +183,7 @@ class SignedMeasure(NoisyCounts):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``; what follows can be computed."""
         self._require_solver()
-        return NoisyCounts.kernel(self, x, rng=rng)
+        return super().kernel(x, rng=rng)
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts.
@@ -199,7 +199,7 @@ class SignedMeasure(NoisyCounts):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T15 for a table of ``n`` records."""
-        promised = NoisyCounts.guarantee(self, relation, n=n)
+        promised = super().guarantee(relation, n=n)
         if self.points is None:
             return promised
         within = f"released records are copies of {self.points.count:,} public points: where around them is not said"

@@ -14,7 +14,7 @@ from discreet.mechanisms._mixture import Mixture
 __all__ = ["SmoothedHistogram"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SmoothedHistogram(Mixture):
     r"""Release ``size`` independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells.
 

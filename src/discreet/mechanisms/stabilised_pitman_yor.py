@@ -25,7 +25,7 @@ __all__ = ["StabilisedPitmanYor"]
 _UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StabilisedPitmanYor(StableCounts):
     r"""Draw any number of records from a Pitman-Yor urn that holds the noisy counts of a stability histogram.
 
@@ -98,7 +98,7 @@ class StabilisedPitmanYor(StableCounts):
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""
         if x.n != self.records:
             raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
-        return StableCounts.kernel(self, x, rng=rng)
+        return super().kernel(x, rng=rng)
 
     def _missing(self, kept: int) -> int:
         """Return the records that the noisy counts do not account for, from public numbers."""

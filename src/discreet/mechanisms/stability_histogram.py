@@ -20,7 +20,7 @@ from discreet.privacy import Budget
 __all__ = ["StabilityHistogram"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StabilityHistogram(StableCounts):
     r"""Add discrete Laplace noise to the labels that are held, keep those that reach a threshold, draw any number.
 

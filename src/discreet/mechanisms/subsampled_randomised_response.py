@@ -24,7 +24,7 @@ __all__ = ["SubsampledRandomisedResponse"]
 _BLOCK = 1 << 17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SubsampledRandomisedResponse(Mixture):
     r"""Release ``size`` distinct records, each replaced by a uniform cell with probability ``mixing``.
 
@@ -125,11 +125,11 @@ class SubsampledRandomisedResponse(Mixture):
     def _profile(self, n: int, group: int) -> Profile:
         """Return theorem T13; one draw is one of the mixture."""
         if self.size == 1:
-            return Mixture._profile(self, n, group)
+            return super()._profile(n, group)
         profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
         return ChainProfile(single=profile, group=group) if group > 1 else profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T13 for a table of ``n`` records."""
         self._require(positive_size("n", n))
-        return Mixture.guarantee(self, relation, n=n)
+        return super().guarantee(relation, n=n)

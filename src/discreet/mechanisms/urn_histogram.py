@@ -28,7 +28,7 @@ from discreet.privacy import ConstantProfile, Guarantee, Relation
 __all__ = ["UrnHistogram"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UrnHistogram(PitmanYorUrn):
     r"""Draw ``size`` times from the posterior predictive of a Pitman-Yor prior and release the draws of held values.
 

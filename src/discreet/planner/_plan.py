@@ -295,7 +295,7 @@ def _rank(w1: float | None) -> float:
     return math.inf if w1 is None else float(f"{w1:.3g}")
 
 
-def _last_resort(kind: type[Any], reference: Reference) -> bool:
+def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
     """Return whether a mechanism is only chosen where nothing else would do.
 
     Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
@@ -304,7 +304,7 @@ def _last_resort(kind: type[Any], reference: Reference) -> bool:
     return bool(kind.verbatim or (kind.leaves_out and reference.table is None))
 
 
-def with_sampling(kind: type[Any], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
+def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
     """Return the parameters that are given, with the sampling where the mechanism has one.
 
     Raises
@@ -354,7 +354,9 @@ def _option(
     )
 
 
-def _largest_size(kind: type[Any], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]) -> int:
+def _largest_size(
+    kind: type[Mechanism], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]
+) -> int:
     """Return, to within 1 % below, the most records within the budget of which a fifth are from prior or noise."""
 
     def too_many(m: int) -> bool:

@@ -152,7 +152,7 @@ def solved(
     )
 
 
-def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Domain, int, dict[str, Any]]:
+def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
     """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
     kind = named(mechanism)
     fixed = dict(parameters)
@@ -169,7 +169,7 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Any], Dom
     return kind, _cells(mechanism, cells), group, fixed
 
 
-def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Any], Domain, int, dict[str, Any]]:
+def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
     """Below discount 0 there are ``cells = strength / |discount|`` values, each with prior ``|discount|``."""
     prior = -fixed.pop("discount")
     strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)

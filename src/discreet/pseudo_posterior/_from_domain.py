@@ -59,46 +59,60 @@ def synthesiser_for(
     >>> made.sensitive, made.given
     (('income',), ('sex',))
     """
-    if model not in MODELS:
-        raise ParameterError(f"the model is one of {', '.join(MODELS)}, not {model!r}")
-    for name in sensitive:
-        if name not in domain.columns:
-            raise ParameterError(f"{name!r} is not a column of the domain")
-    if len(set(sensitive)) < len(sensitive):
-        raise ParameterError("a sensitive column is named twice")
-    if clusters is not None and model not in ("mixture", "dirichlet-process"):
-        raise ParameterError(f"the {model} model has no clusters")
-    if not sensitive or (len(sensitive) > 1 and model != "sequential"):
-        raise ParameterError("name one sensitive column, or several with the sequential model")
+    _check_model(model, sensitive, clusters)
+    _check_sensitive(domain, sensitive)
     others = {name: column for name, column in domain.columns.items() if name not in sensitive}
-    for name in sensitive:
-        if domain.columns[name].nullable:
-            raise sensitive_nulls(name)
+    if model in ("poisson", "categorical"):
+        return _without_predictors(domain, sensitive[0], model)
     design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items()))
-    first = sensitive[0]
-    column = domain.columns[first]
-    if model in ("poisson", "categorical") and others:
-        raise ParameterError(
-            f"the {model} model has no predictors: the domain declares the sensitive column alone, and the "
-            "table's others are left out (subset=True, --columns)"
-        )
-    if model == "poisson":
-        if not isinstance(column, Integer) or column.lower < 0:
-            raise DomainError(f"column {first!r}: this model needs counts, an integer of at least 0")
-        return PoissonMean(column=first)
-    if model == "categorical":
-        return CategoricalShares(column=first, categories=_categories(first, column))
     if model == "sequential":
         return SequentialRegression(
             steps=tuple(_step(name, domain.columns[name], transform) for name in sensitive), design=design
         )
-    response = _response(first, column, transform)
+    response = _response(sensitive[0], domain.columns[sensitive[0]], transform)
     if model in ("linear", "robust"):
         return LinearRegression(response=response, design=design, degrees=4.0 if model == "robust" else None)
     weights = "dirichlet" if model == "mixture" else "sticks"
     return MixtureRegression(
         response=response, design=design, clusters=10 if clusters is None else clusters, weights=weights
     )
+
+
+def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None) -> None:
+    """Refuse a model that does not exist, or that does not take these columns or clusters."""
+    if model not in MODELS:
+        raise ParameterError(f"the model is one of {', '.join(MODELS)}, not {model!r}")
+    if clusters is not None and model not in ("mixture", "dirichlet-process"):
+        raise ParameterError(f"the {model} model has no clusters")
+    if not sensitive or (len(sensitive) > 1 and model != "sequential"):
+        raise ParameterError("name one sensitive column, or several with the sequential model")
+
+
+def _check_sensitive(domain: Domain, sensitive: tuple[str, ...]) -> None:
+    """Refuse sensitive columns that are not of the domain, named twice, or nullable."""
+    for name in sensitive:
+        if name not in domain.columns:
+            raise ParameterError(f"{name!r} is not a column of the domain")
+    if len(set(sensitive)) < len(sensitive):
+        raise ParameterError("a sensitive column is named twice")
+    for name in sensitive:
+        if domain.columns[name].nullable:
+            raise sensitive_nulls(name)
+
+
+def _without_predictors(domain: Domain, name: str, model: str) -> Synthesiser:
+    """Return a model of one column alone."""
+    if len(domain.columns) > 1:
+        raise ParameterError(
+            f"the {model} model has no predictors: the domain declares the sensitive column alone, and the "
+            "table's others are left out (subset=True, --columns)"
+        )
+    column = domain.columns[name]
+    if model == "categorical":
+        return CategoricalShares(column=name, categories=_categories(name, column))
+    if not isinstance(column, Integer) or column.lower < 0:
+        raise DomainError(f"column {name!r}: this model needs counts, an integer of at least 0")
+    return PoissonMean(column=name)
 
 
 def sensitive_nulls(name: str) -> DomainError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -15,8 +16,8 @@ from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import FileProblem, ParameterError, PoorUtility
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import Estimates, feasible, positive_size, require_relation
+from discreet.mechanisms import Mechanism, Output
+from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, positive_size, require_relation
 from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._writing import (
@@ -167,8 +168,7 @@ def publish(
         never_input(certificate_path(path, certificate), (facts.path,))
     schema = {} if form == "records" else _counts_columns(mechanism)
     x: Counts | Rows = open_confidential(cast("Confidential[Any]", confidential), caller=__name__)
-    if not isinstance(x, Counts) and not mechanism.reads_parts:
-        raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
+    private_step = _private_step(mechanism, x)
     n = _public_number(x.n, mechanism, relation)
     size = positive_size("size", _size(mechanism, size)) if form == "records" else None
     guarantee = mechanism.guarantee(Relation(name=relation, group=facts.max_records), n=n)
@@ -193,7 +193,7 @@ def publish(
         columns=list(schema or mechanism.domain.names),
     )
     document.to_json()  # what cannot be written is found before anything is drawn
-    output = mechanism.kernel(cast(Counts, x), rng=generator)
+    output = private_step(rng=generator)
     if (outcome := mechanism.outcome(output, n)) is not None:
         document = document.with_outcome(outcome)
     free = public(generator)
@@ -210,6 +210,15 @@ def publish(
         return Release(records=records, certificate=document.with_rows(table.height), info=info or {})
     written, where = _write(frames, schema, document, path, certificate)
     return Release(records=None, certificate=written, info=info or {}, path=path, certificate_path=where)
+
+
+def _private_step(mechanism: Mechanism, x: Counts | Rows) -> Callable[..., Output]:
+    """Return the kernel on a table, to be given its generator; refuse a table in parts that it cannot read."""
+    if isinstance(x, Counts):
+        return partial(mechanism.kernel, x)
+    if isinstance(mechanism, PartsMechanism):
+        return partial(mechanism.kernel, x)
+    raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
 
 
 def poor_utility(domain: Domain, share: float) -> str:
