@@ -121,7 +121,8 @@ class ConfidentialAccessError(DiscreetError, TypeError):
     def __init__(self, action: str) -> None:
         self.action = action
         super().__init__(
-            f"a confidential value cannot be {action}; only discreet.publish() turns one into a public release"
+            f"a confidential value cannot be {action}; what is released under a guarantee is public: use publish(), or "
+            "publish_tables() for tables from a model"
         )
 
 

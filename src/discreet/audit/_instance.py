@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._random import public, secure
-from discreet.audit._custodian import BANNER
 from discreet.audit._monte_carlo import MonteCarlo, simulate
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
@@ -19,7 +18,10 @@ from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnH
 from discreet.mechanisms._pitman_yor_urn import UNIT
 from discreet.privacy import HeldTable, Reading, instance_readings
 
-__all__ = ["InstanceGuarantee", "instance_guarantee"]
+__all__ = ["BANNER", "InstanceGuarantee", "instance_guarantee"]
+
+BANNER = "CONFIDENTIAL: computed from the data; do not publish"
+"""How the text of every result of this package begins."""
 
 _ITERATIONS = 10_000
 _MOST_CELLS = 1 << 20

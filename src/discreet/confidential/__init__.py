@@ -1,6 +1,7 @@
 """The confidential side: a closed wrapper, and any dataframe or file to Counts on a declared domain."""
 
 from discreet.confidential._count import confidential, public_size
+from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._public import public_table
 from discreet.confidential._rows import Rows, confidential_rows
@@ -14,6 +15,7 @@ __all__ = [
     "confidential_rows",
     "public_size",
     "public_table",
+    "reveal_to_custodian",
     "table_schema",
     "to_frame_kind",
 ]

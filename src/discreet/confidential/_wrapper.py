@@ -49,8 +49,10 @@ class Provenance:
 class Confidential(Generic[T]):
     """A confidential value, closed.
 
-    Only the callers listed in ``discreet.confidential._open`` can open it; of these, only ``discreet.publish`` returns
-    something public.
+    Only the modules listed in ``discreet.confidential._open`` can open it. Of what they return, records, counts and
+    tables that were released under a guarantee are public (:func:`discreet.publish` and
+    :func:`discreet.pseudo_posterior.publish_tables`), and so is the number of records
+    (:func:`discreet.confidential.public_size`); all else is for the custodian alone.
 
     Parameters
     ----------

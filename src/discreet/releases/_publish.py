@@ -1,4 +1,8 @@
-"""The crossing: the only function whose output is public although it opened confidential data."""
+"""The crossing of releases: what :func:`publish` returns is public under a guarantee although it opened the table.
+
+Tables from models cross in ``pseudo_posterior/_publish.py``. Who else opens confidential values, and what for, is the
+closed list in ``confidential/_open.py``.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def _confidential(
     if used.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate: give the one of the release")
     bins = {name: column.bins for name, column in page["columns"].items()}
-    shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))  # type: ignore[arg-type]
+    shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
     # Distances are between records; a table of counts has none.
     compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **asked))
     return {

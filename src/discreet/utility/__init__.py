@@ -1,7 +1,8 @@
 """Utility of a release against the confidential table; what is computed from confidential data stays confidential."""
 
+from discreet.confidential import reveal_to_custodian
 from discreet.utility._columns import ColumnComparison
-from discreet.utility._compare import Comparison, compare, reveal_to_custodian
+from discreet.utility._compare import Comparison, compare
 from discreet.utility._densities import bandwidth, hellinger, kde_l2
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 from discreet.utility._measures import Measured

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-__all__ = ["BANNER", "Comparison", "compare", "reveal_to_custodian"]
+__all__ = ["BANNER", "Comparison", "compare"]
 
 BANNER = "CONFIDENTIAL: computed from the private data"
 """How the text of a comparison begins."""
@@ -141,6 +141,7 @@ def compare(
     >>> import polars as pl
     >>> from discreet.domain import Integer
     >>> ages = Domain(columns={"age": Integer(lower=0, upper=120)})
+    >>> from discreet.utility import reveal_to_custodian
     >>> closed = compare(pl.DataFrame({"age": [30, 40]}), pl.DataFrame({"age": [31, 45]}), ages)
     >>> closed
     <confidential Comparison>
@@ -175,25 +176,6 @@ def compare(
             rng=public(secure()) if rng is None else rng,
         )
     return Confidential(Comparison(records=records[0], released=released[0], columns=columns, measures=found))
-
-
-def reveal_to_custodian(comparison: Confidential[Comparison]) -> Comparison:
-    """Open a comparison, for the eyes of whoever may see the confidential table itself.
-
-    Nothing protects what this returns: publishing it, or choosing among releases by it, spends privacy that no
-    certificate accounts for.
-
-    Parameters
-    ----------
-    comparison : Confidential of Comparison
-        What :func:`compare` returned.
-
-    Returns
-    -------
-    Comparison
-        Readable; its text begins with "CONFIDENTIAL: computed from the private data".
-    """
-    return open_confidential(comparison, caller=__name__)
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
