@@ -1,4 +1,4 @@
-"""What the architecture promises: a light import, one crossing, theorems that exist, names that are documented."""
+"""What the architecture promises: a light import, mechanisms apart, theorems that exist, names that are documented."""
 
 from __future__ import annotations
 
@@ -86,13 +86,52 @@ def test_one_mechanism_one_file_one_page_one_name(name: str) -> None:
     assert REGISTRY[name].name == name
 
 
-def test_mechanisms_are_frozen_and_hold_public_facts_only() -> None:
-    from discreet.domain import Domain, Integer
+MECHANISMS = SOURCE / "mechanisms"
+FILES = sorted(path for path in MECHANISMS.glob("*.py") if path.name != "__init__.py")
 
-    domain = Domain(columns={"cell": Integer(lower=0, upper=9)})
-    mechanism = REGISTRY["dirichlet-multinomial"](domain=domain, size=5, prior=1.0)
-    with pytest.raises(AttributeError):
-        mechanism.size = 6
+
+def from_the_folder(text: str) -> set[str]:
+    """What a module of the folder imports from the folder: modules, and names of its ``__init__``."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            full = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = {0: "", 1: "discreet.mechanisms.", 2: "discreet."}[node.level] + (node.module or "")
+            full = [f"{base.rstrip('.')}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        parts = [name.split(".") for name in full]
+        found |= {name[2] for name in parts if name[:2] == ["discreet", "mechanisms"] and len(name) > 2}
+        found |= {"__init__" for name in parts if name == ["discreet", "mechanisms"]}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_mechanisms_do_not_import_one_another(path: Path) -> None:
+    """Nor does what they share, so that no chain of imports leads from one to another."""
+    found = from_the_folder(path.read_text(encoding="utf-8"))
+    assert all(name.startswith("_") and (MECHANISMS / f"{name}.py").exists() for name in found - {"__init__"})
+    assert "__init__" not in found
+
+
+@pytest.mark.parametrize("text", [
+    "from discreet.mechanisms.pitman_yor import PitmanYor",
+    "from discreet.mechanisms import PitmanYor",
+    "from discreet.mechanisms import pitman_yor as py",
+    "import discreet.mechanisms.pitman_yor",
+    "from .pitman_yor import PitmanYor",
+    "from . import pitman_yor",
+    "from ..mechanisms import PitmanYor",
+    "def f():\n    from discreet import mechanisms",
+])  # fmt: skip
+def test_every_way_to_import_a_mechanism_is_seen(text: str) -> None:
+    assert any(not name.startswith("_") or name == "__init__" for name in from_the_folder(text))
+
+
+def test_every_mechanism_of_the_folder_is_registered() -> None:
+    registered = {kind.__module__.rpartition(".")[2] for kind in REGISTRY.values()}
+    assert registered == {path.stem for path in FILES if not path.stem.startswith("_")}
 
 
 def test_the_tree_says_nothing_of_where_it_was_made() -> None:
