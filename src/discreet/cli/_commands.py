@@ -13,22 +13,19 @@ import click
 from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "help_without_command"]
 
 
-class _KeyValue(click.ParamType[tuple[str, Any]]):
-    name = "KEY=VALUE"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
-        key, sign, text = str(value).partition("=")
-        if not sign or not key:
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        for kind in (int, float):
-            try:
-                return key.strip(), kind(text)
-            except ValueError:
-                continue
-        return key.strip(), text.strip()
+def _key_value(pair: str) -> tuple[str, Any]:
+    key, sign, text = pair.partition("=")
+    if not sign or not key:
+        raise click.BadParameter(f"{pair!r} is not KEY=VALUE")
+    for kind in (int, float):
+        try:
+            return key.strip(), kind(text)
+        except ValueError:
+            continue
+    return key.strip(), text.strip()
 
 
 def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
@@ -46,7 +43,9 @@ def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON to standard output.")
-_param = click.option("--param", "pairs", type=_KeyValue(), multiple=True, help="A parameter of the mechanism.")
+_param = click.option(
+    "--param", "pairs", type=_key_value, metavar="KEY=VALUE", multiple=True, help="A parameter of the mechanism."
+)
 _records = click.option("--records", type=int, required=True, help="Number of records held, public.")
 _relation = click.option(
     "--relation",
@@ -416,9 +415,19 @@ def demo(out: str, as_json: bool) -> None:
         _show(result)
 
 
-@click.group()
-def domain() -> None:
+def help_without_command(context: click.Context) -> int:
+    """Show what commands there are where none was given: click's own answer to that depends on its version."""
+    if context.invoked_subcommand is not None:
+        return 0
+    click.echo(context.get_help(), err=True)
+    return 2
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def domain(context: click.Context) -> int:
     """Declare the public facts."""
+    return help_without_command(context)
 
 
 @domain.command("init")

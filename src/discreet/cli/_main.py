@@ -11,21 +11,25 @@ from typing import Any
 
 import click
 
-from discreet.cli._commands import COMMANDS
+from discreet.cli._commands import COMMANDS, help_without_command
 from discreet.cli._synthesize import synthesize
 from discreet.errors import DiscreetError
 
 __all__ = ["main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(package_name="discreet")
-def discreet() -> None:
+@click.pass_context
+def discreet(context: click.Context) -> int:
     """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
 
     Exit status: 0 success, 1 verify found a disagreement, 2 bad input, 3 infeasible or refused,
     4 a fault in the program.
     """
+    return help_without_command(context)
 
 
 for command in (*COMMANDS, synthesize):
@@ -58,9 +62,6 @@ def _told(error: Exception | KeyboardInterrupt) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, DiscreetError):
         return _complain(str(error), error.exit_status)
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
-        return 2
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
