@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet._random import seeded
-from discreet.confidential import Confidential, Rows, confidential, confidential_rows, public_size, public_table
+from discreet.confidential import (
+    Confidential,
+    Rows,
+    confidential,
+    confidential_rows,
+    public_domain,
+    public_size,
+    public_table,
+    refuse_same,
+    with_public,
+)
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms import REGISTRY, named
+from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import positive_size, require_relation
 from discreet.planner import chosen_cells, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, RelationName
@@ -110,8 +123,10 @@ def release(
 
     Raises
     ------
+    NotPublic
+        When ``reference``, ``domain`` or a public parameter is the confidential table.
     DiscreetError
-        In its subclasses, for bad input, infeasible and refused requests; nothing is then written.
+        In its other subclasses, for bad input, infeasible and refused requests; nothing is then written.
 
     Examples
     --------
@@ -125,102 +140,185 @@ def release(
     >>> synthetic.certificate.delta <= 1e-9
     True
     """
-    if not isinstance(domain, (Domain, str, os.PathLike)):
-        raise ParameterError(f"the domain is a Domain or the path of its TOML file, not a {type(domain).__name__}")
-    declared = domain if isinstance(domain, Domain) else Domain.read(domain)
-    budget = Budget(epsilon=epsilon, delta=delta)
-    rng = None if seed is None else seeded(seed)
-    if size is None and not counts:
-        raise ParameterError(
-            "give a size: how many records to release is a public choice that costs privacy or utility; as many as the "
-            "table has is a good start, see the plan"
-        )
-    if parameters and mechanism is None:
-        raise ParameterError(
-            f"unknown argument {sorted(parameters)[0]!r}: parameters of a mechanism need mechanism=... beside them"
-        )
-    if mechanism is not None and not named(mechanism).gives_counts() and counts:
-        raise ParameterError(f"{mechanism} releases records, not counts: ask for records and give their number")
-    if out is not None:
-        never_input(certificate_path(check_output(out, inputs=(data, domain)), certificate), (data, domain))
-        if announce is not None and os.path.exists(out):  # noqa: PTH110  # any kind of path
-            announce(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
-    if (relation == "replacement") is (records is not None):
-        raise ParameterError("add/remove needs records, a number declared in public; replacement counts them itself")
-    if mechanism is None and relation != "replacement":
-        raise ParameterError("only private-evolution has a theorem for add/remove: ask for it by mechanism")
-    if mechanism is not None:
-        require_relation(named(mechanism), relation)
-    if checkpoint is not None:
-        never_input(Path(checkpoint), (data, domain, out))
-        if announce is not None and os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path
-            announce(f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table")
-    rows = unit is None and max_records is None and isinstance(data, (str, os.PathLike))
-    closed: Confidential[Counts] | Confidential[Rows]
-    if mechanism is not None and named(mechanism).reads_parts and rows:
-        closed = confidential_rows(data, declared, subset=subset, empty=relation != "replacement")
-    else:
-        closed = confidential(
-            data,
-            declared,
-            unit=unit,
-            max_records=max_records,
-            subset=subset,
-            empty=relation != "replacement",
-            rng=rng,
-        )
-    n = public_size(closed) if records is None else positive_size("records", records)
-    if mechanism is None:
-        chosen = plan(
-            declared,
-            records=n,
-            epsilon=epsilon,
-            delta=delta,
-            size=size,
-            group=closed.relation_group,
-            largest_sizes=False,
-            mechanisms=_COUNTING if counts else None,
-            reference=reference,
-            sampling=sampling,
-        )
-        solved, why = chosen.best, chosen.why
-    else:
-        kind = named(mechanism)
-        given = with_sampling(kind, parameters, sampling)
-        if isinstance(given.get("points"), (str, os.PathLike)):
-            given["points"] = public_table(os.fspath(given["points"]), declared)
-        used = declared if "points" in given else with_cells(declared, kind, n=n, epsilon=epsilon)
-        if relation != "replacement":
-            given["relation"] = relation
-        solved = kind.calibrated(budget, domain=used, n=n, size=size, group=closed.relation_group, **given)
-        why = f"{mechanism}: asked for"
-        if sampling == "stratified" and not hasattr(kind, "sampling"):
-            why += "; it draws records as its law demands, so that stratified has no effect"
-    if solved.domain != declared:  # cells were chosen: count again on them
-        closed = confidential(data, solved.domain, unit=unit, max_records=max_records, subset=subset, rng=rng)
-        why = "; ".join([*chosen_cells(declared, solved.domain), why])
-    share = solved.share_not_from_data(n)
+    declared = public_domain(domain, data=data)
+    refuse_same(data, reference, *parameters.values())
+    asked = _Asked(
+        data=data,
+        domain=declared,
+        budget=Budget(epsilon=epsilon, delta=delta),
+        size=size,
+        mechanism=mechanism,
+        parameters=parameters,
+        counts=counts,
+        sampling=sampling,
+        relation=relation,
+        records=records,
+        unit=unit,
+        max_records=max_records,
+        subset=subset,
+        rng=None if seed is None else seeded(seed),
+    )
+    asked.check()
+    replaced = _checked_files(out, certificate, checkpoint, inputs=(data, domain, reference, *parameters.values()))
+    asked.check_relation()
     if announce is not None:
-        rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
-        announce(f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}")
-        if solved.random_size and size is not None:
-            announce(f"of {size:,} draws at most about {size * solved.share_released(n):,.3g} will be released")
-        steps = said_before(solved, budget, n=n, size=size, group=closed.relation_group, reference=reference)
-        for line in (*delta_caveats(delta, n), *steps):
+        for line in replaced:
             announce(line)
-    solved = solved.observed(watch=stepped, checkpoint=checkpoint)
+    closed = asked.count(declared)
+    public = {} if reference is None else {"reference": public_table(reference, declared)}
+    closed = with_public(closed, public, domain=declared)
+    n = public_size(closed) if records is None else positive_size("records", records)
+    solved, why = asked.solve(n, group=closed.relation_group, reference=public.get("reference"))
+    if solved.domain != declared:  # cells were chosen: count again on them
+        closed = with_public(asked.count(solved.domain), public, domain=solved.domain)
+        why = "; ".join([*chosen_cells(declared, solved.domain), why])
+    closed = with_public(closed, solved.public_inputs(), domain=solved.domain)
+    if announce is not None:
+        for line in _said(asked, solved, why, n=n, group=closed.relation_group, reference=public.get("reference")):
+            announce(line)
     return publish(
         closed,
-        solved,
+        solved.observed(watch=stepped, checkpoint=checkpoint),
         size=size,
-        budget=budget,
+        budget=asked.budget,
         relation=relation,
         out=out,
         certificate=certificate,
-        rng=rng,
+        rng=asked.rng,
         accept=accept,
         accept_poor_utility=accept_poor_utility,
         progress=progress,
         form="counts" if counts else "records",
-        info={"mechanism": solved.name, "why": why, "share_not_from_data": share},
+        info={"mechanism": solved.name, "why": why, "share_not_from_data": solved.share_not_from_data(n)},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was asked for, by the names of :func:`release`."""
+
+    data: Any = field(repr=False)
+    domain: Domain
+    budget: Budget
+    size: int | None
+    mechanism: str | None
+    parameters: Mapping[str, Any]
+    counts: bool
+    sampling: str | None
+    relation: RelationName
+    records: int | None
+    unit: str | None
+    max_records: int | None
+    subset: bool
+    rng: np.random.Generator | None
+
+    @property
+    def kind(self) -> type[Any] | None:
+        """The mechanism's class; None where it is to be chosen."""
+        return None if self.mechanism is None else named(self.mechanism)
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.size is None and not self.counts:
+            raise ParameterError(
+                "give a size: how many records to release is a public choice that costs privacy or utility; as many as "
+                "the table has is a good start, see the plan"
+            )
+        if self.parameters and self.mechanism is None:
+            raise ParameterError(
+                f"unknown argument {sorted(self.parameters)[0]!r}: parameters of a mechanism need mechanism=... beside "
+                "them"
+            )
+        if self.counts and self.kind is not None and not self.kind.gives_counts():
+            raise ParameterError(
+                f"{self.mechanism} releases records, not counts: ask for records and give their number"
+            )
+
+    def check_relation(self) -> None:
+        """Refuse a relation for which there is no theorem, or no number of records."""
+        if (self.relation == "replacement") is (self.records is not None):
+            raise ParameterError(
+                "add/remove needs records, a number declared in public; replacement counts them itself"
+            )
+        if self.kind is not None:
+            require_relation(self.kind, self.relation)
+        elif self.relation != "replacement":
+            raise ParameterError("only private-evolution has a theorem for add/remove: ask for it by mechanism")
+
+    def count(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
+        """Count the table, or leave it where it is for a mechanism that can read a file in parts."""
+        empty = self.relation != "replacement"
+        whole_rows = self.unit is None and self.max_records is None
+        if whole_rows and self.kind is not None and self.kind.reads_parts and isinstance(self.data, (str, os.PathLike)):
+            return confidential_rows(self.data, domain, subset=self.subset, empty=empty)
+        return confidential(
+            self.data,
+            domain,
+            unit=self.unit,
+            max_records=self.max_records,
+            subset=self.subset,
+            empty=empty,
+            rng=self.rng,
+        )
+
+    def solve(self, n: int, *, group: int, reference: Any) -> tuple[Mechanism, str]:
+        """Return the mechanism, calibrated, and why it is this one."""
+        if self.kind is not None:
+            return self._calibrated(self.kind, n, group=group)
+        chosen = plan(
+            self.domain,
+            records=n,
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            size=self.size,
+            group=group,
+            largest_sizes=False,
+            mechanisms=_COUNTING if self.counts else None,
+            reference=reference,
+            sampling=self.sampling,
+        )
+        return chosen.best, chosen.why
+
+    def _calibrated(self, kind: type[Any], n: int, *, group: int) -> tuple[Mechanism, str]:
+        given = with_sampling(kind, dict(self.parameters), self.sampling)
+        if isinstance(given.get("points"), (str, os.PathLike)):
+            given["points"] = public_table(os.fspath(given["points"]), self.domain)
+        cut = self.domain if "points" in given else with_cells(self.domain, kind, n=n, epsilon=self.budget.epsilon)
+        if self.relation != "replacement":
+            given["relation"] = self.relation
+        solved = kind.calibrated(self.budget, domain=cut, n=n, size=self.size, group=group, **given)
+        why = f"{self.mechanism}: asked for"
+        if self.sampling == "stratified" and not hasattr(kind, "sampling"):
+            why += "; it draws records as its law demands, so that stratified has no effect"
+        return solved, why
+
+
+def _checked_files(
+    out: str | os.PathLike[str] | None,
+    certificate: str | os.PathLike[str] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    *,
+    inputs: tuple[Any, ...],
+) -> list[str]:
+    """Refuse outputs that are inputs, and say which files exist."""
+    lines = []
+    if out is not None:
+        never_input(certificate_path(check_output(out, inputs=inputs), certificate), inputs)
+        if os.path.exists(out):  # noqa: PTH110  # any kind of path
+            lines.append(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
+    if checkpoint is not None:
+        never_input(Path(checkpoint), (*inputs, out))
+        if os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path
+            lines.append(f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table")
+    return lines
+
+
+def _said(asked: _Asked, solved: Mechanism, why: str, *, n: int, group: int, reference: Any) -> Iterator[str]:
+    """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
+    share = solved.share_not_from_data(n)
+    rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
+    yield f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}"
+    if solved.random_size and asked.size is not None:
+        yield f"of {asked.size:,} draws at most about {asked.size * solved.share_released(n):,.3g} will be released"
+    yield from delta_caveats(asked.budget.delta, n)
+    yield from said_before(solved, asked.budget, n=n, size=asked.size, group=group, reference=reference)

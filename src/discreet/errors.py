@@ -21,6 +21,7 @@ __all__ = [
     "Infeasible",
     "LawNotAvailable",
     "MissingPublicFact",
+    "NotPublic",
     "ParameterError",
     "PoorUtility",
     "RandomnessError",
@@ -80,6 +81,16 @@ class DataError(DiscreetError, ValueError):
         self.column, self.problem, self.remedy = column, problem, remedy
         where = "the table" if column is None else f"column {column!r}"
         super().__init__(f"{where}: {problem}; {remedy}")
+
+
+class NotPublic(DiscreetError, ValueError):
+    """A public input is the confidential table itself. The message is the same whichever input, and however found."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "what was given as public is the confidential table itself; give facts that were fixed without looking at "
+            "it, such as an earlier release"
+        )
 
 
 class FileProblem(DiscreetError, OSError):

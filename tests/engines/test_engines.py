@@ -123,13 +123,13 @@ def test_the_schema_of_an_engine(engine: str, put: Any) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_only_distinct_records_come_back(engine: str, put: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     heights = []
-    add = _count._Tally.add
+    add = _count.Tally.add
 
     def watched(self: Any, batch: pl.DataFrame, **options: Any) -> None:
         heights.append(batch.height)
         add(self, batch, **options)
 
-    monkeypatch.setattr(_count._Tally, "add", watched)
+    monkeypatch.setattr(_count.Tally, "add", watched)
     domain = Domain(columns={"a": Integer(lower=0, upper=3)})
     frame = pl.DataFrame({"a": [1, 2] * 50_000})
     counts = reveal(confidential(put(frame, engine), domain))

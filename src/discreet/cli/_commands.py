@@ -212,13 +212,12 @@ def _instance(
 ) -> None:
     """Print a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
     from discreet.audit import instance_guarantee, reveal_to_custodian
-    from discreet.confidential import confidential
-    from discreet.domain import Domain
+    from discreet.confidential import confidential, public_domain
     from discreet.planner import on_domain
 
     if data is None or domain_file is None or epsilon is None:
         raise ParameterError("what a release reveals of a table needs --data, --domain and --epsilon")
-    declared = Domain.read(domain_file)
+    declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **_parameters(pairs))
     found = reveal_to_custodian(
         instance_guarantee(confidential(data, declared, subset=True), made, epsilon=epsilon, records=n["records"])
@@ -315,12 +314,13 @@ def _verified(certificate: str, data: str | None) -> tuple[list[Any], bool]:
 @_json
 def compare(data: str, released: str, domain_file: str, measures: str | None, as_json: bool, **options: Any) -> None:
     """Compare a RELEASED table with the confidential DATA: W1, KS, summary. The result is confidential."""
-    from discreet.domain import Domain
+    from discreet.confidential import public_domain
     from discreet.utility import compare as run
     from discreet.utility import reveal_to_custodian
 
     names = _names(measures)
-    comparison = reveal_to_custodian(run(data, released, Domain.read(domain_file), measures=names, **options))
+    declared = public_domain(domain_file, data=data)
+    comparison = reveal_to_custodian(run(data, released, declared, measures=names, **options))
     if as_json:
         _show(comparison.to_dict())
     else:

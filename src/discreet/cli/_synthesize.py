@@ -54,8 +54,7 @@ def synthesize(
     accepting that it is not formal differential privacy. With --bound by the censored posterior.
     """
     from discreet._random import seeded
-    from discreet.confidential import confidential
-    from discreet.domain import Domain
+    from discreet.confidential import confidential, public_domain
     from discreet.pseudo_posterior import (
         CensoredPosterior,
         Convergence,
@@ -66,7 +65,7 @@ def synthesize(
 
     if (target_epsilon is None) == (bound is None):
         raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored)")
-    domain = Domain.read(domain_file)
+    domain = public_domain(domain_file, data=data)
     synthesiser = synthesiser_for(
         domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.confidential._source import FREQUENCY, open_source
+from discreet.confidential._boundary import enclosed
+from discreet.confidential._source import FREQUENCY, declared_batches, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.errors import DataError
 
@@ -89,6 +90,7 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
     return Confidential((table, frequencies), provenance=provenance)
 
 
+@enclosed
 def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, npt.NDArray[np.int64], Provenance]:
     import polars as pl
 
@@ -99,7 +101,7 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
             raise DataError(name, "is not in the table", f"its columns are: {have}")
     grouped: list[pl.DataFrame] = []
     settled = 0
-    for batch in source.batches(list(columns)):
+    for batch in declared_batches(source, columns):
         count = pl.col(FREQUENCY).sum() if FREQUENCY in batch.columns else pl.len()
         grouped.append(batch.group_by(*columns).agg(count.cast(pl.Int64).alias(FREQUENCY)))
         if sum(part.height for part in grouped[1:]) > max(_PENDING, settled):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._random import secure
+from discreet._random import SecureGenerator, secure
+from discreet.confidential._boundary import enclosed
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, RESERVED, Source, open_source
-from discreet.confidential._unit import null_record, slotted
+from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, open_source
+from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import DataError, DomainError, ParameterError
@@ -19,7 +20,7 @@ from discreet.errors import DataError, DomainError, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["check_names", "confidential", "encoded", "public_size"]
+__all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "public_size"]
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -84,23 +85,49 @@ def confidential(
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
     check_names(source, domain, unit=unit, subset=subset)
-    tally = _Tally(domain)
     if unit is None:
-        for batch in source.batches(domain.names):
-            tally.add(batch, texts=source.texts)
+        counts, rows, weak = counted(source, domain), None, False
     else:
         draws = secure() if rng is None else rng
-        rows, unused = slotted(source, unit=unit, max_records=slots, names=domain.names, rng=draws, group=_group)
-        tally.add(rows, texts=source.texts)
-        if unused:
-            tally.add_records(null_record(domain), np.array([unused]))
-    counts = tally.counts()
+        counts, rows = _slotted_counts(source, domain, unit=unit, max_records=slots, rng=draws)
+        weak = not isinstance(draws, SecureGenerator)
     if counts.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
     provenance = Provenance(
-        frame_kind=source.kind, columns=domain.names, domain=domain, unit=unit, max_records=slots, path=source.path
+        frame_kind=source.kind,
+        columns=domain.names,
+        domain=domain,
+        unit=unit,
+        max_records=slots,
+        path=source.path,
+        seeded=weak,
+        rows=None if rows is None else Confidential(rows),
     )
     return Confidential(counts, provenance=provenance)
+
+
+@enclosed
+def counted(source: Source, domain: Domain) -> Counts:
+    """Count the rows of a table as they are."""
+    tally = Tally(domain)
+    for batch in declared_batches(source, domain.columns):
+        tally.add(batch, texts=source.texts)
+    return tally.counts()
+
+
+@enclosed
+def _slotted_counts(
+    source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
+) -> tuple[Counts, Counts]:
+    """Count the slots of units, and the rows as they came."""
+    given = units_of(declared_batches(source, domain.columns, unit), unit=unit, names=domain.names)
+    cut, unused = slotted(given, unit=unit, max_records=max_records, rng=rng, group=_group)
+    slots, rows = Tally(domain), Tally(domain)
+    slots.add(cut, texts=source.texts)
+    if unused:
+        slots.add_records(null_record(domain), np.array([unused]))
+    rows.add(_group(given.select(*domain.names, FREQUENCY)), texts=source.texts)
+    return slots.counts(), rows.counts()
 
 
 def public_size(counts: Confidential[Any]) -> int:
@@ -160,7 +187,7 @@ def check_names(source: Source, domain: Domain, *, unit: str | None, subset: boo
         )
 
 
-class _Tally:
+class Tally:
     """Frequencies of encoded records, batch by batch.
 
     A small finite domain is tallied in one array of its cells. Else records are kept as one sortable number each (the
@@ -224,7 +251,7 @@ class _Tally:
             cells = np.flatnonzero(self.dense)
             return Counts(records=self.domain.unflat(cells), frequencies=self.dense[cells])
         if not self.parts:
-            return Counts(records=Records(columns=()), frequencies=np.zeros(0, dtype=np.int64))
+            return Counts(records=_no_records(self.domain), frequencies=np.zeros(0, dtype=np.int64))
         self._condense()
         (part,) = self.parts
         self.parts = []
@@ -294,6 +321,10 @@ def _parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:
             raise DataError(name, f"holds a text that is not a {column.kind}", "correct the file or the declaration")
         parts.append(parsed.alias(name))
     return batch.with_columns(parts)
+
+
+def _no_records(domain: Domain) -> Records:
+    return Records(columns=tuple(np.empty(0, dtype=column._code_type) for column in domain.columns.values()))
 
 
 def _as_frame(records: Records) -> pl.DataFrame:

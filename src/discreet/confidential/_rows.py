@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.confidential._boundary import enclosed_parts
 from discreet.confidential._count import check_names, encoded
-from discreet.confidential._source import Source, open_source
+from discreet.confidential._source import Source, declared_batches, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain
 from discreet.errors import DataError, DomainError
@@ -42,6 +43,7 @@ class Rows:
         """Number of rows: public under the replacement relation."""
         return self._n or 0
 
+    @enclosed_parts
     def parts(self) -> Iterator[Counts]:
         """Yield the rows' encoded records.
 
@@ -51,7 +53,7 @@ class Rows:
             When the table has other rows than when it was read first.
         """
         seen = 0
-        for batch in self._source.batches(self._domain.names):
+        for batch in declared_batches(self._source, self._domain.columns):
             if batch.height == 0:
                 continue
             records, frequencies = encoded(batch, self._domain, texts=self._source.texts)

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.confidential._boundary import enclosed
 from discreet.domain._column import quietly
 from discreet.errors import DataError, DiscreetError, FileProblem, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FREQUENCY", "RESERVED", "Source", "open_source"]
+    from discreet.domain import Column
+
+__all__ = ["FREQUENCY", "RESERVED", "Source", "declared_batches", "open_source"]
 
 RESERVED = "discreet: "
 """How the names of columns added while counting start."""
@@ -59,6 +62,7 @@ class Source:
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
 
 
+@enclosed
 def open_source(data: Any) -> Source:
     """Look at a table's names and types; no row is read.
 
@@ -74,6 +78,23 @@ def open_source(data: Any) -> Source:
     if repeated:
         raise DataError(repeated[0], "occurs twice in the table", "give every column its own name")
     return source
+
+
+def declared_batches(source: Source, columns: Mapping[str, Column], *others: str) -> Iterator[pl.DataFrame]:
+    """Iterate over batches of declared columns, and others, whose types are known to be the declared ones.
+
+    Types that no declaration takes are refused before anything is computed from their values: a library that cannot
+    hash or compare them writes them to the terminal as it fails.
+
+    Raises
+    ------
+    DataError
+        Naming the column.
+    """
+    for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
+        for name, column in () if source.texts else columns.items():
+            column.encode(batch[name].clear(), name=name)
+        yield batch
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -8,29 +8,71 @@ neighbouring tables leaves every other unit's slots equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.confidential._source import FREQUENCY, RESERVED, Source
+from discreet.confidential._source import FREQUENCY, RESERVED
 from discreet.domain import Domain, Records
 from discreet.domain._column import quietly
 from discreet.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import polars as pl
 
-__all__ = ["null_record", "slotted"]
+__all__ = ["null_record", "slotted", "units_of"]
+
+_UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
+
+
+def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
+    """Return the rows of all batches with their unit.
+
+    Parameters
+    ----------
+    batches : iterable of polars.DataFrame
+        With the domain's columns and the unit's.
+    unit : str
+        Column that names the unit.
+    names : tuple of str
+        The domain's columns.
+
+    Returns
+    -------
+    polars.DataFrame
+        The domain's columns, the unit and frequencies; it has these columns where there is no row, too.
+
+    Raises
+    ------
+    DataError
+        If a row has no unit, or units cannot be told apart.
+    """
+    import polars as pl
+
+    def keyed(batch: pl.DataFrame) -> pl.DataFrame:
+        if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure
+            raise _unreadable(unit)
+        missing = batch[unit].is_null()
+        if batch[unit].dtype.is_float():
+            missing = missing | batch[unit].is_nan()
+        if missing.any():
+            raise DataError(unit, "holds a null, so a row has no privacy unit", "give every row its unit beforehand")
+        rows = batch.select(*names, pl.col(unit).alias(_UNIT), *([FREQUENCY] if FREQUENCY in batch.columns else []))
+        if FREQUENCY not in rows.columns:
+            rows = rows.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY))
+        return rows.with_columns(pl.col(FREQUENCY).cast(pl.Int64))
+
+    nothing = pl.DataFrame(schema={**dict.fromkeys((*names, _UNIT), pl.String), FREQUENCY: pl.Int64})
+    parts = quietly(lambda: [keyed(batch) for batch in batches], _unreadable(unit))
+    return quietly(lambda: pl.concat(parts, how="vertical_relaxed"), _unreadable(unit)) if parts else nothing
 
 
 def slotted(
-    source: Source,
+    rows: pl.DataFrame,
     *,
     unit: str,
     max_records: int,
-    names: tuple[str, ...],
     rng: np.random.Generator,
     group: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> tuple[pl.DataFrame, int]:
@@ -38,14 +80,12 @@ def slotted(
 
     Parameters
     ----------
-    source : Source
-        The table, which has the column ``unit``.
+    rows : polars.DataFrame
+        As :func:`units_of` gives them.
     unit : str
-        Column that names the unit.
+        Column that names the unit, for the error message.
     max_records : int
         Slots a unit has.
-    names : tuple of str
-        The domain's columns.
     rng : numpy.random.Generator
         Source of the cut.
     group : callable
@@ -61,42 +101,26 @@ def slotted(
     Raises
     ------
     DataError
-        If a row has no unit.
+        If units cannot be told apart.
     """
     import polars as pl
 
-    key, held_by, order = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
-    columns = list(dict.fromkeys([*names, unit]))
-    unreadable = DataError(unit, "cannot be used to name privacy units", "cast it to a text or a whole number")
-
-    def keyed(batch: pl.DataFrame) -> pl.DataFrame:
-        missing = batch[unit].is_null()
-        if batch[unit].dtype.is_float():
-            missing = missing | batch[unit].is_nan()
-        if missing.any():
-            raise DataError(unit, "holds a null, so a row has no privacy unit", "give every row its unit beforehand")
-        rows = batch.select(*names, pl.col(unit).alias(key), *([FREQUENCY] if FREQUENCY in batch.columns else []))
-        if FREQUENCY not in rows.columns:
-            rows = rows.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY))
-        return rows.with_columns(pl.col(FREQUENCY).cast(pl.Int64))
-
-    def read() -> pl.DataFrame:
-        parts = [keyed(batch) for batch in source.batches(columns)]
-        return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame({key: [], FREQUENCY: []})
-
-    rows = quietly(read, unreadable)
-    held = quietly(lambda: rows.group_by(key).agg(pl.col(FREQUENCY).sum().alias(held_by)), unreadable)
-    units, kept = held.height, int(held[held_by].clip(upper_bound=max_records).sum())
-    crowded = rows.join(held.filter(pl.col(held_by) > max_records).select(key), on=key, how="semi")
-    rows = rows.join(held.filter(pl.col(held_by) <= max_records).select(key), on=key, how="semi")
+    held = quietly(lambda: rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum().alias(_HELD)), _unreadable(unit))
+    units, kept = held.height, int(held[_HELD].clip(upper_bound=max_records).sum())
+    crowded = rows.join(held.filter(pl.col(_HELD) > max_records).select(_UNIT), on=_UNIT, how="semi")
+    rows = rows.join(held.filter(pl.col(_HELD) <= max_records).select(_UNIT), on=_UNIT, how="semi")
     if crowded.height:
         each = np.repeat(np.arange(crowded.height), crowded[FREQUENCY].to_numpy())
         repeated = crowded.drop(FREQUENCY)[each]
         # A uniform permutation of all rows orders each unit's rows uniformly; the first ones stay.
-        shuffled = repeated.with_columns(pl.Series(order, rng.permutation(repeated.height)))
-        cut = shuffled.filter(pl.col(order).rank("ordinal").over(key) <= max_records).drop(order)
+        shuffled = repeated.with_columns(pl.Series(_ORDER, rng.permutation(repeated.height)))
+        cut = shuffled.filter(pl.col(_ORDER).rank("ordinal").over(_UNIT) <= max_records).drop(_ORDER)
         rows = pl.concat([rows, cut.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY)).select(rows.columns)])
-    return group(rows.drop(key)), units * max_records - kept
+    return group(rows.drop(_UNIT)), units * max_records - kept
+
+
+def _unreadable(unit: str) -> DataError:
+    return DataError(unit, "cannot be used to name privacy units", "cast it to a text or a whole number")
 
 
 def null_record(domain: Domain) -> Records:

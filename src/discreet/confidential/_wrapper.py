@@ -7,10 +7,10 @@ accidents: a value in a log, a notebook, a traceback, a file, a cache, a compari
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
-from discreet.domain import Domain
+from discreet.domain import Counts, Domain
 from discreet.errors import ConfidentialAccessError
 
 __all__ = ["Confidential", "Provenance"]
@@ -36,6 +36,12 @@ class Provenance:
         Slots a unit has: 1 without a unit.
     path : str or None
         The file that was read, as the caller gave it.
+    seeded : bool
+        Whether the rows of units were cut with another generator than a secure one.
+    public : tuple of (str, str)
+        Name and hash of each table that was declared public beside this one, and found to be another.
+    rows : Confidential of Counts or None
+        Where units were cut: the rows as they came, closed.
     """
 
     frame_kind: str
@@ -44,6 +50,9 @@ class Provenance:
     unit: str | None = None
     max_records: int = 1
     path: str | None = None
+    seeded: bool = False
+    public: tuple[tuple[str, str], ...] = ()
+    rows: Confidential[Counts] | None = field(default=None, repr=False, compare=False)
 
 
 class Confidential(Generic[T]):

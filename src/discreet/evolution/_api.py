@@ -125,6 +125,13 @@ class API(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the public facts as JSON values, without the domain: what the certificate records."""
 
+    def sources(self) -> dict[str, Records]:
+        """Return the public records that the API was made of, by name: a release refuses the confidential table there.
+
+        An API of your own that holds a table has to return it here; one made of functions alone has none.
+        """
+        return {}
+
     @classmethod
     def of(cls, parameters: Mapping[str, Any], domain: Domain) -> Self:
         """Build the API from what :meth:`parameters` returns.

@@ -118,6 +118,10 @@ class Resampling(API):
         """Return coordinates whose L1 distance is the ground distance."""
         return ground_embedding(self.domain, records)
 
+    def sources(self) -> dict[str, Records]:
+        """Return the public table."""
+        return {"table": self.table}
+
     def parameters(self) -> dict[str, Any]:
         """Return how many public records there are, and a hash of their codes."""
         digest = hashlib.sha256()

@@ -250,6 +250,10 @@ class ContinuedTexts(_Texts):
         """Return what is not a function or a model."""
         return {**_Texts.parameters(self), "prompts": list(self.prompts)}
 
+    def sources(self) -> dict[str, Records]:
+        """Return the prompts."""
+        return {"prompts": Records(columns=(np.array(self.prompts, dtype=object),))}
+
     def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
         kept = [ids[: max(1, len(ids) - max(1, round(degree * len(ids))))] for ids in texts]
         return self._continued(kept, seed)

@@ -249,6 +249,13 @@ class Mechanism(ABC):
             raise ParameterError(f"{self.name} takes one step: leave the checkpoint out")
         return self
 
+    def public_inputs(self) -> dict[str, Records]:
+        """Return the public records that the mechanism was made of, by name.
+
+        A release refuses the confidential table there, and its certificate records the hash of each.
+        """
+        return {}
+
     def announcement(self) -> str | None:
         """Return what the private step will do, in words, before it does it; None where the parameters say it all."""
         return None

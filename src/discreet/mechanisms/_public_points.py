@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -41,6 +41,7 @@ class PublicPoints:
     count: int
     sha256: str
     rows: tuple[tuple[Any, ...], ...] | None
+    _given: Records | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, given: Any, domain: Domain) -> PublicPoints:
@@ -70,7 +71,9 @@ class PublicPoints:
         records = _encoded(given, domain)
         _, first = np.unique(ground_embedding(domain, records), axis=0, return_index=True)
         kept = tuple(_row(row) for row in records.take(np.sort(first)).rows())
-        return cls(count=len(kept), sha256=hashlib.sha256(json.dumps(kept).encode()).hexdigest(), rows=kept)
+        return cls(
+            count=len(kept), sha256=hashlib.sha256(json.dumps(kept).encode()).hexdigest(), rows=kept, _given=records
+        )
 
     @classmethod
     def _described(cls, given: Mapping[str, Any]) -> PublicPoints:
@@ -86,6 +89,10 @@ class PublicPoints:
         if self.rows is not None and self.count * len(self.rows[0]) <= _MOST_NUMBERS:
             return [list(row) for row in self.rows]
         return {"count": self.count, "sha256": self.sha256}
+
+    def given(self, domain: Domain) -> Records:
+        """Return the points as they were given, those at distance zero from others included."""
+        return self.records(domain) if self._given is None else self._given
 
     def records(self, domain: Domain) -> Records:
         """Return the points as records.

@@ -461,6 +461,10 @@ class PrivateEvolution(PartsMechanism):
             return None
         return "the noisy votes were kept in a checkpoint: steps may be of an earlier run, and serve other releases"
 
+    def public_inputs(self) -> dict[str, Records]:
+        """Return what the API was made of."""
+        return {f"api.{name}": records for name, records in self._api.sources().items()}
+
     def announcement(self) -> str:
         """Return the steps, the population and the noise."""
         if not self.steps:

@@ -209,6 +209,10 @@ class SignedMeasure(NoisyCounts):
             caveats=(*promised.caveats, within),
         )
 
+    def public_inputs(self) -> dict[str, Records]:
+        """Return the points as they were given."""
+        return {} if self.points is None or self.points.rows is None else {"points": self.points.given(self.domain)}
+
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``noise`` and ``sampling``, and ``points`` where there are any: rows, or count and hash."""
         points = {} if self.points is None else {"points": self.points.to_json()}

@@ -137,6 +137,7 @@ def publish_tables(
     guarantee = mechanism.guarantee(Relation(group=facts.max_records), n=public_size(confidential))
     require_kind(guarantee, frozenset(accept))
     generator = secure() if rng is None else rng
+    seeded = facts.seeded or not isinstance(generator, SecureGenerator)
     x = open_confidential(confidential, caller=__name__)
     order = generator.permutation(x.n)
     held = Records(columns=tuple(np.repeat(codes, x.frequencies)[order] for codes in x.records.columns))
@@ -160,8 +161,8 @@ def publish_tables(
         "domain": json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat())),
         "records": guarantee.n,
         "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
-        "guarantee": _promise(guarantee, mechanism.tables, seeded=not isinstance(generator, SecureGenerator)),
-        "randomness": _SECURE if isinstance(generator, SecureGenerator) else _SEEDED,
+        "guarantee": _promise(guarantee, mechanism.tables, seeded=seeded),
+        "randomness": _SEEDED if seeded else _SECURE,
         "shows": _SHOWS,
     }
     return TablesRelease(folder=folder, facts=_write(frames, document, folder))

@@ -10,6 +10,7 @@ import datetime
 import json
 import math
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +37,11 @@ _SECURE = (
     "OpenDP's own secure generator"
 )
 _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can undo the noise"
+_SEEDED_CUT = (
+    "seeded: not for publication, since whoever knows or guesses the seed knows which rows of each unit were kept; the "
+    "release itself drew from operating-system entropy"
+)
+_MARKED = (_SEEDED, _SEEDED_CUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -61,6 +67,8 @@ class Certificate:
         unit: str | None,
         seeded: bool,
         columns: list[str],
+        seeded_cut: bool = False,
+        public_inputs: dict[str, str] | None = None,
     ) -> Self:
         """Write the certificate of a release; ``released`` is filled in when the records are written out."""
         epsilon = _headline_epsilon(guarantee, budget)
@@ -74,8 +82,9 @@ class Certificate:
             "size": size,
             "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
             "unit": {"column": unit, "max_records": guarantee.relation.group} if unit else None,
-            "guarantee": _promise(mechanism, guarantee, epsilon, unit=unit, seeded=seeded),
-            "randomness": _SEEDED if seeded else _SECURE,
+            "public_inputs": public_inputs or {},
+            "guarantee": _promise(mechanism, guarantee, epsilon, unit=unit, seeded=seeded or seeded_cut),
+            "randomness": _SEEDED if seeded else _SEEDED_CUT if seeded_cut else _SECURE,
             "released": {"columns": columns, "rows": size, "file": None, "sha256": None, "outcome": None},
             "shows": _SHOWS,
         }
@@ -94,7 +103,7 @@ class Certificate:
     @property
     def seeded(self) -> bool:
         """Whether the release used a seed, and so is not for publication."""
-        return bool(self.facts["randomness"] == _SEEDED)
+        return self.facts["randomness"] in _MARKED
 
     def with_rows(self, rows: int) -> Certificate:
         """Return the certificate with the number of rows that were released."""
@@ -211,7 +220,7 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
     try:
         mechanism, guarantee = _rebuild(facts)
         claimed = facts["guarantee"]
-        seeded = facts["randomness"] == _SEEDED
+        seeded = facts["randomness"] in _MARKED
         unit = None if facts["unit"] is None else str(facts["unit"]["column"])
         recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), unit=unit, seeded=seeded)
         keys = sorted(set(claimed) | set(recomputed))
@@ -221,7 +230,9 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
             checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
         checks.append(_rows(facts, mechanism))
         checks.append(_compare("shows", facts["shows"], _SHOWS))
-        known = facts["randomness"] in (_SECURE, _SEEDED)
+        if "public_inputs" in facts:  # not in certificates of version 0.1.0
+            checks.append(_public_inputs(facts["public_inputs"], mechanism))
+        known = facts["randomness"] in (_SECURE, *_MARKED)
         checks.append(Check(what="randomness", claimed=facts["randomness"], found="a known statement", agrees=known))
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
@@ -324,6 +335,14 @@ def _rows(facts: dict[str, Any], mechanism: Mechanism) -> Check:
         return Check(what="released.rows", claimed=rows, found=cells, agrees=cells is None or rows == cells)
     fits = 0 <= rows <= size if mechanism.random_size else rows == size
     return Check(what="released.rows", claimed=rows, found=size, agrees=fits)
+
+
+def _public_inputs(claimed: Any, mechanism: Mechanism) -> Check:
+    """Check that every public table the mechanism was made of has a hash, and that all are hashes."""
+    wanted = "a SHA-256 of each: " + (", ".join(mechanism.public_inputs()) or "what was declared public")
+    hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
+    agrees = all(hashes) and set(mechanism.public_inputs()) <= set(claimed)
+    return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
 
 
 def _no_constant(name: str) -> float:

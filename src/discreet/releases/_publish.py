@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public, secure, seeded
-from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind
+from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind, with_public
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import FileProblem, ParameterError, PoorUtility
@@ -135,7 +135,7 @@ def publish(
         Where to write the certificate; ``OUT.certificate.json`` by default.
     rng : numpy.random.Generator, optional
         None (the default) makes a fresh secure generator. Any other generator marks the release "seeded: not for
-        publication" for good.
+        publication" for good; so does another one that cut the rows of units.
     accept : collection of str
         Kinds of guarantee accepted beside ``unconditional``.
     accept_poor_utility : bool
@@ -162,10 +162,14 @@ def publish(
         When the output cannot be written; nothing is left behind.
     ParameterError
         When size, domain or mechanism do not fit together.
+    NotPublic
+        When what the mechanism was made of is the confidential table.
     """
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=mechanism.domain.names)
     if facts.domain != mechanism.domain:
         raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
+    confidential = with_public(confidential, mechanism.public_inputs(), domain=mechanism.domain)
+    facts = confidential.provenance or facts
     generator = secure() if rng is None else rng
     path = None if out is None else check_output(out, inputs=(facts.path,))
     if path is not None:
@@ -194,6 +198,8 @@ def publish(
         size=size,
         unit=facts.unit,
         seeded=not isinstance(generator, SecureGenerator),
+        seeded_cut=facts.seeded,
+        public_inputs=dict(facts.public),
         columns=list(schema or mechanism.domain.names),
     )
     document.to_json()  # what cannot be written is found before anything is drawn

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.confidential import same_file
 from discreet.errors import DiscreetError, FileProblem
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def never_input(path: Path, inputs: tuple[Any, ...]) -> None:
         When ``path`` is one of the inputs.
     """
     for source in inputs:
-        if isinstance(source, (str, os.PathLike)) and _same_file(path, Path(source)):
+        if isinstance(source, (str, os.PathLike)) and same_file(path, Path(source)):
             raise FileProblem(path, "the output is also an input", "give it another name")
 
 
@@ -80,13 +81,6 @@ def _check_writable(path: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise _writing_problem(path, error) from None
-
-
-def _same_file(a: Path, b: Path) -> bool:
-    try:
-        return a.samefile(b)
-    except OSError:
-        return a.resolve() == b.resolve()
 
 
 def temporary_beside(path: Path) -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet._text import rounded_up
 from discreet._version import __version__
+from discreet.confidential import public_domain
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.releases import Check
@@ -187,7 +188,7 @@ def _confidential(
     page: dict[str, Any], data: Any, release: Path, domain: Domain | Path_ | None, **asked: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential table, and the marks that go with it."""
-    used = page["domain"] if domain is None else domain if isinstance(domain, Domain) else Domain.read(domain)
+    used = page["domain"] if domain is None else public_domain(domain, data=data)
     if used.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate: give the one of the release")
     bins = {name: column.bins for name, column in page["columns"].items()}

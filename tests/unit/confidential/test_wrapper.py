@@ -155,6 +155,7 @@ FUNCTIONS = {
     "discreet.releases._publish": {"publish"},
     "discreet.pseudo_posterior._publish": {"publish_tables"},
     "discreet.confidential._count": {"public_size"},
+    "discreet.confidential._public": {"with_public"},
     "discreet.confidential._custodian": {"reveal_to_custodian"},
 }
 """Which functions open, in the modules that give what they opened to somebody."""
