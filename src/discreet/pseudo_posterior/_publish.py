@@ -35,6 +35,7 @@ from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 from discreet.pseudo_posterior._synthesis import check_draws
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases import Check
+from discreet.releases._certificate import with_errata
 from discreet.releases._writing import file_sha256, temporary_beside, write_frames, write_text
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def verify_tables(folder: str | os.PathLike[str]) -> list[Check]:
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
-    return checks
+    return with_errata(checks, facts)
 
 
 # -- what is confidential --------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem
 from discreet.mechanisms import Mechanism, named
 from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases._errata import erratum_of
 from discreet.releases._writing import file_sha256
 
 __all__ = ["Certificate", "Check", "guarantee_of", "verify"]
@@ -187,12 +188,16 @@ class Check:
         Its value there, and the one recomputed.
     agrees : bool
         Whether they agree.
+    erratum : str, optional
+        Of a claim that does not agree: the dated errata to certificates of the version that wrote it. The disagreement
+        stays one.
     """
 
     what: str
     claimed: Any
     found: Any
     agrees: bool
+    erratum: str | None = None
 
 
 def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = None) -> list[Check]:
@@ -208,7 +213,8 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
     Returns
     -------
     list of Check
-        One a claim; the certificate holds when all agree.
+        One a claim; the certificate holds when all agree. Of a claim that does not, it says where an erratum explains
+        it.
 
     Raises
     ------
@@ -237,10 +243,15 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
-        return checks
+        return with_errata(checks, facts)
     if data is not None:
         checks += _check_data(facts["released"], data)
-    return checks
+    return with_errata(checks, facts)
+
+
+def with_errata(checks: list[Check], facts: dict[str, Any]) -> list[Check]:
+    """Return the checks of a certificate, those that do not agree with the errata to them."""
+    return [one if one.agrees else replace(one, erratum=erratum_of(one.what, facts)) for one in checks]
 
 
 def _rebuild(facts: dict[str, Any]) -> tuple[Mechanism, Guarantee]:

@@ -1,0 +1,144 @@
+"""The JSON Schema of the certificate: what it accepts and refuses, and where it is published."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from jsonschema import Draft202012Validator
+
+import discreet
+from discreet.confidential import confidential
+from discreet.domain import Domain, Integer
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean, publish_tables
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs" / "reference"
+SCHEMA = json.loads(resources.files("discreet.releases").joinpath("certificate.schema.json").read_text("utf-8"))
+VALIDATOR = Draft202012Validator(SCHEMA)
+GOLDEN = sorted([*HERE.glob("*/*.certificate.json"), *HERE.glob("*/*/certificate.json")])
+VISITS = Domain(columns={"visits": Integer(lower=0, upper=99)})
+OPEN = {("mechanism", "parameters", "api", "label")}  # what an API says of itself is its own
+
+
+def valid(facts: Any) -> bool:
+    return not [*VALIDATOR.iter_errors(facts)]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Give the place of every value inside a document."""
+    held = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inside in held:
+        yield (*at, key)
+        yield from places(inside, (*at, key))
+
+
+def changed(facts: Any, at: tuple[Any, ...], value: Any) -> Any:
+    made = copy.deepcopy(facts)
+    holder = made
+    for key in at[:-1]:
+        holder = holder[key]
+    holder[at[-1]] = value
+    return made
+
+
+def test_it_is_a_schema_and_the_documentation_has_the_same() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert json.loads((DOCS / "certificate.schema.json").read_text(encoding="utf-8")) == SCHEMA
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: str(path.relative_to(HERE)))
+def test_every_golden_certificate_has_it(path: Path) -> None:
+    assert [error.message for error in VALIDATOR.iter_errors(json.loads(path.read_text()))] == []
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_what_is_written_today_has_it(counts: bool, tmp_path: Path) -> None:
+    table = pl.DataFrame({"visits": np.arange(2000) % 10})
+    how: dict[str, Any] = {"counts": True} if counts else {"size": 50}
+    for out in (None, tmp_path / "out.parquet"):
+        made = discreet.release(table, VISITS, epsilon=1.0, delta=1e-6, out=out, accept_poor_utility=True, **how)
+        assert [error.message for error in VALIDATOR.iter_errors(json.loads(made.certificate.to_json()))] == []
+
+
+def test_what_is_written_of_tables_today_has_it(tmp_path: Path) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
+    table = pl.DataFrame({"visits": np.arange(30) % 10})
+    facts = publish_tables(confidential(table, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"}).facts
+    assert [error.message for error in VALIDATOR.iter_errors(facts)] == []
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: str(path.relative_to(HERE)))
+def test_no_value_may_be_of_another_kind(path: Path) -> None:
+    facts = json.loads(path.read_text())
+    everywhere = [at for at in places(facts) if at not in OPEN and at[:3] != ("mechanism", "parameters", "api")]
+    assert len(everywhere) > 40
+    for at in everywhere:  # no field may hold true, but for a few that do; none may hold an object in a list
+        assert not valid(changed(facts, at, [{"of": "no kind"}])), at
+
+
+def test_fields_may_be_added_and_none_left_out() -> None:
+    for name in ("signed-measure-points.certificate.json", "censored-chain/certificate.json"):
+        facts = json.loads((HERE / "0.1.0" / name).read_text())
+        holders = [(), *(at for at in places(facts) if isinstance(_at(facts, at), dict))]
+        for holder in holders:
+            if holder != ("domain", "columns"):
+                assert valid(changed(facts, (*holder, "added later"), {"any": ["thing"]})), holder
+        for key in facts:
+            assert not valid({k: v for k, v in facts.items() if k != key}), key
+        for key in facts["guarantee"]:
+            assert not valid({**facts, "guarantee": {k: v for k, v in facts["guarantee"].items() if k != key}}), key
+
+
+def _at(value: Any, at: tuple[Any, ...]) -> Any:
+    for key in at:
+        value = value[key]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (("guarantee", "delta"), -0.1),
+        (("guarantee", "delta"), 1.1),
+        (("guarantee", "delta"), "0.1"),
+        (("guarantee", "delta"), True),
+        (("guarantee", "epsilon"), -1),
+        (("guarantee", "kind"), "instance"),
+        (("guarantee", "theorem"), "none"),
+        (("guarantee", "profile"), [[1.0]]),
+        (("guarantee", "profile"), [[1.0, 2.0]]),
+        (("records",), -1),
+        (("records",), 1.5),
+        (("size",), 0),
+        (("relation", "name"), "other"),
+        (("relation", "group"), 0),
+        (("unit",), "person"),
+        (("released", "sha256"), "0"),
+        (("released", "file"), "a/b.csv"),
+        (("created",), "yesterday"),
+        (("discreet_certificate",), 2),
+        (("domain", "columns"), {}),
+        (("domain", "columns", "income", "type"), "secret"),
+        (("mechanism", "parameters", "scale"), "wide"),
+        (("mechanism", "parameters", "noise"), "none"),
+    ],
+)
+def test_values_outside_their_range_are_refused(at: tuple[Any, ...], value: Any) -> None:
+    facts = json.loads((HERE / "0.1.0" / "perturbed-histogram.certificate.json").read_text())
+    assert valid(facts)
+    assert not valid(changed(facts, at, value))
+
+
+def test_the_page_names_every_field_of_the_schema() -> None:
+    page = (DOCS / "certificate.md").read_text(encoding="utf-8")
+    for part in ("release", "guarantee", "tables", "tables_guarantee", "model"):
+        for field in SCHEMA["$defs"][part]["properties"]:
+            assert f"`{field}`" in page, (part, field)
