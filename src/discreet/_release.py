@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet._random import seeded
+from discreet._writing import check_outputs
 from discreet.confidential import (
     Confidential,
     Rows,
@@ -30,7 +31,8 @@ from discreet.planner import chosen_cells, plan, said_before, with_cells, with_s
 from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
 from discreet.releases._certificate import delta_caveats
-from discreet.releases._writing import certificate_path, check_output, never_input
+from discreet.releases._replaced import require_whole_pair
+from discreet.releases._writing import check_output
 
 __all__ = ["release"]
 
@@ -303,11 +305,11 @@ def _checked_files(
     """Refuse outputs that are inputs, and say which files exist."""
     lines = []
     if out is not None:
-        never_input(certificate_path(check_output(out, inputs=inputs), certificate), inputs)
+        require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(checkpoint,)))
         if os.path.exists(out):  # noqa: PTH110  # any kind of path
             lines.append(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
     if checkpoint is not None:
-        never_input(Path(checkpoint), (*inputs, out))
+        check_outputs([Path(checkpoint)], inputs)
         if os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path
             lines.append(f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,12 +257,17 @@ def _promise(guarantee: Any) -> dict[str, Any]:
 @click.command()
 @click.argument("certificate", type=click.Path())
 @click.option("--data", type=click.Path(), help="The released file, to compare its hash, rows and columns too.")
+@click.option("--recover", "settle", is_flag=True, help="First finish, or undo, a write of it that was interrupted.")
 @_json
-def verify(certificate: str, data: str | None, as_json: bool) -> int:
+def verify(certificate: str, data: str | None, settle: bool, as_json: bool) -> int:
     """Recompute everything a CERTIFICATE claims; exit status 1 where anything disagrees.
 
     CERTIFICATE is the file beside a release, or a folder of tables that synthesize wrote, which are then checked too.
     """
+    if settle:
+        from discreet._writing import recover
+
+        recover(Path(certificate))
     checks, compared = _verified(certificate, data)
     wrong = [check for check in checks if not check.agrees]
     if as_json:
@@ -444,20 +450,21 @@ def init(data: str, out: str | None, as_json: bool) -> None:
 
     template = Domain.template(table_schema(data))
     if out is not None:
-        from discreet.releases._writing import replace_all, temporary_beside, write_text
+        from discreet._writing import together
 
-        target = Path(out)
-        if target.exists():
-            raise FileProblem(out, "it exists already", "give another name: declared facts are not overwritten")
-        temporary = temporary_beside(target)
-        write_text(template, temporary, named=target)
-        replace_all([(temporary, target)])
+        with together(Path(out), inputs=(data,), check=lambda: _require_new(out)) as (file,):
+            file.write(template.encode())
     if as_json:
         _show({"out": out, "template": template})
     elif out is None:
         click.echo(template, nl=False)
     else:
         click.echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
+
+
+def _require_new(out: str) -> None:
+    if os.path.lexists(out):
+        raise FileProblem(out, "it exists already", "give another name: declared facts are not overwritten")
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -65,7 +65,7 @@ def _told(error: Exception | KeyboardInterrupt) -> int:
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return _complain("interrupted; nothing was left behind", 2)
+        return _complain("interrupted; nothing was left half-written", 2)
     return _complain(  # the error's text could quote a confidential value: only its kind is shown
         f"a fault in the program ({type(error).__name__}); nothing was released. Please report the command that "
         "led to it, without the data",

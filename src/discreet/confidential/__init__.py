@@ -3,7 +3,7 @@
 from discreet.confidential._count import confidential, public_size
 from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._frames import table_schema, to_frame_kind
-from discreet.confidential._public import public_domain, public_table, refuse_same, same_file, with_public
+from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
 from discreet.confidential._rows import Rows, confidential_rows
 from discreet.confidential._wrapper import Confidential, Provenance
 
@@ -18,7 +18,6 @@ __all__ = [
     "public_table",
     "refuse_same",
     "reveal_to_custodian",
-    "same_file",
     "table_schema",
     "to_frame_kind",
     "with_public",

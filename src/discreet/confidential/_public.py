@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._writing import same_file
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
@@ -30,7 +31,7 @@ from discreet.errors import DataError, NotPublic, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["public_domain", "public_table", "refuse_same", "same_file", "with_public"]
+__all__ = ["public_domain", "public_table", "refuse_same", "with_public"]
 
 Closed = TypeVar("Closed", bound=Confidential[Any])
 
@@ -56,18 +57,6 @@ def refuse_same(data: Any, *given: Any) -> None:
         paths = isinstance(one, (str, os.PathLike)) and isinstance(data, (str, os.PathLike))
         if one is data or (paths and same_file(Path(one), Path(data))):
             raise NotPublic
-
-
-def same_file(a: Path, b: Path) -> bool:
-    """Return whether two paths lead to one file, through links too."""
-    try:
-        return a.samefile(b)
-    except (OSError, ValueError):
-        pass
-    try:
-        return a.resolve() == b.resolve()
-    except (OSError, ValueError, RuntimeError):  # no path at all, or links in a circle
-        return False
 
 
 def public_domain(given: Domain | str | os.PathLike[str], *, data: Any) -> Domain:

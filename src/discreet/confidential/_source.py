@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet._writing import require_settled
 from discreet.confidential._boundary import enclosed
 from discreet.domain._column import quietly
 from discreet.errors import DataError, DiscreetError, FileProblem, ParameterError
@@ -104,6 +105,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
     import polars as pl
 
     text, path = fspath(data), Path(data)
+    require_settled(path)
     if not path.exists():
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.inference._line import Floats
@@ -95,11 +96,13 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     DataError
         When the table does not fit the domain.
     FileProblem
-        When a file cannot be read.
+        When a file cannot be read, or is not the one that its certificate was written for.
     ParameterError
         When there is no certificate, or the release is of counts.
     """
     certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
+    if certificate is not None and weights is None:
+        _require_own(certificate, release)
     domain = facts if certificate is None else Domain.from_dict(certificate.facts["domain"])
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
@@ -113,6 +116,18 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
         parameters=mechanism.get("parameters", {}),
         held=None if certificate is None else int(certificate.facts["records"]),
     )
+
+
+def _require_own(certificate: Certificate, release: Any) -> None:
+    """Refuse a file beside another file's certificate; one with weights is no longer the file that was released."""
+    path = release.path if isinstance(release, Release) and release.records is None else release
+    stated = certificate.facts["released"].get("sha256")
+    if stated is not None and isinstance(path, (str, os.PathLike)) and stated != file_sha256(path):
+        raise FileProblem(
+            path,
+            "it is not the file that its certificate was written for",
+            "give the two that were written together, or read the file and give the table",
+        )
 
 
 def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame:
@@ -145,6 +160,7 @@ def _table(release: Any) -> pl.LazyFrame:
         source = release.path if release.records is None else release.records
     if isinstance(source, (str, os.PathLike)):
         path = str(source)
+        require_settled(path)
         if not Path(path).is_file():
             raise FileProblem(path, "there is no such file", "check the path")
         return pl.scan_csv(path, infer_schema=False) if path.lower().endswith(".csv") else pl.scan_parquet(path)

@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._random import seeded
+from discreet._writing import own_folder, together
 from discreet.errors import FileProblem, ParameterError, Refused
 from discreet.pseudo_posterior._across import across_tables, resampled
 from discreet.pseudo_posterior._fit import PosteriorDraws, Sampler
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, _extremes
 from discreet.pseudo_posterior._synthesiser import Columns
 from discreet.pseudo_posterior._weights import Weighting
-from discreet.releases._writing import replace_all, temporary_beside, write_text
 
 __all__ = ["FrontierPoint", "frontier"]
 
@@ -134,7 +134,7 @@ def frontier(
     if workers > 1:
         _check_picklable((mechanism, dict(statistics), dict(weightings)))
     where = Path(folder)
-    where.mkdir(parents=True, exist_ok=True)
+    own_folder(where, private=True)
     _claim(where, mechanism, columns, tuple(statistics), column, seed, resamples)
     missing = {label: w for label, w in weightings.items() if not _is_kept(where, label, w)}
     done = len(weightings) - len(missing)
@@ -276,10 +276,13 @@ def _claim(
         "table": digest.hexdigest(),
     }
     path = where / "settings.json"
-    if not path.exists():
-        _keep(path, settings)
-    elif json.loads(path.read_text(encoding="utf-8")) != settings:
-        raise FileProblem(where, "it holds the points of another model, table or settings", "name another folder")
+    if path.exists():
+        if _document(path) != json.loads(json.dumps(settings)):
+            raise FileProblem(where, "it holds the points of another model, table or settings", "name another folder")
+        return
+    if any(not path.name.startswith(".") for path in where.iterdir()):
+        raise FileProblem(where, "it holds other files", "name an empty folder, or one that does not exist")
+    _keep(path, settings)
 
 
 def _named(thing: object) -> str:
@@ -291,7 +294,7 @@ def _is_kept(where: Path, label: str, weighting: Weighting) -> bool:
     path = _file(where, label)
     if not path.exists():
         return False
-    if json.loads(path.read_text(encoding="utf-8")).get("weighting") != _named(weighting):
+    if _document(path).get("weighting") != _named(weighting):
         raise FileProblem(where, f"its point {label!r} is of another weighting", "take another label or folder")
     return True
 
@@ -301,13 +304,29 @@ def _file(where: Path, label: str) -> Path:
 
 
 def _keep(path: Path, document: dict[str, Any]) -> None:
-    temporary = temporary_beside(path)
-    write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", temporary, named=path)
-    replace_all([(temporary, path)])
+    with together(path, private=True) as (file,):
+        file.write((json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
 
 
 def _read(path: Path) -> FrontierPoint:
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("statistics", "data"):
-        facts[key] = {name: tuple(values) for name, values in facts[key].items()}
-    return FrontierPoint(**{item.name: facts[item.name] for item in fields(FrontierPoint)})
+    facts = _document(path)
+    try:
+        for key in ("statistics", "data"):
+            facts[key] = {name: tuple(values) for name, values in facts[key].items()}
+        return FrontierPoint(**{item.name: facts[item.name] for item in fields(FrontierPoint)})
+    except (KeyError, TypeError, AttributeError):
+        raise _not_ours(path) from None
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise _not_ours(path) from None
+    if not isinstance(facts, dict):
+        raise _not_ours(path)
+    return facts
+
+
+def _not_ours(path: Path) -> FileProblem:
+    return FileProblem(path, "it is not what a frontier keeps", "remove it, or name another folder")

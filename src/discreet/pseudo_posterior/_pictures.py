@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._writing import OWN, require_own, save_figure, together
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._frontier import FrontierPoint
-from discreet.releases._writing import replace_all, temporary_beside, write_text
 
 __all__ = ["frontier_page", "frontier_picture", "violins", "weight_picture"]
 
@@ -34,12 +34,6 @@ def _figure(width: float, height: float, *, confidential: bool) -> Any:
     if confidential:
         figure.suptitle(_NOTICE, color="#a00000", fontsize=9)
     return figure
-
-
-def _saved(figure: Any, out: Path_) -> Path:
-    path = Path(out)
-    figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
-    return path
 
 
 def violins(
@@ -67,7 +61,7 @@ def violins(
     axes.set_ylabel(label)
     if log:
         axes.set_yscale("log")
-    return _saved(figure, out)
+    return save_figure(figure, out, confidential=confidential)
 
 
 def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> Path:
@@ -90,7 +84,7 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> 
     right.violinplot([np.asarray(weights, dtype=np.float64)], showmedians=True)
     right.set_xticks([])
     right.set_ylabel("weight")
-    return _saved(figure, out)
+    return save_figure(figure, out, confidential=True)
 
 
 def frontier_picture(points: Sequence[FrontierPoint], statistic: str, out: Path_) -> Path:
@@ -113,7 +107,7 @@ def frontier_picture(points: Sequence[FrontierPoint], statistic: str, out: Path_
                       textcoords="offset points")  # fmt: skip
     axes.set_xlabel("local epsilon of one table")
     axes.set_ylabel(f"error of the {statistic}")
-    return _saved(figure, out)
+    return save_figure(figure, out, confidential=True)
 
 
 def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
@@ -144,17 +138,16 @@ def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
     options = "".join(f"<option>{html.escape(name)}</option>" for name in shown[0].statistics)
     # A closing script tag within a label must not end the script.
     data = json.dumps(document, allow_nan=False).replace("<", "\\u003c")
-    parts = {"NOTICE": _NOTICE, "OPTIONS": options, "DATA": data}
+    parts = {"OWN": OWN, "NOTICE": _NOTICE, "OPTIONS": options, "DATA": data}
     text = re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _PAGE)
     path = Path(out)
-    temporary = temporary_beside(path)
-    write_text(text, temporary, named=path)
-    replace_all([(temporary, path)])
+    with together(path, private=True, check=lambda: require_own(path)) as (file,):
+        file.write(text.encode())
     return path
 
 
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Risk-utility frontier</title>
+<html lang="en"><head><meta charset="utf-8"><!-- @OWN@ --><title>Risk-utility frontier</title>
 <meta http-equiv="Content-Security-Policy"
 content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <style>

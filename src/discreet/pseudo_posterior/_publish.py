@@ -6,13 +6,11 @@ The certificate is made from public facts alone: the target, never what was meas
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import math
 import os
-import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +20,7 @@ import numpy.typing as npt
 
 from discreet._random import SecureGenerator, public, secure
 from discreet._version import __version__
+from discreet._writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential, Provenance, public_size
 from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, OpenLabels, Records
@@ -36,7 +35,7 @@ from discreet.pseudo_posterior._synthesis import check_draws
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases import Check
 from discreet.releases._certificate import with_errata
-from discreet.releases._writing import file_sha256, temporary_beside, write_frames, write_text
+from discreet.releases._writing import write_frames
 
 if TYPE_CHECKING:
     import polars as pl
@@ -373,7 +372,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 def _new_folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise FileProblem(
             out, "it exists already", "name a folder that does not: earlier tables spent budget of their own"
         )
@@ -383,26 +382,14 @@ def _new_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def _write(frames: list[pl.DataFrame], document: dict[str, Any], folder: Path) -> dict[str, Any]:
-    part = temporary_beside(folder)
-    try:
-        part.mkdir()
-        listed = []
+    listed = []
+    with new_folder(folder) as part:
         for number, frame in enumerate(frames, start=1):
             path = part / f"table-{number:02}.parquet"
-            rows = write_frames(_one(frame), dict(frame.schema), path, format_of=path)
+            with together(path) as (file,):
+                rows = write_frames(iter([frame]), dict(frame.schema), file, named=folder / path.name)
             listed.append({"file": path.name, "rows": rows, "sha256": file_sha256(path)})
         facts = {**document, "tables": listed}
-        text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
-        write_text(text, part / _CERTIFICATE, named=folder / _CERTIFICATE)
-        os.replace(part, folder)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(part)
-        if isinstance(error, DiscreetError):
-            raise
-        raise FileProblem(folder, "it cannot be written", "free space or choose another place") from None
+        with together(part / _CERTIFICATE) as (file,):
+            file.write((json.dumps(facts, indent=2, allow_nan=False) + "\n").encode())
     return facts
-
-
-def _one(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    yield frame

@@ -17,13 +17,13 @@ from typing import Any, Self
 
 from discreet._text import rounded_up
 from discreet._version import __version__
+from discreet._writing import file_sha256, require_settled
 from discreet.confidential._source import open_source
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem
 from discreet.mechanisms import Mechanism, named
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._errata import erratum_of
-from discreet.releases._writing import file_sha256
 
 __all__ = ["Certificate", "Check", "guarantee_of", "verify"]
 
@@ -130,8 +130,10 @@ class Certificate:
         Raises
         ------
         FileProblem
-            When the file cannot be read, is not JSON, or is not a certificate of a known version.
+            When the file cannot be read, is not JSON, is not a certificate of a known version, or belongs to a write
+            that was interrupted.
         """
+        require_settled(path)
         try:
             facts = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
         except OSError:
@@ -376,6 +378,7 @@ def _alike(claimed: Any, found: Any) -> bool:
 def _check_data(released: dict[str, Any], data: str | os.PathLike[str]) -> list[Check]:
     import polars as pl
 
+    require_settled(data)
     checks = [_compare("released.sha256", released.get("sha256"), file_sha256(data))]
     columns = list(open_source(data).names)
     try:

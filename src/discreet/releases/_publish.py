@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public, secure, seeded
+from discreet._writing import together
 from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind, with_public
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts, Domain, Records
@@ -24,15 +25,8 @@ from discreet.mechanisms import Mechanism, Output
 from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, positive_size, require_relation
 from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
-from discreet.releases._writing import (
-    certificate_path,
-    check_output,
-    never_input,
-    replace_all,
-    temporary_beside,
-    write_frames,
-    write_text,
-)
+from discreet.releases._replaced import require_whole_pair
+from discreet.releases._writing import check_output, write_frames
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,15 +65,15 @@ class Release:
         Raises
         ------
         FileProblem
-            When either cannot be written.
+            When either cannot be written, or would replace something else than a release with its certificate.
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         import narwhals as nw
 
         frame = nw.from_native(self.records).to_polars()
-        path = check_output(out, inputs=())
-        written, where = _write(iter([frame]), dict(frame.schema), self.certificate, path, certificate)
+        path, where = check_output(out, certificate, inputs=())
+        written = _write(iter([frame]), dict(frame.schema), self.certificate, (path, where), inputs=())
         return replace(self, certificate=written, path=path, certificate_path=where)
 
     def __str__(self) -> str:
@@ -159,7 +153,8 @@ def publish(
     GuaranteeKindError, Infeasible, PoorUtility
         When the request is refused; nothing was drawn.
     FileProblem
-        When the output cannot be written; nothing is left behind.
+        When the output cannot be written, or would replace something else than a release with its certificate; what
+        was there is then as it was.
     ParameterError
         When size, domain or mechanism do not fit together.
     NotPublic
@@ -171,9 +166,9 @@ def publish(
     confidential = with_public(confidential, mechanism.public_inputs(), domain=mechanism.domain)
     facts = confidential.provenance or facts
     generator = secure() if rng is None else rng
-    path = None if out is None else check_output(out, inputs=(facts.path,))
-    if path is not None:
-        never_input(certificate_path(path, certificate), (facts.path,))
+    paths = None if out is None else check_output(out, certificate, inputs=(facts.path,))
+    if paths is not None:
+        require_whole_pair(*paths)
     schema = {} if form == "records" else _counts_columns(mechanism)
     x: Counts | Rows = open_confidential(cast("Confidential[Any]", confidential), caller=__name__)
     private_step = _private_step(mechanism, x)
@@ -212,14 +207,14 @@ def publish(
     else:
         frames = _decoded(mechanism, mechanism.finish(output, size=size, rng=free), free, progress)
         schema = dict(mechanism.domain.decode(_no_records(mechanism.domain), rng=free).schema)
-    if path is None:
+    if paths is None:
         import polars as pl
 
         table = pl.concat(list(frames))
         records = to_frame_kind(table, facts.frame_kind)
         return Release(records=records, certificate=document.with_rows(table.height), info=info or {})
-    written, where = _write(frames, schema, document, path, certificate)
-    return Release(records=None, certificate=written, info=info or {}, path=path, certificate_path=where)
+    written = _write(frames, schema, document, paths, inputs=(facts.path,))
+    return Release(records=None, certificate=written, info=info or {}, path=paths[0], certificate_path=paths[1])
 
 
 def _private_step(mechanism: Mechanism, x: Counts | Rows) -> Callable[..., Output]:
@@ -306,18 +301,12 @@ def _write(
     frames: Iterator[pl.DataFrame],
     schema: dict[str, Any],
     document: Certificate,
-    path: Path,
-    certificate: str | os.PathLike[str] | None,
-) -> tuple[Certificate, Path]:
-    where = certificate_path(path, certificate)
-    never_input(where, (path,))
-    temporary, temporary_certificate = temporary_beside(path), temporary_beside(where)
-    try:
-        rows = write_frames(frames, schema, temporary, format_of=path)
-        written = document.with_rows(rows).for_file(temporary, named=path)
-        write_text(written.to_json(), temporary_certificate, named=where)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    replace_all([(temporary, path), (temporary_certificate, where)])
-    return written, where
+    paths: tuple[Path, Path],
+    *,
+    inputs: tuple[Any, ...],
+) -> Certificate:
+    with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
+        rows = write_frames(frames, schema, table, named=paths[0])
+        written = document.with_rows(rows).for_file(Path(table.name), named=paths[0])
+        certificate.write(written.to_json().encode())
+    return written

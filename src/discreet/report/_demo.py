@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet._release import release
+from discreet._writing import own_folder, together
 from discreet.domain import Domain
+from discreet.domain._column import quietly
 from discreet.errors import FileProblem, ParameterError
 from discreet.releases import Certificate, verify
 from discreet.report._html import write_report
@@ -58,15 +60,14 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
         from statsmodels.datasets import randhie
     except ImportError:
         raise ParameterError("the demonstration needs statsmodels: pip install 'discreet[demo]'") from None
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        raise FileProblem(out, "the folder cannot be made", "choose another one with --out") from None
+    own_folder(out, private=False)
     visits = pl.DataFrame({"visits": randhie.load_pandas().data["mdvis"].to_numpy().astype("int64")})
     data, declared = out / "visits.parquet", out / "visits.toml"
     synthetic, drawn = out / "synthetic.parquet", out / "picture.png"
-    visits.write_parquet(data)
-    declared.write_text(_DOMAIN, encoding="utf-8")
+    with together(data, check=lambda: _require_same(data, lambda: pl.read_parquet(data).equals(visits))) as (file,):
+        visits.write_parquet(file)
+    with together(declared, check=lambda: _require_same(declared, lambda: declared.read_text() == _DOMAIN)) as (file,):
+        file.write(_DOMAIN.encode())
     say(f"A table of {len(visits):,} person-years with the number of doctor visits plays the confidential table.")
     command = f"discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 20000 --out {synthetic}"
     say(f"Running: {command}")
@@ -91,3 +92,13 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     say(f"Open {public} in a browser: what the release promises, and to whom. The synthetic table is {synthetic}.")
     say(f"{own} and {drawn} also show the confidential table, as only its custodian may.")
     return paths
+
+
+def _require_same(path: Path, same: Callable[[], bool]) -> None:
+    """Refuse to replace a file that is not one of an earlier demonstration."""
+    if path.exists() and not quietly(same, _foreign(path)):
+        raise _foreign(path)
+
+
+def _foreign(path: Path) -> FileProblem:
+    return FileProblem(path, "it exists and is not of this demonstration", "choose another folder with --out")

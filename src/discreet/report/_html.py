@@ -13,11 +13,12 @@ from typing import Any
 
 from discreet._text import rounded_up
 from discreet._version import __version__
+from discreet._writing import check_outputs, check_writable, require_own, together
 from discreet.confidential import public_domain
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.releases import Check
-from discreet.releases._writing import certificate_path, never_input, replace_all, temporary_beside, write_text
+from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
 from discreet.report._promise import Promise, joint
 from discreet.report._released import MOST_COLUMNS, declared, pictures, released_columns
@@ -114,14 +115,17 @@ def write_report(
         When Jinja2 is not installed, or the certificates cannot be composed.
     FileProblem
         When a file cannot be read or written, a certificate states nothing that can be recomputed, or the output is one
-        of the inputs.
+        of the inputs or exists and was not written by this package.
     DataError
         When the confidential table does not fit the domain. No message holds a value.
     """
     path, where = Path(out), certificate_path(Path(release), certificate)
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
-    never_input(path, (release, where, *also, data, domain))
+    inputs = (release, where, *also, data, domain)
+    check_outputs([path], inputs)
+    check_writable(path)
+    require_own(path)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table: give data as well")
     promise = Promise.read(where, data=release)
@@ -136,9 +140,8 @@ def write_report(
     if data is not None:
         page |= _confidential(page, data, Path(release), domain, measures=measures, resamples=resamples)
     text = _rendered(page)
-    temporary = temporary_beside(path)
-    write_text(text, temporary, named=path)
-    replace_all([(temporary, path)])
+    with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
+        file.write(text.encode())
     checks = tuple(check for one in (promise, *others) for check in one.checks)
     return Report(path=path, confidential=data is not None, checks=checks)
 

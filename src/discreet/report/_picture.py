@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet._text import rounded_up
+from discreet._writing import save_figure
 from discreet.domain import Domain
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee
@@ -41,6 +42,8 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
 
     Raises
     ------
+    FileProblem
+        When the file cannot be written, or exists and was not written by this package.
     ParameterError
         When matplotlib is not installed.
     """
@@ -62,9 +65,7 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
     if confidential is not None:
         figure.supxlabel("CONFIDENTIAL: drawn from the private data; not for publication", color="#b00020", fontsize=10)
     figure.suptitle(title, fontsize=12)
-    path = Path(out)
-    figure.savefig(path, dpi=120)
-    return path
+    return save_figure(figure, out, confidential=confidential is not None, dpi=120)
 
 
 def _draw_values(axes: Any, released: Any, confidential: Any, name: str) -> None:

@@ -1,0 +1,195 @@
+"""Names: what an output may be called, and the names beside it that a write uses."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import FileProblem
+
+__all__ = [
+    "OWN",
+    "beside",
+    "canonical",
+    "check_outputs",
+    "check_writable",
+    "file_sha256",
+    "lock_of",
+    "record_of",
+    "require_own",
+    "same_file",
+    "sync_folder",
+    "token",
+    "writing_problem",
+]
+
+
+OWN = "written by discreet"
+"""What every page and picture says of itself, so that no other file is replaced by one."""
+
+
+def token() -> str:
+    """Return twelve random hexadecimal digits: the name of one write."""
+    return secrets.token_hex(6)
+
+
+def beside(path: Path, of: str, kind: str) -> Path:
+    """Return the name that the write ``of`` uses for a file of some kind, in the folder of ``path``."""
+    return path.with_name(f".{path.name}.{of}.{kind}")
+
+
+def canonical(path: Path) -> Path:
+    """Return a name in its folder as it is without links; the name itself may be one."""
+    try:
+        return path.parent.resolve() / path.name
+    except (OSError, RuntimeError, ValueError):
+        return path.absolute()
+
+
+def lock_of(path: Path) -> Path:
+    """Return the name of the file that is locked while ``path`` is written."""
+    return path.with_name(f".{path.name}.lock")
+
+
+def record_of(path: Path) -> Path:
+    """Return the name of the record that ``path`` belongs to a write under way."""
+    return path.with_name(f".{path.name}.pending")
+
+
+def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
+    """Refuse outputs that are no files, that are one another, or that are inputs, links included.
+
+    Parameters
+    ----------
+    outputs : sequence of Path
+        What is to be written.
+    inputs : iterable
+        Paths that are read; anything else is passed over.
+
+    Raises
+    ------
+    FileProblem
+        When something would be overwritten that must not be.
+    """
+    read = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
+    for place, path in enumerate(outputs):
+        _check_name(path)
+        if any(same_file(path, other) for other in outputs[:place]):
+            raise FileProblem(path, "it is the name of two outputs", "give each its own")
+        for name in (path, lock_of(path), record_of(path)):
+            if any(same_file(name, source) for source in read):
+                raise FileProblem(path, "the output is also an input", "give it another name")
+
+
+def _check_name(path: Path) -> None:
+    if "\0" in str(path) or not path.name:
+        raise FileProblem(repr(str(path)), "it is not the name of a file", "give another name")
+    if not path.parent.is_dir():
+        raise FileProblem(path, f"the folder {str(path.parent)!r} does not exist", "create it first")
+    with contextlib.suppress(FileNotFoundError):
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise FileProblem(path, "it is a folder", "give a file name")
+        if not stat.S_ISREG(kind):
+            raise FileProblem(path, "it is not an ordinary file", "give another name")
+
+
+def require_own(path: Path) -> None:
+    """Refuse to replace a page or picture that does not say within that it is one of this package's.
+
+    Raises
+    ------
+    FileProblem
+        When a file has the name and does not.
+    """
+    if not os.path.lexists(path):
+        return
+    try:
+        own = OWN.encode() in path.read_bytes()
+    except OSError:
+        own = False
+    if not own:
+        raise FileProblem(path, "it exists and was not written by discreet", "remove it yourself, or give another name")
+
+
+def check_writable(path: Path) -> None:
+    """Refuse an output whose folder takes no new file.
+
+    Raises
+    ------
+    FileProblem
+        When it does not.
+    """
+    probe = beside(path, token(), "part")
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise writing_problem(path, error) from None
+
+
+def same_file(a: Path, b: Path) -> bool:
+    """Return whether two paths lead to one file, through links too."""
+    try:
+        return a.samefile(b)
+    except (OSError, ValueError):
+        pass
+    try:
+        return a.resolve() == b.resolve()
+    except (OSError, ValueError, RuntimeError):  # a loop of links
+        return False
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal.
+
+    Raises
+    ------
+    FileProblem
+        When it cannot be read.
+    """
+    try:
+        with open(path, "rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
+    except OSError as error:
+        raise FileProblem(path, _reason(error, "it cannot be read"), "check the path and its permissions") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the file system can tell."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:  # a folder that may be written and not read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def writing_problem(path: Path, error: BaseException) -> FileProblem:
+    """Return the error of a write that failed and left everything as it was; its text repeats no value."""
+    return FileProblem(
+        path, _reason(error, "it cannot be written"), "free space or choose another place; nothing was changed"
+    )
+
+
+def _reason(error: BaseException, otherwise: str) -> str:
+    number = getattr(error, "errno", None)
+    if isinstance(number, int):
+        return f"{otherwise} ({os.strerror(number).lower()})"
+    text = str(error).lower()
+    for words in ("no space left on device", "file too large", "permission denied", "disk quota exceeded"):
+        if words in text:
+            return f"{otherwise} ({words})"
+    return otherwise

@@ -1,0 +1,45 @@
+"""What a release may replace: another release, whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from discreet._writing import file_sha256, recover
+from discreet.errors import FileProblem
+from discreet.releases._certificate import Certificate
+
+__all__ = ["require_whole_pair"]
+
+
+def require_whole_pair(path: Path, where: Path) -> None:
+    """Refuse to replace anything but a table together with its own certificate. A dead write is settled first.
+
+    Parameters
+    ----------
+    path, where : Path
+        Where a table and its certificate are to go.
+
+    Raises
+    ------
+    FileProblem
+        When one of them exists without the other, the certificate is that of another table, or it is none.
+    """
+    for one in (path, where):
+        recover(one)
+    there = [one for one in (path, where) if os.path.lexists(one)]
+    if not there:
+        return
+    if len(there) == 1:
+        missing = where if there == [path] else path
+        raise _foreign(there[0], f"it exists without {missing.name}, so it is not a release with its certificate")
+    try:
+        stated = Certificate.read(where).facts["released"]["sha256"]
+    except (FileProblem, KeyError, TypeError):
+        raise _foreign(where, "it exists and is not the certificate of a release") from None
+    if stated != file_sha256(path):
+        raise _foreign(where, f"it exists and is not the certificate of {path.name}")
+
+
+def _foreign(path: Path, problem: str) -> FileProblem:
+    return FileProblem(path, problem, "nothing of it is overwritten: remove it yourself, or give another name")

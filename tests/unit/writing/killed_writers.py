@@ -1,0 +1,154 @@
+"""Kill writers at every step of a write, in children forked from an interpreter without threads; run by the tests.
+
+Prints how many were killed. A state that is neither wholly old nor wholly new, and not refused by readers, ends it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from discreet._writing import recover, require_settled, together
+from discreet.errors import FileProblem
+
+STEPS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "close", "mkdir")
+Pair = tuple[Path, Path]
+
+
+def put(pair: Pair, text: bytes) -> None:
+    """Write a table and its certificate, which is the table's hash."""
+    with together(*pair) as (table, certificate):
+        step()
+        table.write(text)
+        step()
+        certificate.write(hashlib.sha256(text).hexdigest().encode())
+
+
+def step() -> None:
+    """Stand for a step between the calls of the system."""
+
+
+def killed_at(number: int, act: Callable[[], None]) -> bool:
+    """Run ``act`` in a child that kills itself before its step of this number; return whether it came so far."""
+    child = os.fork()
+    if not child:
+        left = [number]
+
+        def counted(call: Callable[..., object]) -> Callable[..., object]:
+            def caller(*arguments: object, **named: object) -> object:
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return call(*arguments, **named)
+
+            return caller
+
+        for name in STEPS:
+            setattr(os, name, counted(getattr(os, name)))
+        fcntl.flock = counted(fcntl.flock)  # type: ignore[assignment]
+        globals()["step"] = counted(step)
+        act()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def held(pair: Pair) -> bytes | None:
+    """Return the pair's text, None where there is neither; never is one there without the other, or another one's."""
+    table, certificate = (path.read_bytes() if path.exists() else None for path in pair)
+    if table is not None:
+        assert certificate == hashlib.sha256(table).hexdigest().encode(), "a table without its certificate"
+    elif certificate is not None:
+        try:
+            for path in pair:
+                require_settled(path)
+        except FileProblem:
+            return b"refused"
+        raise AssertionError("a certificate alone, and nobody refuses it")
+    return table
+
+
+def refused(path: Path) -> bool:
+    """Return whether readers refuse a file."""
+    try:
+        require_settled(path)
+    except FileProblem:
+        return True
+    return False
+
+
+def check(pair: Pair, states: set[bytes | None]) -> None:
+    """Check what a dead writer left, that the next command sets it right, and that a write leaves nothing else."""
+    assert refused(pair[0]) == refused(pair[1]), "one of the two is refused"
+    if not refused(pair[0]):
+        assert held(pair) in states, "a mixed pair that nobody refuses"
+    held(pair)
+    for path in pair:
+        recover(path)
+    assert not refused(pair[0])
+    assert held(pair) in states
+    put(pair, b"next")
+    assert held(pair) == b"next"
+    for folder in {path.parent for path in pair}:
+        assert {path.name for path in folder.iterdir() if path.is_file()} <= {path.name for path in pair}, "litter"
+
+
+def fresh(where: Path, *, apart: bool) -> Pair:
+    """Return the names of a pair in an empty folder, or in two."""
+    shutil.rmtree(where, ignore_errors=True)
+    (where / "apart").mkdir(parents=True)
+    return where / "x.csv", (where / "apart" if apart else where) / "x.certificate.json"
+
+
+def every_step(where: Path) -> Iterator[None]:
+    """Kill writers at every step of a write of a new pair, and of one that is replaced, in one folder and in two."""
+    for apart in (False, True):
+        for old in (None, b"old"):
+            number, died = 0, True
+            while died:
+                pair = fresh(where, apart=apart)
+                if old is not None:
+                    put(pair, old)
+                died = killed_at(number, lambda pair=pair: put(pair, b"new"))
+                check(pair, {old, b"new"})
+                number += 1
+                if died:
+                    yield
+
+
+def every_step_of_a_recovery(where: Path, *, spoilt: bool) -> Iterator[None]:
+    """Kill writers, then kill those who finish what they left; or undo it, where part of the new content is spoilt."""
+    first, died = 0, True
+    while died:
+        second, again = 0, True
+        while again:
+            pair = fresh(where, apart=False)
+            put(pair, b"old")
+            died = killed_at(first, lambda pair=pair: put(pair, b"new"))
+            if not refused(pair[0]):
+                break
+            if spoilt:
+                for part in where.glob(".x.certificate.json.*.part"):
+                    part.write_bytes(b"spoilt")
+            again = killed_at(second, lambda pair=pair: recover(pair[1]))
+            check(pair, {b"old", b"new"})
+            second += 1
+            if again:
+                yield
+        first += 5
+
+
+def main(where: Path) -> None:
+    """Count the kills."""
+    os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
+    again = [every_step_of_a_recovery(where, spoilt=spoilt) for spoilt in (False, True)]
+    sys.stdout.write(" ".join(str(sum(1 for _ in kills)) for kills in (every_step(where), *again)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
