@@ -64,6 +64,7 @@ def release(
     relation: RelationName = "replacement",
     records: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    redraw: bool = False,
     **parameters: Any,
 ) -> Release:
     """Release a synthetic table with an exact differential-privacy guarantee.
@@ -113,7 +114,10 @@ def release(
         The number of records declared in public, for add/remove.
     checkpoint : path, optional
         For a mechanism that works in steps: the file that holds those released so far. Called again with the same
-        arguments, a run that died goes on after them and pays for none twice.
+        arguments and table, a run that died goes on after them and pays for none twice.
+    redraw : bool
+        Take a checkpoint whose steps are all done and draw other records from the votes it holds: this table is then
+        not asked at all. Without it a finished checkpoint is refused.
     **parameters
         Parameters of the mechanism that are given instead of solved for. Public points may be given as the path of a
         **public** table.
@@ -161,8 +165,12 @@ def release(
         rng=None if seed is None else seeded(seed),
     )
     asked.check()
-    replaced = _checked_files(out, certificate, checkpoint, inputs=(data, domain, reference, *parameters.values()))
+    replaced = _checked_files(
+        out, certificate, checkpoint, redraw=redraw, inputs=(data, domain, reference, *parameters.values())
+    )
     asked.check_relation()
+    if redraw and checkpoint is None:
+        raise ParameterError("redraw takes the votes that a checkpoint holds: name it")
     if announce is not None:
         for line in replaced:
             announce(line)
@@ -180,7 +188,7 @@ def release(
             announce(line)
     return publish(
         closed,
-        solved.observed(watch=stepped, checkpoint=checkpoint),
+        solved.observed(watch=stepped, checkpoint=checkpoint, redraw=redraw),
         size=size,
         budget=asked.budget,
         relation=relation,
@@ -300,6 +308,7 @@ def _checked_files(
     certificate: str | os.PathLike[str] | None,
     checkpoint: str | os.PathLike[str] | None,
     *,
+    redraw: bool,
     inputs: tuple[Any, ...],
 ) -> list[str]:
     """Refuse outputs that are inputs, and say which files exist."""
@@ -311,7 +320,10 @@ def _checked_files(
     if checkpoint is not None:
         check_outputs([Path(checkpoint)], inputs)
         if os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path
-            lines.append(f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table")
+            lines.append(
+                f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table"
+                + ("; where all are done, the table is not asked again" if redraw else "")
+            )
     return lines
 
 

@@ -568,7 +568,10 @@ def test_a_run_that_dies_goes_on_and_spends_nothing_twice(tmp_path: Path) -> Non
     for old, new in zip(seen, steps, strict=False):
         np.testing.assert_array_equal(old.votes, new.votes)
         assert old.candidates.rows() == new.candidates.rows()
-    again: Any = mechanism.observed(checkpoint=path).kernel(Counts.of_cells([1, 1]), rng=secure())
+    other = Counts.of_cells([1, 1])
+    with pytest.raises(FileProblem, match="all its steps are done"):
+        mechanism.observed(checkpoint=path).kernel(other, rng=secure())
+    again: Any = mechanism.observed(checkpoint=path, redraw=True).kernel(other, rng=secure())
     for old, new in pairwise([steps, again]):
         assert [s.votes.tolist() for s in old] == [s.votes.tolist() for s in new]  # a finished run reads no table
     assert [p.name for p in tmp_path.iterdir()] == ["run.checkpoint"]
@@ -589,7 +592,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b").kernel(table, rng=secure())
 
     replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b", inspect=at_once).kernel(table, rng=secure())
-    for wrong in (b"no checkpoint", path.read_bytes()[:-40], b""):
+    for wrong in (b"no checkpoint", path.read_bytes()[:-4], b""):
         (tmp_path / "c").write_bytes(wrong)
         with pytest.raises(FileProblem, match="not a checkpoint"):
             mechanism.observed(checkpoint=tmp_path / "c").kernel(table, rng=secure())
@@ -601,9 +604,9 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
 def test_labels_survive_a_checkpoint(tmp_path: Path) -> None:
     from discreet.mechanisms._checkpoint import Checkpoint
 
-    words = np.array(["a", "", 'ü, "b"\0'], dtype=object)
+    words = np.array(["a", None, 'ü, "b"\0'], dtype=object)
     step = Votes(Records(columns=(words, np.array([0.5, np.nan, -0.0]))), np.array([1, -2, 3]))
-    kept = Checkpoint(tmp_path / "x", {})
+    kept = Checkpoint(tmp_path / "x", {}, steps=2, fits=lambda step: step.votes[1] == -2)
     kept.write([step])
     (back,) = kept.steps()
     assert back.candidates.columns[0].tolist() == words.tolist()

@@ -88,6 +88,7 @@ def _show(document: dict[str, Any]) -> None:
 @_relation
 @click.option("--records", type=int, help="For add-remove: the number of records, declared in public.")
 @click.option("--checkpoint", type=click.Path(), help="File to continue from, for mechanisms that work in steps.")
+@click.option("--redraw", is_flag=True, help="Draw other records from a finished --checkpoint; DATA are not asked.")
 @click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
 @click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records from prior or noise.")
 @_json

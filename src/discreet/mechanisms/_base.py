@@ -229,7 +229,11 @@ class Mechanism(ABC):
         """
 
     def observed(
-        self, *, watch: Callable[[int, int], None] | None = None, checkpoint: str | os.PathLike[str] | None = None
+        self,
+        *,
+        watch: Callable[[int, int], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        redraw: bool = False,
     ) -> Mechanism:
         """Return the mechanism with a callback after each of its steps, and a file to continue from.
 
@@ -239,6 +243,8 @@ class Mechanism(ABC):
             Called with the number of steps done, and how many there are.
         checkpoint : path, optional
             Where the steps released so far are kept.
+        redraw : bool
+            Whether all of them may be there already, so that the table is not asked again.
 
         Raises
         ------

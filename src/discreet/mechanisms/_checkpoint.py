@@ -4,6 +4,10 @@ A checkpoint holds noisy votes and the candidates they were cast for: public und
 step is written under another name and renamed before anybody sees its votes, so a run that dies has either released a
 step, and goes on after it, or has not. A lock keeps two runs from continuing the same checkpoint at once. What no
 program can notice is an old copy of the file being continued a second time: that spends the later steps again.
+
+The file is one line of JSON, then the numbers of each step as they are in memory (little-endian, labels as JSON). The
+line says how long everything is and holds a SHA-256 of the public facts and of all that follows. It shows a change by
+accident, not one by somebody who computes it anew; so what is read is checked besides.
 """
 
 from __future__ import annotations
@@ -11,22 +15,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 
+from discreet._writing import locked, require_settled, together
 from discreet.domain import Records
 from discreet.errors import FileProblem
 from discreet.mechanisms._base import Votes
 
 __all__ = ["Checkpoint"]
 
-_VERSION = 1
+_VERSION = 2
+_LONGEST_LINE = 1 << 24
+_MOST_BYTES = 1 << 33
+_MOST_VOTES = 1 << 53
+"""Votes of a larger size are no votes: they would not be numbers that floating point tells apart."""
+
+_KINDS = {"i": "<i8", "f": "<f8"}
 
 
 class Checkpoint:
@@ -38,11 +47,17 @@ class Checkpoint:
         Where; made at the first step.
     facts : mapping
         Public facts of the run as JSON values: a checkpoint of another run is refused.
+    steps : int
+        How many the run has.
+    fits : callable
+        Whether a step could be one of this run, from its candidates and votes alone.
     """
 
-    def __init__(self, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
-        self._path = Path(path)
-        text = json.dumps({"version": _VERSION, **facts}, sort_keys=True)
+    def __init__(
+        self, path: str | os.PathLike[str], facts: Mapping[str, Any], *, steps: int, fits: Callable[[Votes], bool]
+    ) -> None:
+        self._path, self._steps, self._fits = Path(path), steps, fits
+        text = json.dumps({"version": _VERSION, "steps": steps, **facts}, sort_keys=True)
         self._run = hashlib.sha256(text.encode()).hexdigest()
 
     @contextmanager
@@ -54,46 +69,30 @@ class Checkpoint:
         FileProblem
             When another run holds it, or the folder cannot be written.
         """
-        name = self._path.with_name(f".{self._path.name}.lock")
-        try:
-            lock = name.open("ab")
-        except OSError:
-            raise FileProblem(name, "it cannot be written", "check the folder and its permissions") from None
-        with lock:
-            # A lock on a file that the run before has deleted meanwhile is none.
-            if not _locked(lock) or not name.exists() or not os.path.samestat(os.fstat(lock.fileno()), name.stat()):
-                raise FileProblem(self._path, "another run is using this checkpoint", "wait for it, or name another")
-            try:
-                yield
-            finally:
-                if os.name != "nt":  # Windows deletes no file that is open
-                    name.unlink(missing_ok=True)
+        with locked(self._path):
+            yield
 
-    def steps(self) -> list[Votes]:
+    def steps(self, *, redraw: bool = False) -> list[Votes]:
         """Return the steps that were released, none where there is no file.
+
+        Parameters
+        ----------
+        redraw : bool
+            Whether all steps may be there already, so that the table is not asked again.
 
         Raises
         ------
         FileProblem
-            When the file is no checkpoint, or one of another run.
+            When the file is no checkpoint, one of another run, or a finished one that was not asked for.
         """
-        if not self._path.exists():
+        require_settled(self._path)
+        if not os.path.lexists(self._path):
             return []
         try:
-            with self._path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                run, steps, columns = (str(file["run"]), int(file["steps"]), int(file["columns"]))
-                released = [
-                    Votes(
-                        Records(columns=tuple(_column(file[f"{t}_{c}"]) for c in range(columns))),
-                        file[f"{t}_votes"].astype(np.int64),
-                    )
-                    for t in range(steps)
-                ]
-            if any(len(column) != len(votes) for candidates, votes in released for column in candidates.columns):
-                raise ValueError  # noqa: TRY301
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error):
+            run, released = self._read()
+        except (OSError, ValueError, KeyError, IndexError, TypeError, RecursionError, MemoryError):
             raise FileProblem(
-                self._path, "it is not a checkpoint", "name the file of an earlier run, or none"
+                self._path, "it is not a checkpoint, or was changed", "name the file of an earlier run, or none"
             ) from None
         if run != self._run:
             raise FileProblem(
@@ -101,57 +100,109 @@ class Checkpoint:
                 "it is the checkpoint of a run with another mechanism or domain",
                 "continue it with the same parameters, or name another file; what it holds stays spent",
             )
+        if len(released) > self._steps or not all(map(self._fits, released)):
+            raise FileProblem(self._path, "it holds steps that no run of this kind releases", "name another file")
+        if len(released) == self._steps and not redraw:
+            raise FileProblem(
+                self._path,
+                "all its steps are done: nothing would be asked of the table, whichever it is",
+                "name another file for a new run; for other records from the votes it holds, ask for redraw",
+            )
         return released
 
+    def _read(self) -> tuple[str, list[Votes]]:
+        with self._path.open("rb") as file:
+            line = file.readline(_LONGEST_LINE)
+            head = json.loads(line)
+            if head["discreet_checkpoint"] != _VERSION or not isinstance(head["run"], str):
+                raise ValueError
+            layout = [(_whole(step["rows"]), [_entry(entry) for entry in step["columns"]]) for step in head["steps"]]
+            size = sum(8 * rows + sum(length for _, length in columns) for rows, columns in layout)
+            if size > _MOST_BYTES or os.fstat(file.fileno()).st_size != len(line) + size:
+                raise ValueError
+            body = file.read(size)
+        if head["digest"] != _digest(head["run"], head["steps"], body):
+            raise ValueError
+        return head["run"], _unpacked(layout, memoryview(body))
+
     def write(self, steps: list[Votes]) -> None:
-        """Replace the file by one with these steps.
+        """Replace the file by one with these steps, while it is held.
 
         Raises
         ------
         FileProblem
             When it cannot be written; the file is then as it was.
         """
-        arrays: dict[str, Any] = {}
-        for t, step in enumerate(steps):
-            arrays[f"{t}_votes"] = step.votes
-            arrays |= {f"{t}_{c}": _array(column) for c, column in enumerate(step.candidates.columns)}
-        width = len(steps[0].candidates.columns) if steps else 0
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                np.savez_compressed(file, run=np.array(self._run), steps=len(steps), columns=width, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._path)
-        except BaseException as problem:
-            temporary.unlink(missing_ok=True)
-            if not isinstance(problem, OSError):
-                raise
-            raise FileProblem(self._path, "it cannot be written", "check the folder and the space left") from None
+        described, parts = [], []
+        for step in steps:
+            columns = [_packed(column) for column in step.candidates.columns]
+            described.append({"rows": len(step.votes), "columns": [[kind, len(data)] for kind, data in columns]})
+            parts += [step.votes.astype("<i8").tobytes(), *(data for _, data in columns)]
+        body = b"".join(parts)
+        head = {
+            "discreet_checkpoint": _VERSION,
+            "run": self._run,
+            "steps": described,
+            "digest": _digest(self._run, described, body),
+        }
+        with together(self._path, private=True, held=True) as (file,):
+            file.write(json.dumps(head).encode() + b"\n")
+            file.write(body)
 
 
-def _array(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a column as an array without Python objects: labels as JSON text."""
-    if column.dtype != object:
+def _digest(run: str, described: list[Any], body: bytes) -> str:
+    digest = hashlib.sha256(json.dumps([run, described], sort_keys=True).encode())
+    digest.update(body)
+    return digest.hexdigest()
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_BYTES:
+        raise ValueError
+    return value
+
+
+def _entry(entry: Any) -> tuple[str, int]:
+    kind, length = str(entry[0]), _whole(entry[1])
+    if kind not in ("i", "f", "labels"):
+        raise ValueError
+    return kind, length
+
+
+def _packed(column: np.ndarray[Any, Any]) -> tuple[str, bytes]:
+    """Return a column's kind and bytes: numbers as they are, labels as JSON."""
+    if column.dtype == object:
+        return "labels", json.dumps(column.tolist()).encode()
+    return column.dtype.kind, column.astype(_KINDS[column.dtype.kind]).tobytes()
+
+
+def _unpacked(layout: list[tuple[int, list[tuple[str, int]]]], body: memoryview) -> list[Votes]:
+    released, start = [], 0
+
+    def taken(length: int) -> memoryview:
+        nonlocal start
+        start += length
+        return body[start - length : start]
+
+    for rows, columns in layout:
+        votes = np.frombuffer(taken(8 * rows), dtype="<i8").astype(np.int64)
+        codes = tuple(_column(kind, taken(length), rows) for kind, length in columns)
+        if (votes < -_MOST_VOTES).any() or (votes > _MOST_VOTES).any():
+            raise ValueError
+        released.append(Votes(Records(columns=codes), votes))
+    return released
+
+
+def _column(kind: str, data: memoryview, rows: int) -> np.ndarray[Any, Any]:
+    if kind == "labels":
+        labels = json.loads(bytes(data))
+        if not isinstance(labels, list) or len(labels) != rows:
+            raise ValueError
+        if not all(label is None or isinstance(label, str) for label in labels):
+            raise ValueError
+        column = np.empty(rows, dtype=object)
+        column[:] = labels
         return column
-    return np.frombuffer(json.dumps(column.tolist()).encode(), dtype=np.uint8)
-
-
-def _column(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.array(json.loads(array.tobytes()), dtype=object) if array.dtype == np.uint8 else array
-
-
-def _locked(file: BinaryIO) -> bool:
-    """Lock a file until it is closed; the operating system lets go of it when the process ends."""
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    if len(data) != 8 * rows:
+        raise ValueError
+    return np.frombuffer(data, dtype=_KINDS[kind]).astype(np.int64 if kind == "i" else np.float64)

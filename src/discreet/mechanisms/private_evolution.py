@@ -155,6 +155,7 @@ class PrivateEvolution(PartsMechanism):
     _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
     _inspect: Callable[[Votes], None] | None = field(init=False, default=None, repr=False, compare=False)
     _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
+    _redraw: bool = field(init=False, default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api", _api(self.api, self.domain))
@@ -197,6 +198,7 @@ class PrivateEvolution(PartsMechanism):
         *,
         watch: Callable[[int, int], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        redraw: bool = False,
         inspect: Callable[[Votes], None] | None = None,
     ) -> Self:
         """Return the same mechanism with callbacks after each step, and a file to continue from.
@@ -207,13 +209,21 @@ class PrivateEvolution(PartsMechanism):
             Called with the number of steps done, and how many there are.
         checkpoint : path, optional
             Holds the steps released so far: public under the guarantee, like a release. A run that is started again
-            with the same parameters goes on after them and pays for none twice; one that is finished draws other
-            records from the same votes.
+            with the same parameters goes on after them and pays for none twice. It has to be of the same table: the
+            file says nothing that would tell.
+        redraw : bool
+            Whether the checkpoint may be finished. Other records are then drawn from the votes it holds, and the table
+            is not asked at all.
         inspect : callable, optional
             Called with what each step released: candidates and noisy votes, public too.
         """
         made = replace(self)
-        for name, value in (("_watch", watch), ("_path", checkpoint), ("_inspect", inspect)):
+        for name, value in (
+            ("_watch", watch),
+            ("_path", checkpoint),
+            ("_redraw", redraw),
+            ("_inspect", inspect),
+        ):
             object.__setattr__(made, name, value)
         return made
 
@@ -227,7 +237,7 @@ class PrivateEvolution(PartsMechanism):
         Raises
         ------
         FileProblem
-            When the checkpoint cannot be used.
+            When the checkpoint cannot be used, or is finished and was not given to redraw from.
         ParameterError
             When the API gives something else than records of the domain: before the votes of that step.
         """
@@ -237,7 +247,7 @@ class PrivateEvolution(PartsMechanism):
         if not isinstance(rng, SecureGenerator):
             raise ParameterError("a run that continues has no use for a seed: leave out the checkpoint, or the seed")
         facts = {"mechanism": self.parameters(), "records": self.records, "domain": self.domain.to_toml()}
-        checkpoint = Checkpoint(self._path, facts)
+        checkpoint = Checkpoint(self._path, facts, steps=self.steps, fits=self._could_release)
         with checkpoint.held():
             return self._evolved(x, checkpoint, rng)
 
@@ -258,7 +268,7 @@ class PrivateEvolution(PartsMechanism):
 
     def _evolved(self, x: Parts, checkpoint: Checkpoint | None, rng: np.random.Generator) -> list[Votes]:
         free = public(rng)
-        released = [] if checkpoint is None else checkpoint.steps()
+        released = [] if checkpoint is None else checkpoint.steps(redraw=self._redraw)
         table = _Embedded(self._api, x)
         for t in range(len(released), self.steps):
             candidates = self._candidates(released, rng=free)
@@ -270,6 +280,20 @@ class PrivateEvolution(PartsMechanism):
             if self._watch is not None:
                 self._watch(t + 1, self.steps)
         return released
+
+    def _could_release(self, step: Votes) -> bool:
+        """Return whether a step is one that some run could release, by its candidates and votes alone."""
+        rows = len(step.votes)
+        if not 0 < rows <= self.candidates:
+            return False
+        try:
+            _check_fits(step.candidates, self.domain, rows, "a step")
+        except ParameterError:
+            return False
+        for column, codes in zip(self.domain.columns.values(), step.candidates.columns, strict=True):
+            if codes.dtype == object and not column.nullable and any(code is None for code in codes):
+                return False
+        return self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
 
     def _votes(self, table: Iterable[tuple[Floats, Any]], candidates: Records) -> CellCounts:
         """Return how many records are nearest to each candidate. Confidential."""
