@@ -57,7 +57,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES.get(name, "discreet.domain")), name)
+    from discreet._boundary import sealed
+
+    return sealed(getattr(import_module(_HOMES.get(name, "discreet.domain")), name))
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ that no chained traceback repeats a value.
 
 from __future__ import annotations
 
-from discreet._text import rounded_down, rounded_up
+from discreet._text import harmless, rounded_down, rounded_up
 
 __all__ = [
     "BudgetError",
@@ -16,6 +16,7 @@ __all__ = [
     "DataError",
     "DiscreetError",
     "DomainError",
+    "Fault",
     "FileProblem",
     "GuaranteeKindError",
     "Infeasible",
@@ -36,7 +37,8 @@ class DiscreetError(Exception):
     Attributes
     ----------
     exit_status : int
-        What the command returns: 2 for bad input, 3 for a request that is infeasible or refused.
+        What the command returns: 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault of the
+        program.
     """
 
     exit_status = 2
@@ -108,10 +110,10 @@ class FileProblem(DiscreetError, OSError):
 
     def __init__(self, path: object, problem: str, remedy: str) -> None:
         self.path, self.problem, self.remedy = str(path), problem, remedy
-        super().__init__(f"{self.path}: {problem}; {remedy}")
+        super().__init__(str(self))
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.problem}; {self.remedy}"
+        return f"{harmless(self.path)}: {self.problem}; {self.remedy}"
 
 
 class BudgetError(DiscreetError, ValueError):
@@ -193,3 +195,24 @@ class PoorUtility(Refused):
 
 class GuaranteeKindError(Refused):
     """A guarantee is not of a kind that the caller accepts."""
+
+
+class Fault(DiscreetError, RuntimeError):
+    """The program itself went wrong: an error that was not foreseen, on arguments of the right kinds.
+
+    It says which error and where in the code, and never repeats that error's text, which could quote the data.
+
+    Parameters
+    ----------
+    error, where : str
+        The class of the error, and the file and line that raised it.
+    """
+
+    exit_status = 4
+
+    def __init__(self, error: str, where: str) -> None:
+        self.error, self.where = error, where
+        super().__init__(
+            f"a fault in the program ({error} at {where}); nothing was released. Please report what led to it, without "
+            "the data"
+        )

@@ -27,9 +27,10 @@ def test_all_are_listed_and_have_one_root() -> None:
 
 
 def test_exit_statuses() -> None:
-    assert {getattr(errors, name).exit_status for name in errors.__all__} == {2, 3}
+    assert {getattr(errors, name).exit_status for name in errors.__all__} == {2, 3, 4}
     assert Refused.exit_status == Infeasible.exit_status == PoorUtility.exit_status == 3
     assert DataError.exit_status == 2
+    assert [name for name in errors.__all__ if getattr(errors, name).exit_status == 4] == ["Fault"]
 
 
 def test_messages_name_the_facts_and_the_remedy() -> None:

@@ -1,5 +1,6 @@
 """Examining a mechanism on the confidential table itself; what is found stays confidential."""
 
+from discreet._boundary import seal
 from discreet.audit._instance import BANNER, InstanceGuarantee, instance_guarantee
 from discreet.audit._monte_carlo import MonteCarlo, clopper_pearson
 from discreet.audit._paper_choices import PaperChoices, paper_choices
@@ -15,3 +16,5 @@ __all__ = [
     "paper_choices",
     "reveal_to_custodian",
 ]
+
+seal(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from typing import Any
 
 import click
 
+from discreet._text import harmless
+from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
@@ -65,10 +66,6 @@ _sampling = click.option(
 )
 
 
-def _show(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
 @click.command()
 @click.argument("data", type=click.Path())
 @_domain
@@ -96,13 +93,13 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
     """Release a synthetic table from the confidential table DATA."""
     from discreet._release import release as run
 
-    announce: Callable[[str], None] = lambda text: click.echo(text, err=True)  # noqa: E731
+    announce: Callable[[str], None] = lambda text: echo(text, err=True)  # noqa: E731
     given = {**options, **_parameters(pairs)}  # sampling may be given either way
     with progress_bar(options["size"], as_json) as progress:
         made = run(data, domain_file, out=out, progress=progress, stepped=progress, announce=announce, **given)
     facts = made.certificate.facts
     if as_json:
-        _show(
+        show(
             {
                 "out": str(made.path),
                 "certificate": str(made.certificate_path),
@@ -116,13 +113,13 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
         )
         return
     what = "counts" if facts["size"] is None else "records"
-    click.echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and what was promised to "
+    echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and what was promised to "
                f"{made.certificate_path}")  # fmt: skip
-    click.echo(f"mechanism: {facts['mechanism']['name']} "
+    echo(f"mechanism: {facts['mechanism']['name']} "
                + ", ".join(f"{k}={v}" for k, v in facts["mechanism"]["parameters"].items()))  # fmt: skip
-    click.echo(str(made.certificate))
+    echo(str(made.certificate))
     if made.certificate.seeded:
-        click.echo("This release was seeded: do not publish it.", err=True)
+        echo("This release was seeded: do not publish it.", err=True)
 
 
 @click.command()
@@ -143,10 +140,10 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     with progress_bar(1, as_json, "mechanisms") as progress:
         made = run(Domain.read(domain_file), group=max_records, progress=progress, **options)
     if as_json:
-        _show(made.to_dict())
+        show(made.to_dict())
         return
-    click.echo(str(made))
-    click.echo(f"Chosen: {made.why}." if made.feasible else "No mechanism meets this budget.")
+    echo(str(made))
+    echo(f"Chosen: {made.why}." if made.feasible else "No mechanism meets this budget.")
 
 
 @click.command()
@@ -196,10 +193,10 @@ def privacy(
             raise Infeasible(f"delta {delta:g} with {name}", {"delta >=": guarantee.delta(math.inf)})
     else:
         delta = guarantee.delta(epsilon)
-    _show({"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta,
+    show({"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta,
            **_promise(guarantee)})  # fmt: skip
     if not as_json:
-        click.echo("\n".join(guarantee.caveats), err=True)
+        echo("\n".join(guarantee.caveats), err=True)
 
 
 def _instance(
@@ -226,10 +223,10 @@ def _instance(
     )
     guarantee = made.guarantee(n=n["records"])
     marked = {"confidential": True, "instance": found.to_dict()} if as_json else {}
-    _show({"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon), **_promise(guarantee),
+    show({"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon), **_promise(guarantee),
            **marked})  # fmt: skip
     if not as_json:
-        click.echo(str(found))
+        echo(str(found))
 
 
 @click.command()
@@ -246,9 +243,9 @@ def calibrate(mechanism: str, pairs: Any, as_json: bool, **asked: Any) -> None:
     from discreet.planner import solved
 
     answer = solved(mechanism, **asked, **_parameters(pairs))
-    _show({**answer.numbers, **_promise(answer.guarantee)})
+    show({**answer.numbers, **_promise(answer.guarantee)})
     if not as_json:
-        click.echo("\n".join(answer.guarantee.caveats), err=True)
+        echo("\n".join(answer.guarantee.caveats), err=True)
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:
@@ -272,7 +269,7 @@ def verify(certificate: str, data: str | None, settle: bool, as_json: bool) -> i
     checks, compared = _verified(certificate, data)
     wrong = [check for check in checks if not check.agrees]
     if as_json:
-        _show(
+        show(
             {
                 "agrees": not wrong,
                 "data_checked": compared,
@@ -284,10 +281,10 @@ def verify(certificate: str, data: str | None, settle: bool, as_json: bool) -> i
         )
     else:
         for check in wrong:
-            click.echo(f"{check.what}: the certificate says {check.claimed!r}, recomputed {check.found!r}")
+            echo(f"{harmless(check.what)}: the certificate says {check.claimed!r}, recomputed {check.found!r}")
         for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
-            click.echo(erratum)
-        click.echo(
+            echo(erratum)
+        echo(
             f"{len(wrong)} of {len(checks)} claims disagree: do not rely on this certificate."
             if wrong
             else f"All {len(checks)} claims agree"
@@ -332,9 +329,9 @@ def compare(data: str, released: str, domain_file: str, measures: str | None, as
     declared = public_domain(domain_file, data=data)
     comparison = reveal_to_custodian(run(data, released, declared, measures=names, **options))
     if as_json:
-        _show(comparison.to_dict())
+        show(comparison.to_dict())
     else:
-        click.echo(str(comparison))
+        echo(str(comparison))
 
 
 def _names(measures: str | None) -> Any:
@@ -360,13 +357,13 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
     made = write_report(released, out, domain=domain_file, measures=_names(measures), **options)
     wrong = sum(not check.agrees for check in made.checks)
     if as_json:
-        _show({"out": str(made.path), "confidential": made.confidential, "agrees": made.agrees})
+        show({"out": str(made.path), "confidential": made.confidential, "agrees": made.agrees})
     else:
-        click.echo(f"wrote {made.path}" + (
+        echo(f"wrote {made.path}" + (
             ": CONFIDENTIAL, it contains numbers computed from the private data" if made.confidential else ""
         ))  # fmt: skip
         if wrong:
-            click.echo(f"{wrong} of {len(made.checks)} claims disagree: do not rely on this release.", err=True)
+            echo(f"{wrong} of {len(made.checks)} claims disagree: do not rely on this release.", err=True)
     return 1 if wrong else 0
 
 
@@ -406,11 +403,11 @@ def estimate(
         summary = posterior(released, progress=progress, **options).summary(asked, column=column, level=level)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
-            click.echo(f"discreet: {warning.message}", err=True)
+            echo(f"discreet: {warning.message}", err=True)
     if as_json:
-        _show({"released": released, "column": column, **summary.to_dict()})
+        show({"released": released, "column": column, **summary.to_dict()})
     else:
-        click.echo(str(summary))
+        echo(str(summary))
 
 
 @click.command()
@@ -420,16 +417,16 @@ def demo(out: str, as_json: bool) -> None:
     """Run the main job on real data: 20,190 person-years of doctor visits (RAND health insurance experiment)."""
     from discreet.report import demo as run
 
-    result = run(Path(out), say=lambda text: click.echo(text, err=as_json))
+    result = run(Path(out), say=lambda text: echo(text, err=as_json))
     if as_json:
-        _show(result)
+        show(result)
 
 
 def help_without_command(context: click.Context) -> int:
     """Show what commands there are where none was given: click's own answer to that depends on its version."""
     if context.invoked_subcommand is not None:
         return 0
-    click.echo(context.get_help(), err=True)
+    echo(context.get_help(), err=True)
     return 2
 
 
@@ -456,11 +453,11 @@ def init(data: str, out: str | None, as_json: bool) -> None:
         with together(Path(out), inputs=(data,), check=lambda: _require_new(out)) as (file,):
             file.write(template.encode())
     if as_json:
-        _show({"out": out, "template": template})
+        show({"out": out, "template": template})
     elif out is None:
-        click.echo(template, nl=False)
+        echo(template, nl=False)
     else:
-        click.echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
+        echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
 
 
 def _require_new(out: str) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import click
 
+from discreet._text import harmless
 from discreet.cli._commands import COMMANDS, help_without_command
+from discreet.cli._echo import echo
 from discreet.cli._synthesize import synthesize
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, Fault
 
 __all__ = ["main"]
 
@@ -53,12 +55,12 @@ def run(arguments: list[str] | None = None) -> int:
         result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)
     except BrokenPipeError:
         return 0
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # told below, each in its own way
+    except BaseException as error:  # noqa: BLE001  # told below, each in its own way
         return _told(error)
     return result if isinstance(result, int) else 0
 
 
-def _told(error: Exception | KeyboardInterrupt) -> int:
+def _told(error: BaseException) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, DiscreetError):
         return _complain(str(error), error.exit_status)
@@ -66,13 +68,9 @@ def _told(error: Exception | KeyboardInterrupt) -> int:
         return _complain(error.format_message(), 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return _complain("interrupted; nothing was left half-written", 2)
-    return _complain(  # the error's text could quote a confidential value: only its kind is shown
-        f"a fault in the program ({type(error).__name__}); nothing was released. Please report the command that "
-        "led to it, without the data",
-        4,
-    )
+    return _complain(str(Fault(type(error).__name__, "the command")), 4)
 
 
 def _complain(message: str, status: int) -> int:
-    click.echo(f"discreet: {message}", err=True)
+    echo(f"discreet: {harmless(message)}", err=True)
     return status

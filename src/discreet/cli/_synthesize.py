@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import click
 
+from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import ParameterError
 
@@ -91,9 +91,9 @@ def synthesize(
     with progress_bar(1, as_json, "fitting, draws a chain") as progress:
         made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
     if as_json:
-        click.echo(json.dumps({"out": str(made.folder), **made.facts}, indent=2, allow_nan=False))
+        show({"out": str(made.folder), **made.facts})
         return
-    click.echo(f"wrote {mechanism.tables} table{'s' * (mechanism.tables > 1)} and what was promised to {made.folder}")
-    click.echo(str(made))
+    echo(f"wrote {mechanism.tables} table{'s' * (mechanism.tables > 1)} and what was promised to {made.folder}")
+    echo(str(made))
     if rng is not None:
-        click.echo("This release was seeded: do not publish it.", err=True)
+        echo("This release was seeded: do not publish it.", err=True)

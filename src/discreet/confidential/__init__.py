@@ -1,5 +1,6 @@
 """The confidential side: a closed wrapper, and any dataframe or file to Counts on a declared domain."""
 
+from discreet._boundary import seal
 from discreet.confidential._count import confidential, public_size
 from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._frames import table_schema, to_frame_kind
@@ -22,3 +23,5 @@ __all__ = [
     "to_frame_kind",
     "with_public",
 ]
+
+seal(globals())

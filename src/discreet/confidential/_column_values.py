@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._source import FREQUENCY, declared_batches, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
@@ -119,7 +120,9 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
 def _parsed(name: str, texts: pl.Series, column: Column) -> pl.Series:
     values = column.parse(texts)
     if values.null_count() > texts.null_count():
-        raise DataError(name, f"holds a text that is not a {column.kind}", "correct the file or the declaration")
+        raise DataError(
+            name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
+        )
     return values.alias(name)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._random import SecureGenerator, secure
+from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, open_source
@@ -81,7 +82,9 @@ def confidential(
     <confidential Counts>
     """
     if not isinstance(domain, Domain):
-        raise DomainError(f"the domain is a Domain, such as Domain.read(path), not a {type(domain).__name__}")
+        raise DomainError(
+            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
+        )
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
     check_names(source, domain, unit=unit, subset=subset)
@@ -318,7 +321,9 @@ def _parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:
         texts = batch[name]
         parsed = column.parse(texts)
         if parsed.null_count() > texts.null_count():
-            raise DataError(name, f"holds a text that is not a {column.kind}", "correct the file or the declaration")
+            raise DataError(
+                name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
+            )
         parts.append(parsed.alias(name))
     return batch.with_columns(parts)
 

@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet._text import with_article
 from discreet._writing import require_settled
 from discreet.confidential._boundary import enclosed
 from discreet.domain._column import quietly
@@ -177,7 +178,7 @@ def _open_frame(data: Any) -> Source:
 
     unsupported = DataError(
         None,
-        f"a {type(data).__name__} is not a supported table",
+        f"{with_article(type(data).__name__)} is not a supported table",
         "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to Parquet or CSV",
     )
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)

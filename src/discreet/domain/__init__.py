@@ -1,5 +1,6 @@
 """Public facts: columns, cells, base measures, the ground metric, and the plain values Records and Counts."""
 
+from discreet._boundary import seal
 from discreet.domain._column import Column
 from discreet.domain._decimal import Decimal
 from discreet.domain._discrete import Boolean, Category, OpenLabels
@@ -25,3 +26,5 @@ __all__ = [
     "Parts",
     "Records",
 ]
+
+seal(globals())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
 from discreet.errors import DataError, DiscreetError, DomainError, MissingPublicFact
 
@@ -390,6 +391,13 @@ class Column(ABC):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             self._refuse(f"{name} is a whole number of at least {least}, not {value!r}")
         return int(value)
+
+    def _cells_held(self) -> int:
+        """Return the declared number of cells, which are about to be cut."""
+        cells = self._whole("cells", least=1)
+        if cells > MOST_CELLS:
+            self._refuse(f"cells is at most {MOST_CELLS:,}; declare fewer")
+        return cells
 
 
 def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from discreet._reading import MOST_CELLS, MOST_COLUMNS
+from discreet._text import with_article
 from discreet.domain._column import Column
 from discreet.domain._decimal import Decimal
 from discreet.domain._discrete import Boolean, Category, OpenLabels
@@ -33,8 +35,19 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(spec) - {"columns", "metric_weights"}
     if unknown:
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME] and [metric_weights]")
-    columns = {name: _column(name, facts) for name, facts in spec.get("columns", {}).items()}
+    declared = spec.get("columns", {})
+    _refuse_large(declared)
+    columns = {name: _column(name, facts) for name, facts in declared.items()}
     return {"columns": columns, "metric_weights": spec.get("metric_weights")}
+
+
+def _refuse_large(columns: Mapping[str, Any]) -> None:
+    """Refuse more columns or cells than are held, before one of them is made."""
+    if len(columns) > MOST_COLUMNS:
+        raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, not {len(columns):,}")
+    asked = [facts.get("cells") for facts in columns.values() if isinstance(facts, Mapping)]
+    if sum(cells for cells in asked if isinstance(cells, int)) > MOST_CELLS:
+        raise DomainError(f"cells are at most {MOST_CELLS:,} in all columns together; declare fewer")
 
 
 def _column(name: str, facts: Any) -> Column:
@@ -71,9 +84,8 @@ def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
     known = [item.name for item in fields(KINDS[kind]) if item.init]
     for fact, value in rest.items():
         if fact not in known:
-            article = "an" if kind == "integer" else "a"
             raise DomainError(
-                f"column {name!r}: unknown key {fact!r}; {article} {kind} column knows: {', '.join(sorted(known))}"
+                f"column {name!r}: unknown key {fact!r}; {with_article(kind)} column knows: {', '.join(sorted(known))}"
             )
         if value == _BLANK:
             example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")

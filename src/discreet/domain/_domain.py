@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._reading import MOST_COLUMNS, bounded_text, parsed_toml
+from discreet._text import with_article
 from discreet.domain._column import Column
 from discreet.domain._records import Records
 from discreet.errors import DomainError
@@ -73,19 +75,10 @@ class Domain:
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a domain has at least one column; declare it under [columns.NAME]")
+        if len(self.columns) > MOST_COLUMNS:
+            raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, not {len(self.columns):,}")
         for name, column in self.columns.items():
-            if not isinstance(name, str) or not name:
-                raise DomainError(f"a column's name is a text of at least one character, not {name!r}")
-            try:
-                name.encode("utf-8")
-            except UnicodeEncodeError:
-                raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
-            if name == "*" or (name.startswith("^") and name.endswith("$")):
-                raise DomainError(
-                    f"column {name!r}: dataframe libraries read this name as a pattern; rename the column"
-                )
-            if not isinstance(column, Column):
-                raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
+            _check_column(name, column)
         weights: dict[str, Any] | None = dict(self.metric_weights) if self.metric_weights else None
         for name, weight in (weights or {}).items():
             if name not in self.columns:
@@ -332,9 +325,9 @@ class Domain:
     @classmethod
     def from_toml(cls, text: str) -> Domain:
         """Read a TOML declaration; see :meth:`from_dict` for what it raises."""
-        from discreet.domain._toml import read
-
-        return cls.from_dict(read(text))
+        if not isinstance(text, str):
+            raise DomainError(f"TOML is a text, not {with_article(type(text).__name__)}")
+        return cls.from_dict(parsed_toml(text))
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Domain:
@@ -345,9 +338,8 @@ class Domain:
         FileProblem
             If the file cannot be read.
         """
-        from discreet.domain._toml import read_text
-
-        return cls.from_toml(read_text(path))
+        missing = "check the path, or write one with: discreet domain init"
+        return cls.from_toml(bounded_text(path, missing=missing, remedy="check that it is a readable TOML file"))
 
     @staticmethod
     def template(schema: Mapping[str, str]) -> str:
@@ -377,3 +369,17 @@ class Domain:
         if self._size is None or self._size > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number; use its records instead")
         return [column.size or 1 for column in self.columns.values()]
+
+
+def _check_column(name: object, column: object) -> None:
+    """Refuse what cannot be the name of a column, or its declaration."""
+    if not isinstance(name, str) or not name:
+        raise DomainError(f"a column's name is a text of at least one character, not {name!r}")
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern; rename the column")
+    if not isinstance(column, Column):
+        raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")

@@ -23,7 +23,6 @@ __all__ = ["Integer", "LatticeColumn"]
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**62
-_MOST_CELLS = 2**26
 _MOST_LISTED = 2**22
 
 
@@ -62,9 +61,7 @@ class LatticeColumn(Column):
             self._refuse("the bounds are too far apart for 64-bit integers")
         self._settle(_start=start, _stop=stop, _stride=stride)
         if self.cells is not None:
-            cells = self._whole("cells", least=1)
-            if cells > _MOST_CELLS:
-                self._refuse(f"cells is at most {_MOST_CELLS}; leave it out to have a cell a point")
+            cells = self._cells_held()
             if spacing == "linear":
                 edges = np.array([cell * points // cells for cell in range(cells + 1)], dtype=np.int64)
             else:

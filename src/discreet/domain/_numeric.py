@@ -155,7 +155,7 @@ class Numeric(Column):
         self._settle(grid=points)
 
     def _settle_cells(self) -> None:
-        cells = self._whole("cells", least=1)
+        cells = self._cells_held()
         if self.spacing == "log":
             if self.lower <= 0:
                 self._refuse('spacing = "log" needs lower > 0')

@@ -1,40 +1,18 @@
-"""Reading and writing declarations as TOML."""
+"""Writing declarations as TOML."""
 
 from __future__ import annotations
 
 import datetime as dt
-import tomllib
 from collections.abc import Mapping
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from discreet.errors import DomainError, FileProblem
+from discreet._text import with_article
+from discreet.errors import DomainError
 
-__all__ = ["key", "read", "read_text", "value", "write"]
+__all__ = ["key", "value", "write"]
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-
-
-def read_text(path: str | PathLike[str]) -> str:
-    """Return the text of a file."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FileProblem(
-            path, "there is no such file", "check the path, or write one with: discreet domain init"
-        ) from None
-    except (OSError, UnicodeDecodeError):
-        raise FileProblem(path, "cannot be read as UTF-8 text", "check that it is a readable TOML file") from None
-
-
-def read(text: str) -> dict[str, Any]:
-    """Parse TOML."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise DomainError(f"the domain is not valid TOML: {problem}") from None
 
 
 def write(spec: Mapping[str, Any]) -> str:
@@ -69,7 +47,7 @@ def value(item: Any) -> str:
             return "{" + ", ".join(f"{key(k)} = {value(v)}" for k, v in item.items()) + "}"
         case list() | tuple():
             return "[" + ", ".join(value(part) for part in item) + "]"
-    raise DomainError(f"a {type(item).__name__} cannot be written as TOML")
+    raise DomainError(f"{with_article(type(item).__name__)} cannot be written as TOML")
 
 
 def _quoted(text: str) -> str:

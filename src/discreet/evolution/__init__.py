@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet._boundary import seal, sealed
 from discreet.evolution._api import API, NamedAPI
 from discreet.evolution._euclidean import Ball, Box
 from discreet.evolution._registry import api_from
@@ -96,8 +97,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return sealed(getattr(import_module(f"{__name__}.{_HOMES[name]}"), name))
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+seal(globals())

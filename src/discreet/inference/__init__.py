@@ -1,5 +1,6 @@
 """The public side: from a release and its certificate to conclusions, with intervals. No confidential data is read."""
 
+from discreet._boundary import seal
 from discreet.inference._choose import posterior
 from discreet.inference._collapsed import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._combine import Combined, combine
@@ -42,3 +43,5 @@ __all__ = [
     "r_hat",
     "unseen_categories",
 ]
+
+seal(globals())

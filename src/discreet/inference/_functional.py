@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._text import with_article
 from discreet.domain import Boolean, Category, Column
 from discreet.errors import DiscreetError, ParameterError
 from discreet.inference._line import Floats, Line
@@ -134,7 +135,7 @@ def _point(text: str, column: Column, name: str) -> float:
 
     values = column.parse(pl.Series([text.strip()]))
     if values.null_count():
-        raise ParameterError(f"{name!r}: {text.strip()!r} is not a {column.kind}")
+        raise ParameterError(f"{name!r}: {text.strip()!r} is not {with_article(column.kind)}")
     return float(column.coordinates(values)[0])
 
 

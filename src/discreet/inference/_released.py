@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._text import with_article
 from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
 from discreet.errors import DataError, FileProblem, ParameterError
@@ -167,7 +168,7 @@ def _table(release: Any) -> pl.LazyFrame:
     try:
         frame: Any = nw.from_native(source)
     except TypeError:
-        raise ParameterError(f"a release is a table or a file, not a {type(source).__name__}") from None
+        raise ParameterError(f"a release is a table or a file, not {with_article(type(source).__name__)}") from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     made: pl.DataFrame = frame.to_polars()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from discreet._boundary import seal
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Mechanism, Output
 from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
@@ -78,3 +79,6 @@ def named(name: str) -> type[Mechanism]:
     if name not in REGISTRY:
         raise ParameterError(f"there is no mechanism {name!r}; there are: {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+seal(globals())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public
+from discreet._text import with_article
 from discreet.domain import Domain, Parts, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
@@ -649,7 +650,9 @@ def _api(given: Any, domain: Domain) -> API:
         made, each = api_from(str(given.get("name")), stated, domain), given.get("variations_each")
         given = replace(made, each=each) if isinstance(made, NamedAPI) else made
     if not isinstance(given, API):
-        raise ParameterError(f"api is an API of discreet.evolution or the name of one, not a {type(given).__name__}")
+        raise ParameterError(
+            f"api is an API of discreet.evolution or the name of one, not {with_article(type(given).__name__)}"
+        )
     if given.domain != domain:
         raise ParameterError("the API's domain is not the mechanism's: build it on the same declaration")
     return given

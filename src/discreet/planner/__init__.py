@@ -1,5 +1,6 @@
 """Planning: which mechanism, which parameters, what error, from public facts alone."""
 
+from discreet._boundary import seal
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._plan import Option, Plan, plan, with_sampling
 from discreet.planner._predicted import Reference, predicted_w1
@@ -22,3 +23,5 @@ __all__ = [
     "with_cells",
     "with_sampling",
 ]
+
+seal(globals())

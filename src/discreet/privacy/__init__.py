@@ -1,5 +1,6 @@
 """Privacy: profiles, their algebra, guarantees, and the papers' own bounds."""
 
+from discreet._boundary import seal
 from discreet.privacy._algebra import ComposedProfile, compose, power
 from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.privacy._group import ChainProfile
@@ -63,3 +64,5 @@ __all__ = [
     "smoothed_histogram_a1",
     "stability_histogram_proposition_4_1",
 ]
+
+seal(globals())

@@ -1,5 +1,6 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
+from discreet._boundary import seal
 from discreet.pseudo_posterior._across import across_tables, barycentre, resampled
 from discreet.pseudo_posterior._censored import CensoredPosterior, ChainDistance, censored_law, chain_distance
 from discreet.pseudo_posterior._design import Design, Predictor, Response
@@ -78,3 +79,5 @@ __all__ = [
     "violins",
     "weight_picture",
 ]
+
+seal(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet._text import with_article
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior._design import Design, Predictor, Response
@@ -126,7 +127,9 @@ def sensitive_nulls(name: str) -> DomainError:
 def _bounds(name: str, column: Column) -> tuple[float, float]:
     """Return a column's bounds in the unit of its positions."""
     if isinstance(column, (Boolean, Category, OpenLabels)):
-        raise DomainError(f"column {name!r}: a {column.kind} cannot be a number here; leave it out or recode it")
+        raise DomainError(
+            f"column {name!r}: {with_article(column.kind)} cannot be a number here; leave it out or recode it"
+        )
     if isinstance(column, Numeric):
         return column.lower, column.upper
     (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))
@@ -135,7 +138,7 @@ def _bounds(name: str, column: Column) -> tuple[float, float]:
 
 def _categories(name: str, column: Column) -> int:
     if not isinstance(column, (Category, Boolean)) or column.values is None:
-        raise DomainError(f"column {name!r}: this model needs a category or a boolean, not a {column.kind}")
+        raise DomainError(f"column {name!r}: this model needs a category or a boolean, not {with_article(column.kind)}")
     return column.values
 
 

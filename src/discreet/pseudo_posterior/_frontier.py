@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._random import seeded
+from discreet._reading import read_json
 from discreet._writing import own_folder, together
 from discreet.errors import FileProblem, ParameterError, Refused
 from discreet.pseudo_posterior._across import across_tables, resampled
@@ -28,6 +29,8 @@ from discreet.pseudo_posterior._synthesiser import Columns
 from discreet.pseudo_posterior._weights import Weighting
 
 __all__ = ["FrontierPoint", "frontier"]
+
+_REMEDY = "name another folder, or remove what is in this one"
 
 Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Floats], float]
@@ -277,7 +280,7 @@ def _claim(
     }
     path = where / "settings.json"
     if path.exists():
-        if _document(path) != json.loads(json.dumps(settings)):
+        if read_json(path, remedy=_REMEDY) != json.loads(json.dumps(settings)):
             raise FileProblem(where, "it holds the points of another model, table or settings", "name another folder")
         return
     if any(not path.name.startswith(".") for path in where.iterdir()):
@@ -294,7 +297,7 @@ def _is_kept(where: Path, label: str, weighting: Weighting) -> bool:
     path = _file(where, label)
     if not path.exists():
         return False
-    if _document(path).get("weighting") != _named(weighting):
+    if read_json(path, remedy=_REMEDY).get("weighting") != _named(weighting):
         raise FileProblem(where, f"its point {label!r} is of another weighting", "take another label or folder")
     return True
 
@@ -309,24 +312,10 @@ def _keep(path: Path, document: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> FrontierPoint:
-    facts = _document(path)
+    facts = read_json(path, remedy=_REMEDY)
     try:
         for key in ("statistics", "data"):
             facts[key] = {name: tuple(values) for name, values in facts[key].items()}
         return FrontierPoint(**{item.name: facts[item.name] for item in fields(FrontierPoint)})
     except (KeyError, TypeError, AttributeError):
-        raise _not_ours(path) from None
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise _not_ours(path) from None
-    if not isinstance(facts, dict):
-        raise _not_ours(path)
-    return facts
-
-
-def _not_ours(path: Path) -> FileProblem:
-    return FileProblem(path, "it is not what a frontier keeps", "remove it, or name another folder")
+        raise FileProblem(path, "it is not a point of a frontier", _REMEDY) from None

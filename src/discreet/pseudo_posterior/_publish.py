@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._random import SecureGenerator, public, secure
+from discreet._reading import read_json
 from discreet._version import __version__
 from discreet._writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential, Provenance, public_size
@@ -187,11 +188,8 @@ def verify_tables(folder: str | os.PathLike[str]) -> list[Check]:
         When the certificate cannot be read.
     """
     path = Path(folder)
-    try:
-        facts = json.loads((path / _CERTIFICATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise FileProblem(path / _CERTIFICATE, "it cannot be read", "give the folder of a release of tables") from None
-    if not isinstance(facts, dict) or facts.get("discreet_tables_certificate") != SCHEMA:
+    facts = read_json(path / _CERTIFICATE, remedy="give the folder of a release of tables")
+    if facts.get("discreet_tables_certificate") != SCHEMA:
         raise FileProblem(
             path, f"it holds no certificate of tables of version {SCHEMA}", "check it, or update discreet"
         )

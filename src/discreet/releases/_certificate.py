@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from discreet._reading import read_json
 from discreet._text import rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, require_settled
@@ -134,13 +135,8 @@ class Certificate:
             that was interrupted.
         """
         require_settled(path)
-        try:
-            facts = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
-        except OSError:
-            raise FileProblem(path, "it cannot be read", "check the path and its permissions") from None
-        except (ValueError, RecursionError):
-            raise FileProblem(path, "it is not JSON", "give the certificate written beside the release") from None
-        if not isinstance(facts, dict) or facts.get("discreet_certificate") != SCHEMA:
+        facts = read_json(path, remedy="give the certificate written beside the release")
+        if facts.get("discreet_certificate") != SCHEMA:
             raise FileProblem(
                 path, f"it is not a discreet certificate of version {SCHEMA}", "check the file, or update discreet"
             )
@@ -356,10 +352,6 @@ def _public_inputs(claimed: Any, mechanism: Mechanism) -> Check:
     hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
     agrees = all(hashes) and set(mechanism.public_inputs()) <= set(claimed)
     return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(name)  # NaN and Infinity are not JSON
 
 
 def _alike(claimed: Any, found: Any) -> bool:

@@ -1,7 +1,10 @@
 """Showing a release to people: the report, the picture and the demonstration."""
 
+from discreet._boundary import seal
 from discreet.report._demo import demo
 from discreet.report._html import Report, write_report
 from discreet.report._picture import picture
 
 __all__ = ["Report", "demo", "picture", "write_report"]
+
+seal(globals())

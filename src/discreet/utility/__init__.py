@@ -1,5 +1,6 @@
 """Utility of a release against the confidential table; what is computed from confidential data stays confidential."""
 
+from discreet._boundary import seal
 from discreet.confidential import reveal_to_custodian
 from discreet.utility._columns import ColumnComparison
 from discreet.utility._compare import Comparison, compare
@@ -39,3 +40,5 @@ __all__ = [
     "vanishing_delta_rate",
     "wasserstein_1d",
 ]
+
+seal(globals())

@@ -82,7 +82,7 @@ def test_wrong_tables(case: str, form: str, tmp_path: Path) -> None:
         problem = {
             "wrong type": "not a numeric",
             "number for a category": "not declared",
-            "fraction": "not a integer",
+            "fraction": "not an integer",
         }.get(case, problem)
     elif form == "pandas" and case in {"null", "all null", "nested"}:
         problem = {"nested": "", "null": "null", "all null": ""}[case]

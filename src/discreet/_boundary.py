@@ -1,0 +1,238 @@
+"""The boundary of the public functions: whatever is given, what comes out is a result or an error of this library.
+
+Other libraries' errors quote what they met, which may be confidential, and a traceback tells a user nothing. So every
+public function and method ends here. An error that was raised on purpose passes. Any other one is explained by the
+arguments where one of them is of the wrong kind (:class:`~discreet.errors.ParameterError`), by the system where it
+refused a file or memory, and else is called what it is, a fault of the program (:class:`~discreet.errors.Fault`): bugs
+are not passed off as bad input. Arguments are looked at only after a failure, so that nothing is slower or stricter.
+
+What the caller's own functions raise (a progress callback, a model, a generator) passes untouched.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import sysconfig
+import types
+import typing
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from discreet._reading import MOST_DIGITS
+from discreet._text import with_article
+from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError, Refused
+
+__all__ = ["seal", "sealed", "total"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_MARK = "__discreet_total__"
+_LIBRARIES = (
+    str(Path(__file__).parent) + os.sep,
+    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+)
+_PASSING = (DiscreetError, Warning, ImportError, StopIteration)
+
+
+def seal(namespace: dict[str, Any]) -> None:
+    """Put the boundary around every function and class in the ``__all__`` of a package.
+
+    Parameters
+    ----------
+    namespace : dict
+        The package's ``globals()``, once everything is imported.
+    """
+    for name in namespace["__all__"]:
+        if name in namespace:  # others are loaded, and sealed, when they are first used
+            namespace[name] = sealed(namespace[name])
+
+
+def sealed(found: Any) -> Any:
+    """Return a public function with the boundary around it, or a class with its methods within; else what it is."""
+    if inspect.isfunction(found):
+        return _sealed_function(found)
+    if inspect.isclass(found) and found.__module__.startswith("discreet."):
+        _seal_class(found)
+    return found
+
+
+def _sealed_function(found: types.FunctionType) -> Any:
+    bounded, home = total(found), vars(sys.modules[found.__module__])
+    if home.get(found.__name__) is found:  # where a reference to it is looked up again, as in a pickle
+        home[found.__name__] = bounded
+    return bounded
+
+
+def _seal_class(kind: type[Any]) -> None:
+    """Put the boundary around the constructor and the public methods that a class defines itself."""
+    if issubclass(kind, BaseException):
+        return
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if inspect.isfunction(member):
+            setattr(kind, name, total(member))
+        elif isinstance(member, (classmethod, staticmethod)):
+            setattr(kind, name, type(member)(total(member.__func__)))
+
+
+def total(function: _F) -> _F:
+    """Return the function with the boundary around it; its name, signature and documentation stay."""
+    if hasattr(function, _MARK):
+        return function
+
+    @functools.wraps(function)
+    def bounded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as problem:
+            if _passes(problem):
+                raise
+            error = _explained(problem, function, args, kwargs)
+        raise error  # outside of the handler, so that no chained traceback repeats a value
+
+    setattr(bounded, _MARK, True)
+    return cast("_F", bounded)
+
+
+def _passes(problem: BaseException) -> bool:
+    if not isinstance(problem, Exception):  # an interrupt passes; a panic of a library written in Rust does not
+        return type(problem).__name__ != "PanicException"
+    return isinstance(problem, _PASSING) or _is_the_callers(problem)
+
+
+def _is_the_callers(problem: BaseException) -> bool:
+    """Whether the error came out of code that is neither ours nor installed: a function that was passed in."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+        code = trace.tb_frame.f_code.co_filename
+        outside = trace.tb_frame.f_globals.get("__name__") == "__main__" if code[:1] == "<" else True
+        if outside and not code.startswith(_LIBRARIES):
+            return True
+    return False
+
+
+def _explained(
+    problem: BaseException, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> DiscreetError:
+    """Return the error of this library that stands for another one, without its text."""
+    blamed = _wrong_argument(function, args, kwargs)
+    if blamed is not None:
+        return ParameterError(f"{_called(function)}: {blamed}")
+    if isinstance(problem, MemoryError):
+        return Refused("there is not enough memory for this; ask for less")
+    if isinstance(problem, OSError) and problem.errno is not None:
+        named = problem.filename if isinstance(problem.filename, str) else "a file"
+        return FileProblem(named, os.strerror(problem.errno).lower(), "check the path, its permissions and the space")
+    return Fault(type(problem).__name__, _where(problem))
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__")
+
+
+def _where(problem: BaseException) -> str:
+    """Return the innermost line of this library that the error passed."""
+    found, trace = "an unknown line", problem.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith(_LIBRARIES[0]) and code.co_filename != __file__:
+            found = f"{Path(code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+# -- which argument is to blame ---------------------------------------------------------------------------------------
+
+
+def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Return what is wrong with the arguments, by the function's signature alone; None where nothing is."""
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError as problem:
+        return _not_called_so(signature, str(problem))
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        for key, one in _each(parameter, value):
+            wrong = _odd(one)
+            if wrong is not None:
+                return f"{key} {wrong}"
+            if not _fits(one, _hint(function, parameter)):
+                return f"{key} cannot be {with_article(type(one).__name__)}"
+    return None
+
+
+def _not_called_so(signature: inspect.Signature, problem: str) -> str:
+    named = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    if problem.startswith("too many positional") and named:
+        return f"give its arguments by name: {', '.join(named)}"
+    return problem
+
+
+def _each(parameter: inspect.Parameter, value: Any) -> list[tuple[str, Any]]:
+    """Return the arguments that a parameter took, several where it is ``*args`` or ``**kwargs``."""
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return list(value.items())
+    return [(parameter.name, part) for part in (value if parameter.kind is parameter.VAR_POSITIONAL else [value])]
+
+
+def _odd(value: Any, depth: int = 0) -> str | None:
+    """Return what no argument may be, whatever its type: a number or text that no program can hold as it is."""
+    if depth > 100:
+        return "is nested too deeply"
+    if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+        return f"holds a number of more than {MOST_DIGITS} digits"
+    if isinstance(value, (str, os.PathLike)) and _unprintable(os.fspath(value)):
+        return "holds a text with a NUL character or half of a Unicode pair"
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return next((found for part in value if (found := _odd(part, depth + 1)) is not None), None)
+    return None
+
+
+def _unprintable(text: str | bytes) -> bool:
+    if isinstance(text, bytes):
+        return b"\0" in text
+    return "\0" in text or any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Return a parameter's annotation as a type; Any where it cannot be known without loading a library."""
+    if parameter.annotation is parameter.empty:
+        return Any
+    holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
+    try:
+        return typing.get_type_hints(holder, globalns=getattr(function, "__globals__", {}))["it"]
+    except (NameError, TypeError, AttributeError):
+        return Any
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type, as far as a look at it tells."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in typing.get_args(hint))
+    if origin is Literal:
+        return any(type(value) is type(part) and value == part for part in typing.get_args(hint))
+    return _is_a(value, hint if origin is None else origin)
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if kind is None:
+        return value is None
+    if kind in _NUMBERS:
+        return isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):  # Any, a type variable, a shape
+        return True
+    return isinstance(value, kind)
+
+
+_NUMBERS: dict[Any, Any] = {int: Integral, float: Real}

@@ -1,0 +1,185 @@
+"""Reading small files that anybody may have written: domains, certificates, settings.
+
+Nothing is believed before it is bounded: the bytes of a file before it is parsed, its nesting and the digits of its
+numbers before anything is built from it, the columns and cells of a declaration before they are allocated. Whatever is
+beyond a bound is refused like any other bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DomainError, FileProblem
+
+__all__ = [
+    "DEPTH",
+    "MOST_BYTES",
+    "MOST_CELLS",
+    "MOST_COLUMNS",
+    "MOST_DIGITS",
+    "bounded_text",
+    "parsed_toml",
+    "read_json",
+]
+
+MOST_BYTES = 2**24
+"""Bytes of a domain, a certificate or another text that is parsed whole: 16 MiB."""
+
+MOST_COLUMNS = 2**14
+"""Columns of a declared table; an image of 64 by 64 pixels in three colours has 12,288."""
+
+MOST_CELLS = 2**22
+"""Cells that are cut and so held in memory, in all columns of a declaration together.
+
+The values of an integer, a date or another column of exact points are not held, unless they are cut into cells.
+"""
+
+MOST_DIGITS = 40
+"""Digits of a whole number."""
+
+DEPTH = 32
+"""Lists and tables inside one another."""
+
+_MOST_WHOLE = 10**MOST_DIGITS
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
+
+
+def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str:
+    """Return the text of a UTF-8 file of at most :data:`MOST_BYTES`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    missing : str
+        What to do where there is none.
+    remedy : str
+        What to do where it cannot be read.
+
+    Raises
+    ------
+    FileProblem
+        When there is no such file, or it cannot be read, is too large, or is not UTF-8.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise FileProblem(path, "there is no such file", missing) from None
+    except (OSError, ValueError, TypeError):  # a NUL character in the path, or what is no path
+        raise FileProblem(path, "it cannot be read", remedy) from None
+    if len(raw) > MOST_BYTES:
+        raise FileProblem(path, f"it has more than {MOST_BYTES:,} bytes", "give a smaller file")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FileProblem(path, "it cannot be read as UTF-8 text", remedy) from None
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Parse TOML.
+
+    Raises
+    ------
+    DomainError
+        When it is not TOML, or beyond a bound of this module.
+    """
+    if len(text) > MOST_BYTES:
+        raise DomainError(f"the domain has more than {MOST_BYTES:,} characters")
+    if _LONG_KEY.search(text):  # the parser's time goes with the square of the parts of a key
+        raise DomainError(f"the domain holds a key of more than {DEPTH} parts")
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise DomainError(f"the domain is not valid TOML: {problem}") from None
+    except RecursionError:
+        raise DomainError(f"the domain is nested deeper than {DEPTH} tables") from None
+    except (ValueError, OverflowError):  # a number of thousands of digits, a date that there is not
+        raise DomainError("the domain is not valid TOML: a number or a date is out of range") from None
+    beyond = _beyond(found)
+    if beyond is not None:
+        raise DomainError(f"the domain {beyond}")
+    return found
+
+
+def read_json(path: str | PathLike[str], *, remedy: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    remedy : str
+        What to do where it is not what is wanted.
+
+    Raises
+    ------
+    FileProblem
+        When the file cannot be read, is no JSON object, names a key twice, holds a number that is not finite or a text
+        that is not Unicode, or is beyond a bound of this module.
+    """
+    text = bounded_text(path, missing=remedy, remedy=remedy)
+    try:
+        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise FileProblem(path, "it is not JSON", remedy) from None
+    if not isinstance(found, dict):
+        raise FileProblem(path, "it is not a JSON object", remedy)
+    problem = _beyond(found) or _not_json(found)
+    if problem is not None:
+        raise FileProblem(path, f"it {problem}", remedy)
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(name)  # NaN and Infinity are not JSON
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError  # which of the two is meant?
+    return found
+
+
+def _beyond(document: Any) -> str | None:
+    """Return what of a parsed document is beyond a bound, in words; None where nothing is."""
+    level, depth = [document], 0
+    while level:
+        if depth > DEPTH:
+            return f"is nested deeper than {DEPTH} lists and tables"
+        if any(isinstance(item, int) and not -_MOST_WHOLE < item < _MOST_WHOLE for item in level):
+            return f"holds a number of more than {MOST_DIGITS} digits"
+        level, depth = [part for item in level for part in _parts(item)], depth + 1
+    return None
+
+
+def _not_json(document: Any) -> str | None:
+    """Return what Python reads as JSON and is not: an infinite number (1e999), half of a Unicode pair."""
+    level = [document]
+    while level:
+        for item in level:
+            if isinstance(item, float) and not math.isfinite(item):
+                return "holds a number beyond the largest"
+            if isinstance(item, str) and not item.isascii() and not _unicode(item):
+                return "holds a text that is not valid Unicode"
+        level = [part for item in level for part in _parts(item, keys=True)]
+    return None
+
+
+def _parts(item: Any, *, keys: bool = False) -> list[Any]:
+    if isinstance(item, Mapping):
+        return [*item, *item.values()] if keys else list(item.values())
+    return item if isinstance(item, list) else []
+
+
+def _unicode(text: str) -> bool:
+    return all(not "\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,25 @@
+"""Printing: whatever a file or a path held, a terminal shows it and does not obey it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from discreet._text import harmless
+
+__all__ = ["echo", "show"]
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text of one or several lines, control characters in it as escapes."""
+    encoding = (sys.stderr if err else sys.stdout).encoding or "ascii"
+    shown = harmless(text, lines=True).encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(shown, err=err, nl=nl, color=False)
+
+
+def show(document: dict[str, Any]) -> None:
+    """Print a document as JSON; its own escapes leave no control character but DEL."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
