@@ -73,7 +73,7 @@ def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str
         with Path(path).open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        raise FileProblem(path, "there is no such file", missing) from None
+        raise FileProblem(path, "it cannot be read: there is no such file", missing) from None
     except (OSError, ValueError, TypeError):  # a NUL character in the path, or what is no path
         raise FileProblem(path, "it cannot be read", remedy) from None
     if len(raw) > MOST_BYTES:

@@ -446,7 +446,7 @@ def init(data: str, out: str | None, as_json: bool) -> None:
     from discreet.confidential import table_schema
     from discreet.domain import Domain
 
-    template = Domain.template(table_schema(data))
+    template, csv = Domain.template(table_schema(data)), data.lower().endswith(".csv")
     if out is not None:
         from discreet._writing import together
 
@@ -457,7 +457,9 @@ def init(data: str, out: str | None, as_json: bool) -> None:
     elif out is None:
         echo(template, nl=False)
     else:
-        echo(f"wrote {out}: fill in what it asks for; nothing in it was read from the rows")
+        echo(f"wrote {out}: fill in what it asks for; nothing{' else' * csv} in it was read from the rows")
+    if csv:
+        echo(f"The names are the first line of {data}: see that it is a header and not a record.", err=True)
 
 
 def _require_new(out: str) -> None:

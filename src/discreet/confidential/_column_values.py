@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
-from discreet.confidential._source import FREQUENCY, declared_batches, open_source
+from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.errors import DataError
 
@@ -98,8 +98,7 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
     source = open_source(data)
     for name in columns:
         if name not in source.names:
-            have = ", ".join(map(repr, source.names))
-            raise DataError(name, "is not in the table", f"its columns are: {have}")
+            raise not_in(source, name, columns)
     grouped: list[pl.DataFrame] = []
     settled = 0
     for batch in declared_batches(source, columns):

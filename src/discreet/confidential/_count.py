@@ -12,7 +12,7 @@ from discreet._random import SecureGenerator, secure
 from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, open_source
+from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source
 from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
@@ -179,8 +179,7 @@ def check_names(source: Source, domain: Domain, *, unit: str | None, subset: boo
         if name.startswith(RESERVED):
             raise DataError(name, f"its name starts with {RESERVED!r}, which is reserved", "rename the column")
         if name not in source.names:
-            have = ", ".join(map(repr, source.names))
-            raise DataError(name, "is not in the table", f"its columns are: {have}")
+            raise not_in(source, name, wanted)
     extra = [name for name in source.names if name not in wanted]
     if extra and not subset:
         raise DataError(

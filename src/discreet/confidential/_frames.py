@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.confidential._source import open_source
-from discreet.errors import ParameterError
+from discreet.confidential._source import looks_like_a_record, open_source
+from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,9 @@ def table_schema(table: Any) -> dict[str, str]:
     Parameters
     ----------
     table : dataframe, str or path
-        What :func:`~discreet.confidential.confidential` takes. Of a CSV file only the header line is read.
+        What :func:`~discreet.confidential.confidential` takes. Of a CSV file only the first line is read, and taken for
+        its header, unless a field in it is empty, a number, a truth value or a date: a file without a header would give
+        the values of its first record as names.
 
     Returns
     -------
@@ -29,7 +31,7 @@ def table_schema(table: Any) -> dict[str, str]:
     Raises
     ------
     DataError, FileProblem
-        If the table cannot be read.
+        If the table cannot be read, or is a CSV file without a header line.
 
     Examples
     --------
@@ -37,7 +39,14 @@ def table_schema(table: Any) -> dict[str, str]:
     >>> table_schema(pl.DataFrame({"age": [31], "sex": ["f"]}))
     {'age': 'integer', 'sex': 'string'}
     """
-    return open_source(table).types()
+    source = open_source(table)
+    if source.kind == "csv" and looks_like_a_record(source.names):
+        raise DataError(
+            None,
+            "its first line is a record and no header: a field is empty, a number, a truth value or a date",
+            "put a line with the names of the columns first, or write the declaration by hand",
+        )
+    return source.types()
 
 
 def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:

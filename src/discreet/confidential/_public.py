@@ -23,7 +23,7 @@ from discreet._writing import same_file
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, open_source
+from discreet.confidential._source import FREQUENCY, not_in, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Parts, Records
 from discreet.errors import DataError, NotPublic, ParameterError
@@ -105,8 +105,7 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     source = open_source(data)
     for name in domain.names:
         if name not in source.names:
-            have = ", ".join(map(repr, source.names))
-            raise DataError(name, "is not in the public table", f"its columns are: {have}")
+            raise not_in(source, name, domain.names, table="public table")
     batches = list(source.batches(list(domain.names)))
     if not sum(batch.height for batch in batches):
         raise DataError(None, "has no rows", "a public table needs at least one")

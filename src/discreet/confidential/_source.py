@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,6 +18,7 @@ from discreet._text import with_article
 from discreet._writing import require_settled
 from discreet.confidential._boundary import enclosed
 from discreet.domain._column import quietly
+from discreet.domain._spreadsheet import unescaped
 from discreet.errors import DataError, DiscreetError, FileProblem, ParameterError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from discreet.domain import Column
 
-__all__ = ["FREQUENCY", "RESERVED", "Source", "declared_batches", "open_source"]
+__all__ = ["FREQUENCY", "RESERVED", "Source", "declared_batches", "looks_like_a_record", "not_in", "open_source"]
 
 RESERVED = "discreet: "
 """How the names of columns added while counting start."""
@@ -76,9 +78,7 @@ def open_source(data: Any) -> Source:
         If the value is no table, or has two columns of one name.
     """
     source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
-    repeated = sorted({name for name in source.names if source.names.count(name) > 1})
-    if repeated:
-        raise DataError(repeated[0], "occurs twice in the table", "give every column its own name")
+    _refuse_repeated(source.names, source.kind)
     return source
 
 
@@ -97,6 +97,54 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
         for name, column in () if source.texts else columns.items():
             column.encode(batch[name].clear(), name=name)
         yield batch
+
+
+def _refuse_repeated(names: Sequence[str], kind: str) -> None:
+    first: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
+        if name not in first:
+            first[name] = place
+        elif kind == "csv":  # a file without a header line has values there
+            problem = f"columns {first[name]} and {place} have the same name in its first line"
+            raise DataError(None, problem, "give the file a header line, and every column its own name")
+        else:
+            raise DataError(name, "occurs twice in the table", "give every column its own name")
+
+
+def not_in(source: Source, name: str, wanted: Collection[str], *, table: str = "table") -> DataError:
+    """Return the error that a declared column is missing.
+
+    The names that the table has are not told unless one of them is declared: those of a file without a header line, or
+    of a frame read from one, are the values of its first record. Those of a CSV file never are.
+    """
+    known = sum(found in wanted for found in source.names)
+    if source.kind != "csv" and known:
+        remedy = "its columns are: " + ", ".join(map(repr, source.names))
+    else:
+        which = "none" if not known else f"{known}"
+        remedy = f"it has {len(source.names)} columns, of which {which} {'is' if known == 1 else 'are'} declared"
+        remedy += ": does its first line hold the names?" if source.kind == "csv" else ": check their names"
+    return DataError(name, f"is not in the {table}", remedy)
+
+
+def looks_like_a_record(names: Sequence[str]) -> bool:
+    """Whether the first line of a CSV file cannot be a header: a field is empty, a number, a truth value or a date.
+
+    A line of words alone may still be a record: who writes its fields into a public file has to say where they are
+    from.
+    """
+    return any(_is_a_value(name.strip()) for name in names)
+
+
+def _is_a_value(text: str) -> bool:
+    return _VALUE.fullmatch(text) is not None
+
+
+_VALUE = re.compile(
+    r"""|[+-]?(\d[\d_.,' ]*|\.\d+)(e[+-]?\d+)?\s?[%€$£]?|[€$£].*|[+-]?(nan|inf|infinity)|null|none|n/a
+    |true|false|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:.*)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -130,7 +178,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         broken = FileProblem(
             text, "is not a readable CSV file", "it needs a header line, UTF-8 and as many fields a row"
         )
-        header = quietly(lambda: _header(path), broken)
+        header = [unescaped(name) for name in quietly(lambda: _header(path), broken)]
         if not header:
             raise broken
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
@@ -184,9 +232,7 @@ def _open_frame(data: Any) -> Source:
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
     if not names and type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
         names = [str(name) for name in data.columns]
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(name, "occurs twice in the table", "give every column its own name")
+    _refuse_repeated(names, "frame")
     if type(data).__module__.partition(".")[0] == "pandas" and importlib.util.find_spec("pyarrow") is None:
         raise ParameterError("a pandas table needs PyArrow to be read: pip install pyarrow")
     frame = quietly(lambda: nw.from_native(data), unsupported)

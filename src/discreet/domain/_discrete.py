@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.domain._column import Codes, Column
+from discreet.domain._spreadsheet import unescaped_series
 from discreet.errors import DataError
 
 if TYPE_CHECKING:
@@ -159,11 +160,11 @@ class Category(Column):
         return self._interval_distance(a, b) if self.ordered else Column.distance(self, a, b)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read strings as they are, integers in decimal, bools as ``true`` or ``false``."""
+        """Read strings without the apostrophe before a formula, integers in decimal, bools as ``true``, ``false``."""
         import polars as pl
 
         if self._of is str:
-            return texts
+            return unescaped_series(texts)
         if self._of is bool:
             return _texts_to_booleans(texts)
         return texts.str.strip_chars().cast(pl.Int64, strict=False)
@@ -260,6 +261,10 @@ class OpenLabels(Column):
     def log_base(self, codes: Codes) -> npt.NDArray[np.float64]:
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""
+        return unescaped_series(texts)
 
     @property
     def _code_type(self) -> type[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet._random import seeded
 from discreet.domain import Domain, Records
+from discreet.domain._column import quietly
 from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed_models import Indices, Model
 from discreet.inference._collapsed_noise import Noise
@@ -20,7 +21,7 @@ from discreet.inference._collapsed_release import model_of_counts, model_of_reco
 from discreet.inference._collapsed_run import Progress, run
 from discreet.inference._collapsed_within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
-from discreet.inference._released import _table, read_certificate, read_release
+from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.mechanisms import HierarchicalHistogram, Mechanism, named
 from discreet.mechanisms._base import positive_size, real
 from discreet.releases import Certificate
@@ -296,7 +297,7 @@ def _read_counts(release: Any, domain: Domain) -> Floats:
     """
     import polars as pl
 
-    table: pl.DataFrame = _table(release).collect()
+    table: pl.DataFrame = quietly(_table(release).collect, unreadable())
     cells = domain.describe(_all(domain), rng=seeded(0)).with_row_index("\0cell")
     names = cells.columns[1:]
     for name in (*names, _COUNT):

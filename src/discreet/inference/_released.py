@@ -13,6 +13,8 @@ import numpy as np
 from discreet._text import with_article
 from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
+from discreet.domain._column import quietly
+from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.inference._line import Floats
 from discreet.releases import Certificate, Release
@@ -20,7 +22,11 @@ from discreet.releases import Certificate, Release
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Released", "read_certificate", "read_release"]
+__all__ = ["Released", "read_certificate", "read_release", "unreadable"]
+
+
+def unreadable() -> DataError:
+    return DataError(None, "the release cannot be read", "give the file that belongs to the certificate, unchanged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,15 +73,15 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
         When it cannot be read.
     """
     if isinstance(certificate, Certificate):
-        return certificate
+        return certificate.whole()
     if isinstance(certificate, (str, os.PathLike)):
-        return Certificate.read(certificate)
+        return Certificate.read(certificate).whole()
     if isinstance(release, Release):
         return release.certificate
     if isinstance(release, (str, os.PathLike)):
         beside = Path(release).with_suffix(".certificate.json")
         if beside.exists():
-            return Certificate.read(beside)
+            return Certificate.read(beside).whole()
         raise FileProblem(release, f"its certificate {beside.name} is not beside it", "say where it is")
     raise ParameterError("give the certificate of the release, or the domain it was declared on")
 
@@ -136,16 +142,13 @@ def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame
     import polars as pl
 
     lazy = _table(release)
-    have = lazy.collect_schema().names()
+    have = quietly(lambda: lazy.collect_schema().names(), unreadable())
     for name in [*domain.names, *([] if weights is None else [weights])]:
         if name not in have:
             hint = "this is a table of counts, not of records" if "standard_error" in have else "check the certificate"
             raise DataError(name, "is not in the release", hint)
     count = pl.len() if weights is None else pl.col(weights).cast(pl.Float64).sum()
-    try:
-        table: pl.DataFrame = lazy.group_by(domain.names).agg(count.alias("\0count")).collect()
-    except pl.exceptions.PolarsError as problem:
-        raise DataError(None, "the release cannot be read", str(problem).partition("\n")[0]) from None
+    table = quietly(lambda: lazy.group_by(domain.names).agg(count.alias("\0count")).collect(), unreadable())
     values = table["\0count"]
     if not table.height or values.null_count() or not values.is_finite().all() or float(values.min()) <= 0:  # type: ignore[arg-type]
         raise DataError(weights, "the release has no rows, or weights that are not positive", "check the file")
@@ -154,17 +157,12 @@ def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame
 
 def _table(release: Any) -> pl.LazyFrame:
     import narwhals as nw
-    import polars as pl
 
     source = release
     if isinstance(release, Release):
         source = release.path if release.records is None else release.records
     if isinstance(source, (str, os.PathLike)):
-        path = str(source)
-        require_settled(path)
-        if not Path(path).is_file():
-            raise FileProblem(path, "there is no such file", "check the path")
-        return pl.scan_csv(path, infer_schema=False) if path.lower().endswith(".csv") else pl.scan_parquet(path)
+        return _scanned(os.fspath(source))
     try:
         frame: Any = nw.from_native(source)
     except TypeError:
@@ -173,6 +171,17 @@ def _table(release: Any) -> pl.LazyFrame:
         frame = frame.collect()
     made: pl.DataFrame = frame.to_polars()
     return made.lazy()
+
+
+def _scanned(path: str) -> pl.LazyFrame:
+    import polars as pl
+
+    require_settled(path)
+    if not Path(path).is_file():
+        raise FileProblem(path, "there is no such file", "check the path")
+    if path.lower().endswith(".csv"):
+        return quietly(lambda: unescaped_frame(pl.scan_csv(path, glob=False, infer_schema=False)), unreadable())
+    return quietly(lambda: pl.scan_parquet(path, glob=False), unreadable())
 
 
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:

@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet._reading import read_json
-from discreet._text import rounded_up
+from discreet._text import harmless, rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, require_settled
 from discreet.confidential._source import open_source
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, FileProblem
+from discreet.domain._column import quietly
+from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._errata import erratum_of
+from discreet.releases._shape import misshapen
 
 __all__ = ["Certificate", "Check", "guarantee_of", "verify"]
 
@@ -95,17 +97,17 @@ class Certificate:
     @property
     def epsilon(self) -> float:
         """The headline epsilon."""
-        return float(self.facts["guarantee"]["epsilon"])
+        return float(self.whole().facts["guarantee"]["epsilon"])
 
     @property
     def delta(self) -> float:
         """The delta at the headline epsilon."""
-        return float(self.facts["guarantee"]["delta"])
+        return float(self.whole().facts["guarantee"]["delta"])
 
     @property
     def seeded(self) -> bool:
         """Whether the release used a seed, and so is not for publication."""
-        return self.facts["randomness"] in _MARKED
+        return self.whole().facts["randomness"] in _MARKED
 
     def with_rows(self, rows: int) -> Certificate:
         """Return the certificate with the number of rows that were released."""
@@ -142,11 +144,26 @@ class Certificate:
             )
         return cls(facts=facts)
 
+    def whole(self) -> Certificate:
+        """Return the certificate itself, once every field is there and of the right kind.
+
+        Raises
+        ------
+        ParameterError
+            When one is not; :func:`verify` says so as a claim that cannot be recomputed.
+        """
+        wrong = misshapen(self.facts)
+        if wrong is not None:
+            raise ParameterError(
+                f"the certificate's field {wrong} is missing or of the wrong kind; give the file that was written"
+            )
+        return self
+
     @property
     def summary(self) -> str:
         """One line: how many records, from how many, under which budget, by which mechanism."""
-        rows = self.facts["released"]["rows"]
-        released = f"{rows:,} records" if self.facts["size"] is not None else f"counts of {rows or 0:,} cells"
+        rows = self.whole().facts["released"]["rows"] or 0
+        released = f"{rows:,} records" if self.facts["size"] is not None else f"counts of {rows:,} cells"
         declared = "" if self.facts["relation"]["name"] == "replacement" else "a declared "
         return (
             f"{released} from {declared}{self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "
@@ -155,23 +172,24 @@ class Certificate:
         )
 
     def __repr__(self) -> str:
-        return f"<Certificate: {self.summary}>"
+        return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
         import html
 
-        promise = self.facts["guarantee"]
-        caveats = "".join(f"<li>{html.escape(caveat)}</li>" for caveat in promise["caveats"])
+        promise = self.whole().facts["guarantee"]
+        caveats = "".join(f"<li>{html.escape(str(caveat))}</li>" for caveat in promise["caveats"])
         return (
             f"<p><b>{html.escape(self.summary)}</b></p><p>{html.escape(promise['statement'])}</p><ul>{caveats}</ul>"
             f"<p>{html.escape(self.facts['shows'])}</p>"
         )
 
     def __str__(self) -> str:
-        promise = self.facts["guarantee"]
+        promise = self.whole().facts["guarantee"]
         outcome = self.facts["released"].get("outcome")
         said = [*promise["caveats"], *([] if outcome is None else [outcome])]
-        return "\n".join([promise["statement"], *(f"- {line}" for line in said), self.facts["shows"]])
+        lines = [promise["statement"], *(f"- {line}" for line in said), self.facts["shows"]]
+        return "\n".join(map(harmless, lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,13 +216,15 @@ class Check:
     erratum: str | None = None
 
 
-def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = None) -> list[Check]:
+def verify(
+    certificate: Certificate | str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
+) -> list[Check]:
     """Recompute everything a certificate claims.
 
     Parameters
     ----------
-    certificate : Certificate
-        As read from its file.
+    certificate : Certificate or path
+        As read from its file, or the file.
     data : path, optional
         The released file: its hash, rows and columns are compared too.
 
@@ -217,9 +237,9 @@ def verify(certificate: Certificate, *, data: str | os.PathLike[str] | None = No
     Raises
     ------
     FileProblem
-        When ``data`` cannot be read.
+        When a file cannot be read.
     """
-    facts = certificate.facts
+    facts = certificate.facts if isinstance(certificate, Certificate) else Certificate.read(certificate).facts
     checks: list[Check] = []
     try:
         mechanism, guarantee = _rebuild(facts)
@@ -372,14 +392,14 @@ def _check_data(released: dict[str, Any], data: str | os.PathLike[str]) -> list[
 
     require_settled(data)
     checks = [_compare("released.sha256", released.get("sha256"), file_sha256(data))]
-    columns = list(open_source(data).names)
-    try:
-        path = Path(data)
+    columns, path = list(open_source(data).names), Path(data)
+
+    def counted() -> int:
         csv = path.suffix.lower() == ".csv"
         frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else pl.scan_parquet(path, glob=False)
-        rows = int(frame.select(pl.len()).collect().item())
-    except pl.exceptions.PolarsError:
-        raise FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file") from None
+        return int(frame.select(pl.len()).collect().item())
+
+    rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file"))
     checks.append(_compare("released.columns (in the file)", released.get("columns"), columns))
     checks.append(_compare("released.rows (in the file)", released.get("rows"), rows))
     return checks

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from discreet._writing import check_outputs, check_writable, writing_problem
+from discreet.domain._spreadsheet import escaped_frame
 from discreet.errors import DiscreetError, FileProblem
 
 if TYPE_CHECKING:
@@ -113,4 +114,4 @@ def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO) -> None:
     # CSV has no durations: they are written as text such as 1h30m, which the domain reads back.
     durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     for i, frame in enumerate(frames):
-        frame.with_columns(durations).write_csv(file, include_header=i == 0)
+        escaped_frame(frame).with_columns(durations).write_csv(file, include_header=i == 0)

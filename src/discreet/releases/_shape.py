@@ -1,0 +1,50 @@
+"""The shape of a certificate: which fields it has, and of which kinds. What they claim is verified elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["misshapen"]
+
+_NUMBER = (int, float)
+_MAYBE = (int, type(None))
+_SHAPE: dict[str, Any] = {
+    "mechanism": {"name": (str,), "parameters": (dict,)},
+    "domain": (dict,),
+    "records": (int,),
+    "size": _MAYBE,
+    "relation": {"name": (str,), "group": (int,)},
+    "unit": (dict, type(None)),
+    "guarantee": {"epsilon": _NUMBER, "delta": _NUMBER, "caveats": (list,), "statement": (str,)},
+    "randomness": (str,),
+    "released": {"columns": (list,), "rows": _MAYBE},
+    "shows": (str,),
+}
+
+
+def misshapen(facts: Any) -> str | None:
+    """Return the first field that is missing or of the wrong kind; None where there is none.
+
+    Examples
+    --------
+    >>> misshapen({"mechanism": {"name": 3}})
+    'mechanism.name'
+    """
+    return _first_wrong(facts, _SHAPE, "")
+
+
+def _first_wrong(facts: Any, shape: Mapping[str, Any], place: str) -> str | None:
+    if not isinstance(facts, Mapping):
+        return place.rstrip(".") or "the document"
+    for key, kinds in shape.items():
+        where = f"{place}{key}"
+        if key not in facts:
+            return where
+        if isinstance(kinds, Mapping):
+            wrong = _first_wrong(facts[key], kinds, f"{where}.")
+            if wrong is not None:
+                return wrong
+        elif not isinstance(facts[key], kinds) or isinstance(facts[key], bool):
+            return where
+    return None
