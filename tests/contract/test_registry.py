@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from discreet.mechanisms import (
     SmoothedHistogram,
 )
 from discreet.testing import (
+    CHECKS,
     check_guarantee,
     check_kernel_follows_law,
     check_law_sums_to_one,
@@ -43,20 +44,20 @@ class DoubleMass(DirichletMultinomial):
     """A broken twin: every confidential record weighs two."""
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
-        return DirichletMultinomial.kernel(self, doubled(x), rng=rng)
+        return super().kernel(doubled(x), rng=rng)
 
     def log_prob(self, y: Records, x: Counts) -> float:
-        return DirichletMultinomial.log_prob(self, y, doubled(x))
+        return super().log_prob(y, doubled(x))
 
 
 class DoubleMassUrn(PitmanYor):
     """A broken twin: every confidential record weighs two."""
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
-        return PitmanYor.kernel(self, doubled(x), rng=rng)
+        return super().kernel(doubled(x), rng=rng)
 
     def log_prob(self, y: Records, x: Counts) -> float:
-        return PitmanYor.log_prob(self, y, doubled(x))
+        return super().log_prob(y, doubled(x))
 
 
 def doubled(x: Counts) -> Counts:
@@ -183,6 +184,16 @@ TWINS = [
     for i, item in enumerate(items)
     for what, twin in item.twins.items()
 ]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("kind", dict.fromkeys(REGISTRY.values()), ids=lambda kind: kind.name)
+def test_every_registered_mechanism(kind: type[Mechanism], check: Callable[[type[Mechanism]], None]) -> None:
+    """Facts, calibration, stated share, estimates and non-interference, from the class alone.
+
+    Two of them are simulations: a right mechanism fails each with probability at most 1e-6, 4e-5 in all.
+    """
+    check(kind)
 
 
 def test_every_registered_mechanism_has_a_case_here_or_a_contract_test_of_its_own() -> None:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from discreet._numeric import least_integer, least_real
 from discreet.domain import Counts, Domain, Parts, Records
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
 __all__ = [
     "MOST_LISTED",
@@ -165,7 +165,7 @@ class Mechanism(ABC):
     leaves_out: ClassVar[bool] = False
     verbatim: ClassVar[bool] = False
     reads_parts: ClassVar[bool] = False
-    relations: ClassVar[tuple[str, ...]] = ("replacement",)
+    relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
     most_draws: ClassVar[int] = 32
 
     domain: Domain

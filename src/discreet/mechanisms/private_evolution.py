@@ -50,6 +50,7 @@ from discreet.privacy import (
     Guarantee,
     Profile,
     Relation,
+    RelationName,
     ThresholdedLaplace,
     power,
 )
@@ -139,7 +140,7 @@ class PrivateEvolution(PartsMechanism):
     free: ClassVar[tuple[str, ...]] = ("scale",)
     needs_cells: ClassVar[bool] = False
     cells_cost: ClassVar[bool] = False
-    relations: ClassVar[tuple[str, ...]] = ("replacement", "add-remove")
+    relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
 
     domain: Domain

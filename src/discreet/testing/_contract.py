@@ -1,12 +1,13 @@
 """The contract of every mechanism, as plain functions that raise AssertionError.
 
-Four checks, the same for each mechanism: its law sums to one; its kernel follows the law, and not a tilted one; no pair
-of neighbours exceeds its guarantee, and some pair attains it where it is said to be exact; a broken twin is caught.
+Four checks take a mechanism on a universe that is small enough to enumerate: its law sums to one; its kernel follows
+the law, and not a tilted one; no pair of neighbours exceeds its guarantee, and some pair attains it where it is said to
+be exact; a broken twin is caught. :data:`CHECKS` take the class alone, so that whatever is registered is checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import cast
 
 import numpy as np
@@ -16,15 +17,19 @@ from discreet._random import seeded
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Relation
+from discreet.testing._behaviour import check_estimates, check_published_alike, check_share
 from discreet.testing._enumeration import enumerate_law, hockey_stick, outcome_of
+from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
 from discreet.testing._statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
 from discreet.testing._universes import neighbouring_pairs
 
 __all__ = [
+    "CHECKS",
     "brute_force_profile",
     "check_guarantee",
     "check_kernel_follows_law",
     "check_law_sums_to_one",
+    "check_mechanism",
     "check_twin_is_caught",
 ]
 
@@ -33,7 +38,37 @@ Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
 """Where guarantees are checked unless told otherwise."""
 
+CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
+    check_frozen,
+    check_parameters,
+    check_calibrated,
+    check_share,
+    check_estimates,
+    check_published_alike,
+)
+"""What holds for every mechanism, checked on its class alone."""
+
 _ROUNDING = 1e-11  # relative; brute force and theorem are both accurate to about 1e-13
+
+
+def check_mechanism(kind: type[Mechanism]) -> None:
+    """Assert all of :data:`CHECKS` of a mechanism: its facts, calibration, stated share, estimates and publications.
+
+    The law and the guarantee need a small universe of the mechanism's own: :func:`check_law_sums_to_one`,
+    :func:`check_kernel_follows_law`, :func:`check_guarantee` and :func:`check_twin_is_caught`.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails.
+
+    Examples
+    --------
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> check_mechanism(SmoothedHistogram)
+    """
+    for check in CHECKS:
+        check(kind)
 
 
 def brute_force_profile(

@@ -1,0 +1,280 @@
+"""Defects planted in a new mechanism, each of which the checks of every registered mechanism reject.
+
+The mechanism they are planted in is sound and passes; each twin changes one method.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import ParameterError
+from discreet.mechanisms import CellCounts, Mechanism, Output
+from discreet.mechanisms._base import refuse_unknown
+from discreet.mechanisms._discrete_noise import NoiseKind
+from discreet.mechanisms._draws import Sampling
+from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
+from discreet.mechanisms._projections import clip_and_normalise
+from discreet.privacy import Budget
+from discreet.testing import (
+    CHECKS,
+    check_calibrated,
+    check_estimates,
+    check_frozen,
+    check_mechanism,
+    check_parameters,
+    check_published_alike,
+    check_share,
+)
+from discreet.testing._behaviour import _ESTIMATE_RUNS, _MEAN, _SQUARE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sound(NoisyCounts):
+    """A new mechanism without a defect: Laplace noise on the counts, clipped and normalised."""
+
+    name: ClassVar[str] = "planted"
+
+    domain: Domain
+    records: int
+    scale: float
+    noise: NoiseKind = "laplace"
+    sampling: Sampling = "iid"
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def probabilities(self, y: CellCounts) -> Any:
+        return clip_and_normalise(np.maximum(y, 0) + (y.max() <= 0))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"scale": self.scale, "noise": self.noise, "sampling": self.sampling}
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Sound:
+        scale, sampling = fixed.pop("scale", None), fixed.pop("sampling", "iid")
+        refuse_unknown(cls.name, fixed, "scale, sampling")
+
+        def make(kind: NoiseKind, value: float) -> Sound:
+            return cls(domain=domain, records=n, scale=value, noise=kind, sampling=sampling)
+
+        return solve_scale(make, budget, n=n, group=group, noises=("laplace",), scale=scale)
+
+
+def test_the_sound_mechanism_passes_every_check() -> None:
+    check_mechanism(Sound)
+
+
+# -- the facts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_mechanism_that_is_not_frozen_cannot_be_declared() -> None:
+    with pytest.raises(TypeError, match="non-frozen"):
+
+        @dataclass(kw_only=True)
+        class NotFrozen(NoisyCounts):
+            domain: Domain
+
+
+class NotADataclass(Sound):
+    """Fields of its own that are not fields."""
+
+    extra: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settable(Sound):
+    """Frozen in name only."""
+
+
+Settable.__setattr__ = object.__setattr__  # type: ignore[method-assign,assignment]
+
+
+@dataclass(frozen=True)
+class Positional(Sound):
+    """A field that may be given by place."""
+
+    extra: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropsSampling(Sound):
+    def parameters(self) -> dict[str, Any]:
+        return {"scale": self.scale, "noise": self.noise}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsSampling(Sound):
+    """States a default instead of its own value."""
+
+    def parameters(self) -> dict[str, Any]:
+        return {"scale": self.scale, "noise": self.noise, "sampling": "iid"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundsScale(Sound):
+    def parameters(self) -> dict[str, Any]:
+        return {"scale": round(self.scale, 3), "noise": self.noise, "sampling": self.sampling}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IgnoresGroup(Sound):
+    @classmethod
+    def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
+        return super().calibrated(budget, **rest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IgnoresGroupOfAGivenScale(Sound):
+    @classmethod
+    def calibrated(cls, budget: Budget, *, group: int = 1, **rest: Any) -> Sound:
+        return super().calibrated(budget, group=1 if "scale" in rest else group, **rest)
+
+
+# -- the claims -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatesNoShare(Sound):
+    """Disarms the refusal of poor utility."""
+
+    def share_not_from_data(self, n: int) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Biased(Sound):
+    """A kernel of its own under inherited estimates: a fortieth too low, with two thirds of the noise."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        counts = self._counts(x)
+        return np.rint(0.975 * counts + 0.667 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuieterThanStated(Sound):
+    """Unbiased, with three fifths of the noise that the inherited standard error states."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        counts = self._counts(x)
+        return np.rint(counts + 0.6 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisierThanStated(Sound):
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        counts = self._counts(x)
+        return np.rint(counts + 1.6 * (super().kernel(x, rng=rng) - counts)).astype(np.int64)
+
+
+# -- what is public ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamesACell(Sound):
+    """An error that quotes the table."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        if x.distinct == 1:
+            raise ParameterError(f"all records are in cell {x.records.columns[0][0]}")
+        return super().kernel(x, rng=rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainsACell(Sound):
+    """An error whose own text is constant, chained to one that quotes the table."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        try:
+            return {}[x.records.columns[0].tolist()[0]]  # type: ignore[no-any-return]
+        except KeyError:
+            raise ParameterError("it cannot be done")  # noqa: B904  # the defect
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarnsOfATable(Sound):
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        if x.distinct == 1:
+            warnings.warn("the table is degenerate", stacklevel=2)
+        return super().kernel(x, rng=rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasesFewer(Sound):
+    """Fewer records where few cells are held."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Any:
+        return super().kernel(x, rng=rng), x.distinct
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        noisy, distinct = y  # type: ignore[misc]
+        return super().finish(noisy, size=min(size, distinct), rng=rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemembersTheTable(Sound):
+    """A parameter that the kernel changes."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
+        object.__setattr__(self, "scale", float(self.scale + x.distinct))
+        return super().kernel(x, rng=rng)
+
+
+@pytest.mark.parametrize(("twin", "check", "says"), [
+    (NotADataclass, check_frozen, "not a dataclass of its own"),
+    (Settable, check_frozen, "can be set"),
+    (Positional, check_frozen, "positional"),
+    (DropsSampling, check_parameters, "leaves out 'sampling'"),
+    (ForgetsSampling, check_parameters, "sampling 'stratified' comes back from parameters.* as 'iid'"),
+    (RoundsScale, check_parameters, "comes back"),
+    (IgnoresGroup, check_calibrated, "solved for.* exceeds .* unit of 2"),
+    (IgnoresGroupOfAGivenScale, check_calibrated, "given .* exceeds .* unit of 2"),
+    (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
+    (Biased, check_estimates, "biased"),
+    (QuieterThanStated, check_estimates, "other standard errors"),
+    (NoisierThanStated, check_estimates, "other standard errors"),
+    (NamesACell, check_published_alike, "told apart .* raised"),
+    (ChainsACell, check_published_alike, "told apart .* raised"),
+    (WarnsOfATable, check_published_alike, "told apart .* warnings"),
+    (ReleasesFewer, check_published_alike, "told apart"),
+    (RemembersTheTable, check_published_alike, "told apart .* certificate"),
+])  # fmt: skip
+def test_a_planted_defect_is_rejected(twin: type[Mechanism], check: Callable[..., None], says: str) -> None:
+    assert check in CHECKS
+    with pytest.raises(AssertionError, match=says):
+        check(twin)
+
+
+def test_every_check_is_one_of_the_contract() -> None:
+    with pytest.raises(AssertionError, match="leaves out"):
+        check_mechanism(DropsSampling)
+    with pytest.raises(AssertionError, match="states that"):
+        check_mechanism(StatesNoShare)
+
+
+def test_the_stated_rates_of_the_simulation_of_estimates() -> None:
+    """The bounds in the docstring of ``check_estimates``, for noise with the tails of Laplace's, of variance 1."""
+    runs, rate = _ESTIMATE_RUNS, math.sqrt(2.0)
+    tilt = np.linspace(1e-3, 1.4, 3000)
+    mean = math.exp((-runs * (tilt * _MEAN + np.log1p(-(tilt**2) / 2))).min())
+    above = 1.0
+    for cut in np.linspace(10.0, 40.0, 31):  # values beyond the cut are left to a union bound
+        values = np.linspace(0.0, cut, 4001)
+        density = rate * np.exp(-rate * values)
+        for tilt_of_square in np.linspace(0.005, 1.2 * rate / cut, 60):
+            moment = np.trapezoid(np.exp(tilt_of_square * values**2) * density, values) + math.exp(-rate * cut)
+            exponent = runs * (math.log(moment) - tilt_of_square * (1.0 + _SQUARE))
+            above = min(above, runs * math.exp(-rate * cut) + math.exp(min(0.0, exponent)))
+    below = math.exp(-runs * _SQUARE**2 / 12.0)
+    assert mean <= 5.2e-8
+    assert above + below <= 7.3e-8
+    assert 4 * (2 * mean + above + below) <= 1e-6
