@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+from discreet import release
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import (
     REGISTRY,
@@ -245,3 +247,31 @@ def test_a_broken_twin_is_caught(item: Case, twin: Mechanism) -> None:
     else:  # an upper bound leaves room: the kernel's law gives the twin away
         with pytest.raises(AssertionError):
             check_kernel_follows_law(item.mechanism, item.table, alternatives=[], kernel=twin, distance=0.15, seed=13)
+
+
+@pytest.mark.parametrize("name", [None, *REGISTRY])
+def test_the_main_job_says_the_same_of_every_table_of_one_size(name: str | None) -> None:
+    """All that ``release`` announces, certifies and keeps about the run, but the drawn values and the time."""
+
+    def public(values: list[int]) -> dict[str, Any]:
+        said: list[str] = []
+        made = release(
+            pl.DataFrame({"cell": values}),
+            cells(4),
+            epsilon=0.5,
+            delta=0.01,
+            size=6,
+            mechanism=name,
+            seed=1,
+            accept=["empirical"],
+            accept_poor_utility=True,
+            announce=said.append,
+        )
+        facts = {key: value for key, value in made.certificate.facts.items() if key != "created"}
+        random = {"outcome", "rows"} if name == "urn-histogram" else {"outcome"}
+        facts["released"] = {key: value for key, value in facts["released"].items() if key not in random}
+        return {"said": said, "info": made.info, "facts": facts, "types": dict(made.records.schema)}
+
+    first, *others = [public(values) for values in ([0] * 24, [3] * 24, [0, 1, 2, 3] * 6, [1] * 23 + [2])]
+    assert first["said"]
+    assert all(other == first for other in others)

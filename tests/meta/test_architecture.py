@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from abc import ABC
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,15 @@ def test_mechanisms_do_not_import_one_another(path: Path) -> None:
 ])  # fmt: skip
 def test_every_way_to_import_a_mechanism_is_seen(text: str) -> None:
     assert any(not name.startswith("_") or name == "__init__" for name in from_the_folder(text))
+
+
+def test_no_mechanism_has_slots() -> None:
+    """Their base classes have none, so that slots save nothing; and they break ``super()`` without arguments."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.bases:
+                assert not any("slots=True" in ast.unparse(item) for item in node.decorator_list), node.name
+    assert all("__slots__" not in vars(base) or base is ABC for kind in REGISTRY.values() for base in kind.__mro__[:-1])
 
 
 def test_every_mechanism_of_the_folder_is_registered() -> None:
