@@ -7,8 +7,10 @@ meant for keys). ``seeded()`` is for tests and studies: whatever it feeds is mar
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
+import weakref
 from typing import Any
 
 import numpy as np
@@ -22,16 +24,15 @@ class SecureGenerator(np.random.Generator):
     """A generator that works in the process that made it, and nowhere else.
 
     A forked child would repeat the parent's stream, and a pickled copy would replay it: two releases with common
-    randomness are not covered by any theorem here. Both raise :class:`~discreet.errors.RandomnessError`.
+    randomness are not covered by any theorem here. Both raise :class:`~discreet.errors.RandomnessError`. What was taken
+    out of the generator before a fork (a method, the bit generator) draws from a new key in the child.
     """
 
     _process: int
 
     def __init__(self) -> None:
-        from randomgen import ChaCha
-
         object.__setattr__(self, "_process", os.getpid())
-        super().__init__(ChaCha(key=secrets.randbits(256), rounds=20))
+        super().__init__(_keyed_generator()())
 
     def __getattribute__(self, name: str) -> Any:
         if object.__getattribute__(self, "_process") != os.getpid():
@@ -40,6 +41,40 @@ class SecureGenerator(np.random.Generator):
 
     def __reduce__(self) -> Any:
         raise RandomnessError("a secure generator cannot be pickled or copied; call secure() where it is needed")
+
+
+_alive: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The bit generators of all secure generators, and of what was taken out of them."""
+
+
+@functools.cache
+def _keyed_generator() -> type[Any]:
+    """Return the class of ChaCha20 bit generators that get a new key in a forked child; it loads randomgen."""
+    from randomgen import ChaCha
+
+    class SecureChaCha(ChaCha):  # type: ignore[misc,unused-ignore]
+        state: Any
+
+        def __init__(self) -> None:
+            super().__init__(key=secrets.randbits(256), rounds=20)
+            _alive.add(self)
+
+        def __reduce__(self) -> Any:
+            raise RandomnessError("a secure generator cannot be pickled or copied; call secure() where it is needed")
+
+        def renew(self) -> None:
+            self.state = SecureChaCha().state
+
+    return SecureChaCha
+
+
+def _renew_all() -> None:
+    for generator in list(_alive):
+        generator.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
 
 
 class SeededGenerator(np.random.Generator):

@@ -106,7 +106,7 @@ class Checkpoint:
             raise FileProblem(
                 self._path,
                 "all its steps are done: nothing would be asked of the table, whichever it is",
-                "name another file for a new run; for other records from the votes it holds, ask for redraw",
+                "name another file for a new run; for other records from the votes it holds, ask to redraw (--redraw)",
             )
         return released
 
