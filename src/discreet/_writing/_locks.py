@@ -31,9 +31,11 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            name.unlink()
-        os.close(descriptor)
+        try:
+            with contextlib.suppress(OSError):
+                name.unlink()
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

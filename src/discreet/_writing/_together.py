@@ -63,25 +63,24 @@ def together(
             require_settled(final)
         else:
             recover(final)
-    with contextlib.nullcontext() if held else all_locked(sorted(finals)):
-        for final in finals:
-            require_settled(final)
-        _sweep(finals)
-        if check is not None:
-            check()
-        write = token()
-        with ExitStack() as stack:
-            try:
-                files = [stack.enter_context(_fresh(final, write, private=private)) for final in finals]
-                yield files
-                for final, file in zip(finals, files, strict=True):
-                    _complete(file, None if private else _mode(final))
-                _give_names(finals, write)
-            except BaseException as error:
-                _discard(finals, write)
-                if not isinstance(error, OSError) or isinstance(error, DiscreetError):
-                    raise
-                raise writing_problem(paths[0], error) from None
+    write = token()
+    with contextlib.nullcontext() if held else all_locked(sorted(finals)), ExitStack() as stack:
+        try:
+            for final in finals:
+                require_settled(final)
+            _sweep(finals)
+            if check is not None:
+                check()
+            files = [stack.enter_context(_fresh(final, write, private=private)) for final in finals]
+            yield files
+            for final, file in zip(finals, files, strict=True):
+                _complete(file, None if private else _mode(final))
+            _give_names(finals, write)
+        except BaseException as error:
+            _discard(finals, write)
+            if not isinstance(error, OSError) or isinstance(error, DiscreetError):
+                raise
+            raise writing_problem(paths[0], error) from None
 
 
 def _give_names(finals: list[Path], write: str) -> None:
@@ -156,10 +155,10 @@ def new_folder(path: Path) -> Iterator[Path]:
         When something has the name, or it cannot be written.
     """
     final = canonical(path)
+    part = beside(final, token(), "part")
     with locked(final):
-        _sweep([final])
-        part = beside(final, token(), "part")
         try:
+            _sweep([final])
             part.mkdir()
             yield part
             _require_free(final)

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet._writing import recover, require_settled, together
+from discreet._writing import _together, recover, require_settled, together
+from discreet._writing._pending import Move
 from discreet.errors import FileProblem
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "close", "mkdir")
@@ -140,15 +141,51 @@ def every_step_of_a_recovery(where: Path, *, spoilt: bool) -> Iterator[None]:
             second += 1
             if again:
                 yield
-        first += 5
+        first += 9
 
 
-def main(where: Path) -> None:
-    """Count the kills."""
+def at_once(where: Path, *, rounds: int, writers: int) -> int:
+    """Let several writers write one pair at the same time; return how many were refused."""
+    pair, refusals = fresh(where, apart=True), 0
+    for number in range(rounds):
+        texts = [f"{number} of {writer}".encode() * 1000 for writer in range(writers)]
+        children = [os.fork() or writes(pair, text) for text in texts]
+        statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        assert 0 in statuses, "none of them wrote"
+        assert set(statuses) <= {0, 3}, "one of them failed"
+        assert held(pair) in texts
+        refusals += statuses.count(3)
+    assert {path.name for path in where.iterdir()} == {"x.csv", "apart"}
+    assert [path.name for path in pair[1].parent.iterdir()] == [pair[1].name]
+    return refusals
+
+
+def writes(pair: Pair, text: bytes) -> int:
+    """Write a pair in a child, and leave it: with status 3 where another one was writing."""
+    try:
+        put(pair, text)
+    except FileProblem as problem:
+        os._exit(3 if "another run is using it" in str(problem) else 4)
+    os._exit(0)
+
+
+def renamed_one_after_the_other(moves: list[Move]) -> None:
+    """Give files their names as one does who thinks of no failure: the planted defect."""
+    for move in moves:
+        os.replace(move.new, move.final)
+
+
+def main(what: str, where: Path) -> None:
+    """Write the numbers that the tests look at."""
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
+    if what == "planted":
+        _together.commit = renamed_one_after_the_other
+    if what == "at once":
+        sys.stdout.write(str(at_once(where, rounds=40, writers=3)))
+        return
     again = [every_step_of_a_recovery(where, spoilt=spoilt) for spoilt in (False, True)]
     sys.stdout.write(" ".join(str(sum(1 for _ in kills)) for kills in (every_step(where), *again)))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,295 @@
+"""Writers that die, fail or meet: never a table without its certificate, nor beside another one's."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from discreet._writing import new_folder, recover, require_settled, together
+from discreet.errors import FileProblem
+
+KILLER = Path(__file__).with_name("killed_writers.py")
+CALLS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "mkdir")
+
+
+def killed(what: str, where: Path) -> subprocess.CompletedProcess[str]:
+    """Run the killer in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
+    command = [sys.executable, str(KILLER), what, str(where)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+
+
+def put(pair: tuple[Path, Path], text: bytes) -> None:
+    with together(*pair) as (table, certificate):
+        table.write(text)
+        certificate.write(hashlib.sha256(text).hexdigest().encode())
+
+
+def held(pair: tuple[Path, Path]) -> bytes | None:
+    table, certificate = (path.read_bytes() if path.exists() else None for path in pair)
+    assert certificate == (None if table is None else hashlib.sha256(table).hexdigest().encode())
+    return table
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "apart").mkdir()
+    made = tmp_path / "x.csv", tmp_path / "apart" / "x.certificate.json"
+    put(made, b"old")
+    return made
+
+
+def test_killed_at_every_step_a_pair_is_old_or_new_or_refused(tmp_path: Path) -> None:
+    done = killed("kills", tmp_path / "w")
+    assert done.returncode == 0, done.stderr
+    writes, finished, undone = map(int, done.stdout.split())
+    assert writes > 200
+    assert min(finished, undone) > 50
+
+
+def test_the_killer_finds_two_plain_renames(tmp_path: Path) -> None:
+    done = killed("planted", tmp_path / "w")
+    assert done.returncode == 1
+    assert "a table without its certificate" in done.stderr
+
+
+def test_writers_at_once_leave_one_whole_pair(tmp_path: Path) -> None:
+    done = killed("at once", tmp_path / "w")
+    assert done.returncode == 0, done.stderr
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, for_good: bool) -> list[int]:
+    """Let the system's call of this number fail, and those after it where it is for good; return what is left."""
+    left = [number]
+
+    def failed(call):
+        def caller(*arguments: object, **named: object) -> object:
+            left[0] -= 1
+            if left[0] == -1 or (for_good and left[0] < 0):
+                raise error
+            return call(*arguments, **named)
+
+        return caller
+
+    for name in CALLS:
+        monkeypatch.setattr(os, name, failed(getattr(os, name)))
+    return left
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()], ids=["full", "interrupted"])
+def test_a_call_that_fails_leaves_the_old_pair_or_the_new_one(pair, monkeypatch, error) -> None:
+    failed = 0
+    for number in range(1000):
+        put(pair, b"old")
+        said = None
+        with monkeypatch.context() as patched:
+            left = failing(patched, number, error, for_good=False)
+            try:
+                put(pair, b"new")
+            except BaseException as caught:  # noqa: BLE001
+                said = caught
+        if left[0] >= 0:
+            break
+        for path in pair:
+            require_settled(path)
+        if isinstance(said, FileProblem) and "is not on the disk" not in str(said):
+            failed += 1
+            assert held(pair) == b"old"
+        assert held(pair) in (b"old", b"new")
+    assert number > 40
+    assert failed > 15 or isinstance(error, KeyboardInterrupt)
+    put(pair, b"next")
+    assert {path.name for folder in (pair[0].parent, pair[1].parent) for path in folder.iterdir()} == {
+        "x.csv", "apart", "x.certificate.json",
+    }  # fmt: skip
+
+
+def test_where_nothing_works_any_more_readers_refuse_and_the_next_run_settles_it(pair, monkeypatch) -> None:
+    refused = 0
+    for number in range(1000):
+        put(pair, b"old")
+        with monkeypatch.context() as patched:
+            left = failing(patched, number, OSError(errno.EIO, "broken"), for_good=True)
+            try:
+                put(pair, b"new")
+            except FileProblem as problem:
+                interrupted = "was interrupted" in str(problem)
+        if left[0] >= 0:
+            break
+        try:
+            for path in pair:
+                require_settled(path)
+            assert held(pair) in (b"old", b"new")
+        except FileProblem:
+            assert interrupted
+            refused += 1
+            recover(pair[0])
+        assert held(pair) in (b"old", b"new")
+    assert refused > 5
+
+
+def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, monkeypatch) -> None:
+    with monkeypatch.context() as patched:
+        left = failing(patched, 10**6, OSError(errno.EIO, "broken"), for_good=True)
+        calls = iter(range(2))
+
+        def replace(old: str, new: str, real=os.replace) -> None:
+            if not str(new).endswith((".pending", ".old")) and next(calls, None) is None:
+                left[0] = 0
+            real(old, new)
+
+        patched.setattr(os, "replace", replace)
+        with pytest.raises(FileProblem):
+            put(pair, b"new")
+            put(pair, b"newer")
+    with pytest.raises(FileProblem, match="interrupted"):
+        require_settled(pair[1])
+    pair[0].write_bytes(b"mine")
+    with pytest.raises(FileProblem, match="changed after"):
+        recover(pair[1])
+    assert pair[0].read_bytes() == b"mine"
+    pair[0].rename(pair[0].with_name("mine"))
+    recover(pair[1])
+    assert held(pair) == b"newer"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "[" * 10**5, '{"discreet_pending": 1, "write": "0123456789ab", "files": []}',
+     '{"discreet_pending": 1, "write": 7, "files": [{"path": "x.csv", "sha256": 1, "replaces": 2}]}',
+     '{"discreet_pending": 1, "write": "0123456789ab", "files": [{"path": "../y", "sha256": "' + "0" * 64
+     + '", "replaces": null}]}', " " * 10**6],
+)  # fmt: skip
+def test_what_is_no_record_is_refused(pair, text: str) -> None:
+    pair[0].with_name(".x.csv.pending").write_text(text)
+    for act in (require_settled, recover):
+        with pytest.raises(FileProblem, match="not the record of a write"):
+            act(pair[0])
+
+
+def test_a_record_from_elsewhere_moves_nothing(pair, tmp_path: Path) -> None:
+    """A record that names a file in a folder that has none of the same write."""
+    victim = tmp_path / "victim"
+    victim.write_text("x")
+    stated = hashlib.sha256(b"x").hexdigest()
+    files = ", ".join(f'{{"path": "{name}", "sha256": "{stated}", "replaces": null}}' for name in ("x.csv", "victim"))
+    record = pair[0].with_name(".x.csv.pending")
+    record.write_text(f'{{"discreet_pending": 1, "write": "0123456789ab", "files": [{files}]}}')
+    with pytest.raises(FileProblem, match="not the record"):
+        recover(pair[0])
+    assert victim.read_text() == "x"
+
+
+def test_what_dead_writers_left_is_swept_whoever_writes_next(pair) -> None:
+    folder = pair[0].parent
+    for name in (".x.csv.0123456789ab.part", ".y.csv.0123456789ab.part", ".z.0123456789ab.old", ".x.csv.lock"):
+        (folder / name).touch()
+    (folder / ".t.0123456789ab.part").mkdir()
+    (folder / ".t.0123456789ab.part" / "table-01.parquet").write_bytes(b"x")
+    kept = [".y.csv.part", "y.0123456789ab.part", ".data", ".y.csv.0123456789AB.part"]
+    for name in kept:
+        (folder / name).touch()
+    put(pair, b"new")
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["x.csv", "apart", *kept])
+
+
+def test_a_write_under_way_is_not_swept_and_not_disturbed(pair) -> None:
+    other = pair[0].with_name("y.csv")
+    with together(other) as (file,):
+        file.write(b"y")
+        put(pair, b"new")
+        with pytest.raises(FileProblem, match="another run"), together(other):
+            pass
+    assert other.read_bytes() == b"y"
+
+
+# -- what may be written, and how --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mask() -> Iterator[None]:
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_permissions(tmp_path: Path, mask: None) -> None:
+    public, private = tmp_path / "public", tmp_path / "private"
+    for _ in range(2):
+        with together(public) as (file,):
+            file.write(b"x")
+        with together(private, private=True) as (file,):
+            assert mode(Path(file.name)) == 0o600
+            file.write(b"x")
+        assert (mode(public), mode(private)) == (0o640, 0o600)
+    for kept in (0o600, 0o444, 0o664):
+        public.chmod(kept)
+        with together(public) as (file,):
+            assert mode(Path(file.name)) == 0o600
+            file.write(b"x")
+        assert mode(public) == kept
+    private.chmod(0o644)
+    with together(private, private=True) as (file,):
+        file.write(b"x")
+    assert mode(private) == 0o600
+
+
+def test_outputs_are_neither_inputs_nor_one_another(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("x")
+    hard, soft, folder, fifo = tmp_path / "hard", tmp_path / "soft", tmp_path / "folder", tmp_path / "fifo"
+    os.link(data, hard)
+    soft.symlink_to(data)
+    folder.mkdir()
+    os.mkfifo(fifo)
+    (tmp_path / "linked").symlink_to(tmp_path)
+    lock = tmp_path / ".y.lock"
+    lock.write_text("an input")
+
+    def write(*paths: Path, inputs: tuple[object, ...] = ()) -> None:
+        with together(*paths, inputs=inputs) as files:
+            for file in files:
+                file.write(b"y")
+
+    for name in (data, hard, soft, tmp_path / "linked" / "data.csv", folder / ".." / "data.csv"):
+        with pytest.raises(FileProblem, match="also an input"):
+            write(tmp_path / "new", name, inputs=(3, None, str(data)))
+    for paths in ((data, soft), (tmp_path / "new", tmp_path / "linked" / "new")):
+        with pytest.raises(FileProblem, match="two outputs"):
+            write(*paths)
+    with pytest.raises(FileProblem, match="also an input"):
+        write(tmp_path / "y", inputs=(lock,))
+    with pytest.raises(FileProblem, match="in the way"):
+        write(tmp_path / "y")
+    for wrong in (folder, fifo, tmp_path / "none" / "x", Path("\0"), Path("/")):
+        with pytest.raises(FileProblem):
+            write(wrong)
+    assert data.read_text() == "x"
+    assert lock.read_text() == "an input"
+    write(soft)  # a link is replaced, not what it points to
+    assert data.read_text() == "x"
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(FileProblem, match="cannot be written"), new_folder(out) as part:
+        (part / "one").write_text("1")
+        raise OSError(errno.ENOSPC, "full")
+    with new_folder(out) as part:
+        (part / "one").write_text("1")
+        assert not out.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    with pytest.raises(FileProblem, match="exists already"), new_folder(out) as part:
+        (part / "two").write_text("2")
+    assert [path.name for path in out.iterdir()] == ["one"]
