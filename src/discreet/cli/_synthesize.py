@@ -9,7 +9,7 @@ import click
 
 from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
-from discreet.errors import ParameterError
+from discreet.errors import GuaranteeKindError, ParameterError
 
 __all__ = ["synthesize"]
 
@@ -23,6 +23,8 @@ __all__ = ["synthesize"]
 @click.option("--tables", type=int, default=1, show_default=True, help="Number of tables; the budget is so many times.")
 @click.option("--target-epsilon", type=float, help="Local, asymptotic epsilon of ONE table: no formal privacy.")
 @click.option("--bound", type=float, help="Censored form instead: at most so many nats a record; 2 x BOUND a table.")
+@click.option("--accept-empirical", is_flag=True, help="With --bound: publish draws of Markov chains, whose guarantee "
+              "holds if they are exact, which nothing shows.")  # fmt: skip
 @click.option("--clusters", type=int, help="Of a mixture; 10 by default.")
 @click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Of the sensitive column.")
 @click.option("--draws", type=int, default=1000, show_default=True, help="Kept, a chain.")
@@ -44,6 +46,7 @@ def synthesize(
     sensitive: tuple[str, ...],
     target_epsilon: float | None,
     bound: float | None,
+    accept_empirical: bool,
     out: str,
     as_json: bool,
     **options: Any,
@@ -51,7 +54,8 @@ def synthesize(
     """Write synthetic tables of the confidential table DATA, its SENSITIVE columns drawn from a fitted model.
 
     With --target-epsilon by the risk-weighted pseudo-posterior, whose epsilon is local and asymptotic: asking for it is
-    accepting that it is not formal differential privacy. With --bound by the censored posterior.
+    accepting that it is not formal differential privacy. With --bound by the censored posterior, whose theorem speaks
+    of exact draws: this command draws with Markov chains, which only come near, and --accept-empirical accepts that.
     """
     from discreet._random import seeded
     from discreet.confidential import confidential, public_domain
@@ -65,6 +69,11 @@ def synthesize(
 
     if (target_epsilon is None) == (bound is None):
         raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored)")
+    if bound is not None and not accept_empirical:
+        raise GuaranteeKindError(
+            "with --bound the tables come from Markov chains, and the guarantee holds only if these draw from the "
+            "exact posterior, which nothing shows; add --accept-empirical to publish them all the same"
+        )
     domain = public_domain(domain_file, data=data)
     synthesiser = synthesiser_for(
         domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
@@ -87,7 +96,7 @@ def synthesize(
         mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
     closed = confidential(data, domain, subset=options["subset"])
     rng = None if options["seed"] is None else seeded(options["seed"])
-    accept = {"asymptotic"} if bound is None else set()
+    accept = {"asymptotic"} if bound is None else {"empirical"}
     with progress_bar(1, as_json, "fitting, draws a chain") as progress:
         made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
     if as_json:

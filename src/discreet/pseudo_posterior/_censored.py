@@ -14,17 +14,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up
+from discreet._text import rounded_up
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
+from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior._likelihood import by_record, quiet
-from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, check_tables, records_of, rows, settled
+from discreet.pseudo_posterior._grid import check_grid_bound, drawn_on_grid
+from discreet.pseudo_posterior._likelihood import quiet
+from discreet.pseudo_posterior._rows import Columns, records_of, rows
+from discreet.pseudo_posterior._synthesis import least_product, partial_caveats, synthetic_tables
+from discreet.pseudo_posterior._synthesiser import check_tables, settled
 
 __all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
 
 Floats = npt.NDArray[np.float64]
+_PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
+_EXACT_SAMPLING = (
+    "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, however long "
+    "the run became and whether or not it is kept; of a chain that a synthesiser brings, that it is one of its model"
+)
+_ROW_BY_ROW = "the number that is computed for a record's log-density does not depend on the other records beside it"
+_CHAINS = (
+    "Markov chains draw from the posterior approximately, in floating point; their diagnostics are signs, not bounds"
+)
 
 
 def censored_law(
@@ -35,7 +47,7 @@ def censored_law(
     Parameters
     ----------
     log_likelihoods : array_like of float, shape (parameters, n)
-        Nats, minus infinity allowed.
+        Nats; what is not finite counts as ``-bound``.
     bound : float
         M, nats.
     log_prior : array_like of float, shape (parameters,)
@@ -53,7 +65,8 @@ def censored_law(
     >>> censored_law([[-1.0], [-9.0]], bound=2.0, log_prior=[0.0, 0.0]).round(6).tolist()
     [0.731059, 0.268941]
     """
-    clipped = np.clip(np.asarray(log_likelihoods, dtype=np.float64), -bound, 0.0)
+    given = np.asarray(log_likelihoods, dtype=np.float64)
+    clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
     logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)
     masses = np.exp(logs - logs.max())
     return np.asarray(masses / masses.sum())
@@ -129,13 +142,16 @@ class CensoredPosterior:
     sensitive, given : tuple of str
         As for :class:`PseudoPosterior`.
     record_weights : callable, optional
-        A **public** function from encoded data to one weight in [0, 1] a record, each computed from its own record
-        alone (checked by computing it on parts of the table); 1 by default.
+        A **public** function from encoded data to one weight in [0, 1] a record. It is called with one record at a
+        time, and refused where it would give others for the whole table; 1 by default.
     grid : mapping of str to array_like, optional
         A public list of parameters: values of every latent site, one row a parameter. The posterior is then a finite
-        distribution and is drawn from exactly: no Markov chain, and no assumption about one.
+        distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
     tables : int
         Tables to release, each from its own draw: the budget is so many times that of one.
+    size : int, optional
+        Records of a synthetic table, a public number, where nothing is given; by default as many as are held, a number
+        that is public under replacement and confidential under add/remove.
     draws, warm_up, chains, convergence, chain_method
         As for :class:`PseudoPosterior`.
 
@@ -146,10 +162,14 @@ class CensoredPosterior:
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> from discreet.pseudo_posterior import PoissonMean
-    >>> promise = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2).guarantee(n=1000)
+    >>> chains = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2)
+    >>> promise = chains.guarantee(n=1000)
     >>> promise.kind, round(promise.epsilon(0.0), 9), round(promise.delta(0.0), 3) <= 0.462
-    ('unconditional', 2.0, True)
+    ('empirical', 2.0, True)
+    >>> replace(chains, grid={"mean": np.linspace(1.0, 50.0, 200)}).guarantee(n=1000).kind
+    'unconditional'
     """
 
     synthesiser: Any
@@ -159,6 +179,7 @@ class CensoredPosterior:
     record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
     tables: int = 1
+    size: int | None = None
     draws: int = 1000
     warm_up: int = 1000
     chains: int = 4
@@ -170,6 +191,17 @@ class CensoredPosterior:
         if not (math.isfinite(self.bound) and self.bound > 0):
             raise ParameterError("the bound M is a finite number above 0, in nats")
         check_tables(self.tables)
+        if self.size is not None:
+            self._check_size(self.size)
+        if self.grid is not None:
+            check_grid_bound(self.bound)
+
+    def _check_size(self, size: int) -> None:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1 or self.synthesiser.given:
+            raise ParameterError(
+                "size is a whole number of at least 1, for full synthesis: a partially synthetic table has as many "
+                "records as the confidential one"
+            )
 
     def fit(
         self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
@@ -197,12 +229,17 @@ class CensoredPosterior:
         Refused
             When the chains did not converge.
         ParameterError
-            When a weight is outside [0, 1] or depends on other records.
+            When a weight is outside [0, 1] or depends on other records, or the model does more with the table than to
+            give each record a log-density by itself.
         """
         data = self.synthesiser.encoded(columns)
         weights = self._weights(data, records_of(data))
         if self.grid is not None:
-            return self._on_grid(data, weights, rng=rng)
+            with quiet():
+                picked = drawn_on_grid(
+                    self.synthesiser, self.grid, data, weights, bound=self.bound, draws=self.tables, rng=rng
+                )
+            return PosteriorDraws(values=picked, watched={}, divergent=0.0, exact=True)
         sampler = Sampler(
             self.synthesiser,
             data,
@@ -219,117 +256,86 @@ class CensoredPosterior:
         return made
 
     def synthesise(
-        self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator, size: int | None = None
+        self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
     ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Draw the synthetic tables, each from its own posterior draw, of any number of records."""
-        return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=size, rng=rng)
+        """Draw the synthetic tables, each from its own posterior draw, of ``size`` records.
+
+        What draws them is handed parameters, shapes and the given columns; never a sensitive one.
+        """
+        return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
+
+    def epsilon_each(self, relation: Relation) -> float:
+        """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
+        return least_product((2 if relation.name == "replacement" else 1) * relation.group, self.bound)
 
     def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
-        """Return what is promised for tables of ``n`` records: T18.
+        """Return what is promised for tables of ``n`` records: T18, of kind ``empirical`` but on a grid.
 
         Parameters
         ----------
         relation : Relation, optional
             Replacement (the default), with a loss in an interval of length 2gM a table for g records; or add/remove,
-            of length gM, for full synthesis with a size that was chosen in public.
+            of length gM, for full synthesis with a public ``size``.
         n : int
             Number of records.
 
         Raises
         ------
         RelationNotSupported
-            For add/remove under partial synthesis, which publishes one row a record.
+            For add/remove under partial synthesis, which publishes one row a record, and without a ``size``.
         """
         held = Relation() if relation is None else relation
-        if held.name == "add-remove" and self.synthesiser.given:
-            raise RelationNotSupported(
-                "censored-posterior", held.name, "a partially synthetic table shows how many records there are"
-            )
-        sides = 2 if held.name == "replacement" else 1
-        exact = (
-            ()
-            if self.grid is not None
-            else (
-                "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, "
-                "however long the run became and whether or not it is kept",
-            )
-        )
+        if held.name == "add-remove":
+            self._require_public_size(held)
+        each = self.epsilon_each(held)
         return Guarantee(
             relation=held,
             n=n,
-            profile=power(BoundedRangeProfile(spread=up(sides * held.group * self.bound)), self.tables),
-            kind="unconditional",
+            profile=power(BoundedRangeProfile(spread=each), self.tables),
+            kind="empirical" if self.grid is None else "unconditional",
             theorem="T18",
             assumptions=(
-                "model, prior, bound and weights were chosen without looking at the data",
-                *exact,
+                f"model, prior, bound{'' if self.grid is None else ', grid'} and weights were chosen without looking "
+                "at the data",
+                *((_PUBLIC_SIZE,) if held.name == "add-remove" else ()),
+                UNCHECKED,
+                *((_EXACT_SAMPLING,) if self.grid is None else (_ROW_BY_ROW,)),
             ),
             caveats=(
                 "the delta is an upper bound",
-                *((f"{sides * held.group * self.bound:g} for each of {self.tables} tables",) * (self.tables > 1)),
-                *(
-                    ()
-                    if self.grid is not None
-                    else (
-                        "Markov chains draw from the posterior approximately, in floating point; their diagnostics are "
-                        "signs, not bounds",
-                    )
-                ),
+                *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
+                *((_CHAINS,) if self.grid is None else ()),
                 *partial_caveats(self.synthesiser),
             ),
         )
 
+    def _require_public_size(self, relation: Relation) -> None:
+        if self.synthesiser.given:
+            raise RelationNotSupported(
+                "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
+            )
+        if self.size is None:
+            raise RelationNotSupported(
+                "censored-posterior", relation.name,
+                "without a size the tables have as many records as the confidential one; give size, a public number",
+            )  # fmt: skip
+
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
+        """Return one weight a record, each from its own record; what is computed from the whole table only compares."""
         if self.record_weights is None:
             return np.ones(count)
-        given = np.asarray(self.record_weights(data), dtype=np.float64)
-        if given.shape != (count,) or not ((given >= 0) & (given <= 1)).all():
-            raise ParameterError("record_weights gives one weight in [0, 1] a record")
-        for part in (slice(None, None, 2), slice(None, 1)):
-            alone = self.record_weights(rows(data, part))
-            if not np.array_equal(np.asarray(alone, dtype=np.float64), given[part]):
-                raise ParameterError(
-                    "record_weights depends on other records than a weight's own: the bound does not hold for it; use "
-                    "PseudoPosterior, whose guarantee is asymptotic"
-                )
-        return given
+        each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]
+        whole = np.asarray(self.record_weights(data), dtype=np.float64)
+        if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
+            raise ParameterError(
+                "record_weights gives one weight a record, and each depends on its own record alone: the bound does "
+                "not hold for others; use PseudoPosterior, whose guarantee is asymptotic"
+            )
+        return np.asarray(each)
 
-    def _on_grid(self, data: Mapping[str, Any], weights: Floats, *, rng: np.random.Generator) -> PosteriorDraws:
-        assert self.grid is not None
-        points = {name: np.asarray(value) for name, value in self.grid.items()}
-        count = records_of(points)
-        with quiet():
-            logs, prior = _on_points(self.synthesiser, points, data, len(weights))
-        law = censored_law(logs, bound=self.bound, log_prior=prior, weights=weights)
-        picked = np.searchsorted(np.cumsum(law)[:-1], rng.random(self.tables), side="right")
-        assert (picked < count).all()
-        return PosteriorDraws(
-            values={name: value[picked] for name, value in points.items()}, watched={}, divergent=0.0, exact=True
-        )
-
-
-def _on_points(
-    synthesiser: Synthesiser, points: Mapping[str, npt.NDArray[Any]], data: Mapping[str, Any], count: int
-) -> tuple[Floats, Floats]:
-    """Return log-likelihoods (parameters, n) and log-prior densities (parameters,) on a list of parameters."""
-    import jax
-    import jax.numpy as jnp
-    from numpyro import handlers
-
-    def at(one: Mapping[str, Any]) -> tuple[Any, Any]:
-        kept: list[Any] = []
-
-        def run() -> None:
-            kept.append(by_record(synthesiser.model, data, count))
-
-        with handlers.substitute(data=one), handlers.seed(rng_seed=0), handlers.trace() as sites:
-            run()
-        missing = [s["name"] for s in sites.values() if s["type"] == "sample" and not s["is_observed"]
-                   and s["name"] not in points]  # fmt: skip
-        if missing:
-            raise ParameterError(f"the grid gives no values of site {missing[0]!r}")
-        logs = [site["fn"].log_prob(site["value"]).sum() for site in sites.values() if site["type"] == "sample"]
-        return kept[0], sum(logs)
-
-    logs, prior = jax.lax.map(at, {name: jnp.asarray(value) for name, value in points.items()})
-    return np.nan_to_num(np.asarray(logs, dtype=np.float64), nan=-np.inf), np.asarray(prior, dtype=np.float64)
+    def _weight(self, record: Mapping[str, Any]) -> float:
+        assert self.record_weights is not None
+        weight = np.asarray(self.record_weights(record), dtype=np.float64)
+        if weight.shape != (1,) or not 0 <= weight[0] <= 1:
+            raise ParameterError("record_weights gives one weight in [0, 1] a record, also for one record by itself")
+        return float(weight[0])

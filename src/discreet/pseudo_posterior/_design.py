@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior._synthesiser import Columns
+from discreet.pseudo_posterior._rows import Columns
 
 __all__ = ["Design", "Predictor", "Response"]
 

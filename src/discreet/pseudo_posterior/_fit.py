@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
-from discreet.pseudo_posterior._likelihood import by_record, extremes, quiet, seeded_model, weighted
+from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
+from discreet.pseudo_posterior._likelihood import alone, censored, extremes, quiet, seeded_model, weighted
 from discreet.pseudo_posterior._nuts import nuts_chain
-from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser, records_of, rows
+from discreet.pseudo_posterior._rows import records_of, rows
+from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 __all__ = ["AS_LONG_AS_ASKED", "Convergence", "PosteriorDraws", "Progress", "Sampler"]
 
@@ -225,8 +227,10 @@ class Sampler:
         Raises
         ------
         ParameterError
-            When the model has discrete latent variables, or no likelihood of one number a record.
+            When the model does more with the table than to give each record a log-density: see
+            :mod:`discreet.pseudo_posterior._checks`.
         """
+        self._settle()
         if self._bound is None:
             made = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
             if made is not None:
@@ -236,6 +240,7 @@ class Sampler:
 
     def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
         """Return the least and the largest log-likelihood of each record over draws, nats. Confidential."""
+        self._settle()
         with quiet():
             if self._over is None:
                 self._over = extremes(self.synthesiser.model, self.count)
@@ -286,12 +291,18 @@ class Sampler:
             made = self._drawn(found, diverging)
         return made
 
+    def _settle(self) -> None:
+        """Check the model, once."""
+        if not self._shapes:
+            with quiet():
+                self._shapes = latent_sites(self.synthesiser, self.data)
+                check_model(self.synthesiser, self.data, typical_values(self.synthesiser, self.data, self._shapes))
+
     def _prepared(self) -> Chain:
         """Return the chain: the synthesiser's own, or NUTS."""
         if self._chain is None:
-            self._shapes = _latent(self.synthesiser, self.data, self.count)
-            target = weighted(self.synthesiser.model, bound=self._bound)
-            self._seen = _deterministic(target)
+            target = weighted(self.synthesiser.model, sensitive=self.synthesiser.sensitive, bound=self._bound)
+            self._seen = _deterministic(self.synthesiser.model, bound=self._bound)
             own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
             depth = self.synthesiser.tree_depth
             self._chain = nuts_chain(target, self._shapes, warm_up=self._warm_up, depth=depth) if own is None else own
@@ -302,6 +313,8 @@ class Sampler:
         monitored = self.synthesiser.monitored
         watched = {}
         for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:
+            if name not in found:
+                raise ParameterError(f"the model has no site {name!r}, by which convergence is to be judged")
             flat = np.asarray(found[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
         total = self._chains * self._draws
@@ -394,49 +407,25 @@ def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:
     return jax.tree.map(lambda *values: np.stack(values), *parts)
 
 
-def _deterministic(target: Callable[..., None]) -> Any:
-    """Return a function from draws of the latent sites, by chain, and the data to the deterministic sites."""
+def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
+    """Return a function from draws of the latent sites, by chain, and the data to what may be watched. Confidential.
+
+    Those are the deterministic sites of the model on the whole table, and the log pseudo-likelihood.
+    """
     import jax
+    import jax.numpy as jnp
     from numpyro import handlers
 
     def one(values: Any, facts: Any) -> dict[str, Any]:
+        data, weights = facts
         with handlers.trace() as sites, handlers.substitute(data=values):
-            seeded_model(target)(*facts)
-        return {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
+            seeded_model(model)(data)
+        logs = alone(model, values, data)
+        logs = logs if bound is None else censored(logs, bound)
+        made = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
+        return made | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
 
     def each(values: Any, facts: Any) -> Any:
         return jax.lax.map(lambda chain: jax.lax.map(lambda draw: one(draw, facts), chain), values)
 
     return jax.jit(each)
-
-
-def _latent(synthesiser: Synthesiser, data: Mapping[str, Any], count: int) -> dict[str, tuple[int, ...]]:
-    """Return a model's latent sites and their unconstrained shapes, and check its observed ones; nothing is computed.
-
-    Raises
-    ------
-    ParameterError
-        When a latent variable is discrete, or the likelihood does not give one number a record.
-    """
-    import jax
-    from numpyro import handlers
-    from numpyro.distributions import biject_to
-
-    shapes: dict[str, tuple[int, ...]] = {}
-
-    def look(traced: Mapping[str, Any]) -> None:
-        with handlers.seed(rng_seed=0), handlers.trace() as sites:
-            by_record(synthesiser.model, traced, count)
-        for name, site in sites.items():
-            if site["type"] != "sample" or site["is_observed"]:
-                continue
-            if getattr(site["fn"].support, "is_discrete", False):
-                raise ParameterError(
-                    f"site {name!r} is a discrete latent variable: sum it out, as numpyro.distributions.Mixture does"
-                )
-            shapes[name] = tuple(biject_to(site["fn"].support).inverse_shape(site["value"].shape))
-
-    jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
-    if not shapes:
-        raise ParameterError("the model has no latent variable: there is nothing to learn")
-    return shapes

@@ -25,7 +25,7 @@ from discreet.errors import FileProblem, ParameterError, Refused
 from discreet.pseudo_posterior._across import across_tables, resampled
 from discreet.pseudo_posterior._fit import PosteriorDraws, Sampler
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, _extremes
-from discreet.pseudo_posterior._synthesiser import Columns
+from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._weights import Weighting
 
 __all__ = ["FrontierPoint", "frontier"]

@@ -1,22 +1,26 @@
 """A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
 
 The observed sites of a model are its likelihood; each gives one log-density a record. Nothing here changes a model:
-what its sites do is read and redirected by effect handlers.
+what its sites do is read and redirected by effect handlers. What a record contributes to a posterior is computed by
+running the model on that record alone, and the prior by running it without the sensitive columns: so neither can see
+anything else, whatever the model does with its data.
 """
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.pseudo_posterior._rows import SHARED, without
 
-__all__ = ["Model", "by_record", "extremes", "quiet", "redrawn", "seeded_model", "weighted"]
+__all__ = ["Model", "alone", "by_record", "censored", "extremes", "is_likelihood", "quiet", "redrawn", "seeded_model",
+           "unwrapped", "weighted"]  # fmt: skip
 
 Model = Callable[[Mapping[str, Any]], None]
 """A NumPyro model: a function of a mapping of arrays, one row a record."""
@@ -36,14 +40,15 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _is_likelihood(site: Mapping[str, Any]) -> bool:
+def is_likelihood(site: Mapping[str, Any]) -> bool:
     """Whether a site is an observed record; factors are a part of the prior."""
     import numpyro.distributions as dist
 
-    return site["type"] == "sample" and bool(site["is_observed"]) and not isinstance(_unmasked(site["fn"]), dist.Unit)
+    return site["type"] == "sample" and bool(site["is_observed"]) and not isinstance(unwrapped(site["fn"]), dist.Unit)
 
 
-def _unmasked(fn: Any) -> Any:
+def unwrapped(fn: Any) -> Any:
+    """Return a distribution without masks, expansions and declared event dimensions."""
     import numpyro.distributions as dist
 
     while isinstance(fn, (dist.MaskedDistribution, dist.ExpandedDistribution, dist.Independent)):
@@ -75,10 +80,10 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     """
     from numpyro import handlers
 
-    with handlers.block(hide_fn=_is_likelihood), handlers.trace() as sites:
+    with handlers.block(hide_fn=is_likelihood), handlers.trace() as sites:
         model(data)
     total: Any = 0.0
-    found = [site for site in sites.values() if _is_likelihood(site)]
+    found = [site for site in sites.values() if is_likelihood(site)]
     if not found:
         raise ParameterError("the model has no observed site: pass the data as obs=data[...] to numpyro.sample")
     for site in found:
@@ -94,13 +99,92 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     return total
 
 
-def weighted(model: Model, *, bound: float | None = None) -> Callable[[Mapping[str, Any], Any], None]:
+def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    """Return the log-density of each record, from the model run on that record alone.
+
+    Parameters
+    ----------
+    model : callable
+        The model.
+    values : mapping
+        Values of its latent sites.
+    data : mapping
+        Its data, one row a record; what is shared by all records is public.
+
+    Returns
+    -------
+    jax.Array, shape (count,)
+        Nats. Entry i is a function of row i, of what is shared and of the parameters.
+    """
+    import jax
+    import jax.numpy as jnp
+    from numpyro import handlers
+
+    shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
+    single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in shared}
+
+    def one(row: Mapping[str, Any]) -> Any:
+        with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
+            return by_record(model, {**row, **shared}, 1)[0]
+
+    return jax.vmap(one)(single)
+
+
+def censored(logs: Any, bound: float) -> Any:
+    """Return log-likelihoods clipped to ``[-bound, 0]``; what is not finite says ``-bound``."""
+    import jax.numpy as jnp
+
+    return jnp.where(jnp.isfinite(logs), jnp.clip(logs, -bound, 0.0), -bound)
+
+
+def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], bound: float) -> Any:
+    """Return the clipped log-likelihoods of records, with a gradient that is finite wherever they are clipped.
+
+    Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every record
+    alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for them, and
+    what it would add is multiplied by 0.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    held = jax.lax.stop_gradient(alone(model, jax.lax.stop_gradient(values), data))
+    inside = jnp.isfinite(held) & (held > -bound) & (held < 0.0)
+    kept = jnp.where(inside, jnp.arange(len(held)), jnp.argmax(inside))
+    spared = {name: value if name.startswith(SHARED) else jnp.asarray(value)[kept] for name, value in data.items()}
+    smooth = alone(model, _with_finite_gradient(values), spared)
+    return censored(held, bound) + jnp.where(inside, smooth - jax.lax.stop_gradient(smooth), 0.0)
+
+
+def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
+    """Return the same values; what is not finite in the gradient that comes back through them becomes 0."""
+    import jax
+    import jax.numpy as jnp
+
+    @jax.custom_vjp
+    def same(tree: Any) -> Any:
+        return tree
+
+    def backward(_: None, gradient: Any) -> tuple[Any]:
+        return (jax.tree.map(lambda part: jnp.where(jnp.isfinite(part), part, 0.0), gradient),)
+
+    same.defvjp(lambda tree: (tree, None), backward)
+    return same(dict(values))
+
+
+def weighted(
+    model: Model, *, sensitive: Collection[str], bound: float | None = None
+) -> Callable[[Mapping[str, Any], Any], None]:
     r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
+
+    Its latent sites and factors are those of the model without the sensitive columns, :math:`\ell_i` is that of the
+    model on record i alone.
 
     Parameters
     ----------
     model : callable
         Its observed sites are the likelihood.
+    sensitive : collection of str
+        The sensitive columns.
     bound : float, optional
         The censored form's M, in nats.
 
@@ -113,12 +197,18 @@ def weighted(model: Model, *, bound: float | None = None) -> Callable[[Mapping[s
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
         import jax.numpy as jnp
         import numpyro
+        from numpyro import handlers
 
-        logs = by_record(model, data, len(weights))
-        if bound is not None:
-            logs = jnp.clip(logs, -bound, 0.0)
-        total = numpyro.deterministic("log_pseudo_likelihood", jnp.dot(jnp.asarray(weights), logs))
-        numpyro.factor("pseudo_likelihood", total)
+        def hidden(site: Mapping[str, Any]) -> bool:
+            return is_likelihood(site) or site["type"] == "deterministic"
+
+        with handlers.block(hide_fn=hidden), handlers.trace() as sites:
+            model(without(data, sensitive))
+        values = {
+            name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]
+        }
+        logs = alone(model, values, data) if bound is None else _safely_censored(model, values, data, bound)
+        numpyro.factor("pseudo_likelihood", jnp.dot(jnp.asarray(weights), logs))
 
     return pseudo
 
@@ -149,10 +239,9 @@ def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any
     """
     import jax
     import jax.numpy as jnp
-    from numpyro import handlers
 
     def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        found = by_record(handlers.substitute(handlers.seed(model, jax.random.PRNGKey(0)), data=one), data, count)
+        found = alone(model, one, data)
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
     def block(some: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
@@ -174,7 +263,7 @@ def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any
     return over
 
 
-def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, npt.NDArray[Any]]:
+def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
     """Draw new values of every observed site, given one posterior draw.
 
     Parameters
@@ -184,13 +273,13 @@ def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: 
     one : mapping
         Values of the latent sites.
     data : mapping
-        Its data; the observed values in it are not used.
+        Shapes and public columns: where a model is to be trusted with no more, zeros for the sensitive ones.
     key : jax.Array
         Source of the draws.
 
     Returns
     -------
-    dict of str to ndarray, shape (n,)
+    dict of str to jax.Array, shape (n,)
         New values by site.
     """
     from numpyro import handlers
@@ -202,10 +291,10 @@ def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: 
         """Turn observed sites into draws."""
 
         def process_message(self, msg: dict[str, Any]) -> None:
-            if _is_likelihood(msg):
+            if is_likelihood(msg):
                 names.append(msg["name"])
                 msg["is_observed"], msg["value"] = False, None
 
     with handlers.seed(rng_seed=key), handlers.substitute(data=one), handlers.trace() as sites, Redraw():
         model(data)
-    return {name: np.asarray(sites[name]["value"]) for name in names}
+    return {name: sites[name]["value"] for name in names}

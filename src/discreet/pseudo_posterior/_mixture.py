@@ -20,7 +20,8 @@ from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
 from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, mixture_chain
-from discreet.pseudo_posterior._synthesiser import SHARED, Chain, Columns, Synthesiser, records_of
+from discreet.pseudo_posterior._rows import SHARED, Columns, records_of
+from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 __all__ = ["MixtureRegression"]
 
@@ -90,16 +91,19 @@ class MixtureRegression(Synthesiser):
         """True where the least scale keeps every density below one."""
         return self.response.bounded
 
-    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Return the design in orthonormal coordinates, the map to them, and the transformed response.
+    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the design in orthonormal coordinates, and the map to them.
 
         The map depends on the given columns, which are published as they are; the model's law does not depend on it.
         """
-        value = self.response.encode(columns[self.response.column])
-        plain = self.design.matrix(columns, len(value))
-        gram = plain.T @ plain / len(value) + 1e-6 * np.eye(plain.shape[1])
+        plain = self.design.matrix(columns, count)
+        gram = plain.T @ plain / count + 1e-6 * np.eye(plain.shape[1])
         lower = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T  # lower triangular, lower.T @ lower = gram
-        return {"design": np.linalg.solve(lower.T, plain.T).T, _MAP: lower, self.response.column: value}
+        return {"design": np.linalg.solve(lower.T, plain.T).T, _MAP: lower}
+
+    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the response on the scale of the model."""
+        return self.response.encode(values)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the response in the unit of the table."""
@@ -169,8 +173,8 @@ class MixtureRegression(Synthesiser):
 
         Chains that agree have then found each other from different places.
         """
-        design = np.asarray(data["design"], dtype=np.float64)
-        y = np.asarray(data[self.response.column], dtype=np.float64)
+        design = np.nan_to_num(np.asarray(data["design"], dtype=np.float64))
+        y = np.nan_to_num(np.asarray(data[self.response.column], dtype=np.float64))
         shares, coefficients, scales = _expectation_maximisation(
             design, y, self.clusters, self.response.least_scale, seed=chain
         )

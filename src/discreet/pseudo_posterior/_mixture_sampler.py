@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from discreet.pseudo_posterior._likelihood import censored
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
 __all__ = ["DirichletShares", "StickShares", "mixture_chain"]
@@ -36,6 +37,7 @@ _DIVERGENT = 1000.0  # nats of energy, as in NumPyro
 _BLUR = 0.5  # standard deviation of log h around its value at the current state
 _REFRESHED, _NEARLY_EMPTY = 4, 5.0
 _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
+_FAR = 1e15  # scales
 
 
 class _State(NamedTuple):
@@ -210,6 +212,8 @@ class _Mixture:
 
         scales = self.least_scale + jnp.exp(log_excess)
         gaps = (facts.response - coefficients @ facts.design.T) / scales[:, None]
+        if self.bound is not None:  # so far away it is clipped anyway, and the square stays finite
+            gaps = jnp.clip(gaps, -_FAR, _FAR)
         return (log_shares - jnp.log(scales) - _HALF_LOG_TAU)[:, None] - 0.5 * gaps**2
 
     def log_likelihood(self, facts: _Facts, logs: Any) -> Any:
@@ -220,7 +224,7 @@ class _Mixture:
         highest = jax.lax.stop_gradient(logs.max(axis=0))
         by_record = highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
         if self.bound is not None:
-            by_record = jnp.clip(by_record, -self.bound, 0.0)
+            by_record = censored(by_record, self.bound)
         return jnp.dot(facts.weights, by_record)
 
     def log_precisions(self, inside: Any, log_excess: Any, concentration: Any, total: Any) -> tuple[Any, Any, Any]:
@@ -380,7 +384,8 @@ def mixture_chain(
             weights=jnp.asarray(weights, jnp.float32),
             map=jnp.asarray(data[map_name], jnp.float64),
         )
-
+        if bound is not None:
+            held = _without_missing(held)
         powers = jnp.asarray(_POWERS, jnp.float32)
 
         def one(at: Any) -> Any:
@@ -413,6 +418,18 @@ def mixture_chain(
         return jax.lax.scan(draw, at, None, length=BLOCK)
 
     return Chain(begin=begin, advance=advance, double=True)
+
+
+def _without_missing(facts: _Facts) -> _Facts:
+    """Return facts in which a record that is not finite counts for nothing: clipped, it says -M to all parameters."""
+    import jax.numpy as jnp
+
+    finite = jnp.isfinite(facts.response) & jnp.isfinite(facts.design).all(axis=1)
+    return facts._replace(
+        design=jnp.where(finite[:, None], facts.design, 0.0),
+        response=jnp.where(finite, facts.response, 0.0),
+        weights=jnp.where(finite, facts.weights, 0.0),
+    )
 
 
 def _exchanged(key: Any, logs: Any, powers: Any) -> Any:

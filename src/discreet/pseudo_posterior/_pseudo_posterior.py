@@ -18,9 +18,11 @@ from discreet._numeric import least_real
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
+from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import Columns, check_tables, settled
+from discreet.pseudo_posterior._synthesiser import check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
 
 __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
@@ -271,7 +273,7 @@ class PseudoPosterior:
                 return made
             aim *= 0.97 * target / made.epsilon
         raise Refused(
-            f"the target local epsilon {self.target_epsilon:g} was not met in {_REFITS} refits: raise it, or take "
+            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits: raise it, or take "
             "another weighting"
         )
 
@@ -303,7 +305,7 @@ class PseudoPosterior:
         fitted : PseudoFit
             What :meth:`fit` returned for the same columns.
         columns : mapping of str to ndarray
-            The table: of its sensitive columns only the names are used.
+            The table: of its sensitive columns only names and types are used.
         rng : numpy.random.Generator
             Source of the choice of draws and of the records.
         size : int, optional
@@ -317,6 +319,20 @@ class PseudoPosterior:
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
     # -- promise ------------------------------------------------------------------------------------------------
+
+    def epsilon_each(self, _: Relation) -> float:
+        """Return the target, the local epsilon of one table.
+
+        Raises
+        ------
+        ParameterError
+            When there is none.
+        """
+        if self.target_epsilon is None:
+            raise ParameterError(
+                "give target_epsilon: a local epsilon that was computed from the data is as confidential as they are"
+            )
+        return self.target_epsilon
 
     def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
         """Return what is promised for the target: asymptotic and local, never formal differential privacy.
@@ -333,27 +349,25 @@ class PseudoPosterior:
             raise RelationNotSupported(
                 "pseudo-posterior", f"{held.name} of {held.group}", "its local bound is that of one record replaced"
             )
-        if self.target_epsilon is None:
-            raise ParameterError(
-                "give target_epsilon: a local epsilon that was computed from the data is as confidential as they are"
-            )
         factor = safety_factor(n)
+        each = self.epsilon_each(held)
         return Guarantee(
             relation=held,
             n=n,
-            profile=power(BoundedRangeProfile(spread=self.target_epsilon), self.tables),
+            profile=power(BoundedRangeProfile(spread=each), self.tables),
             kind="asymptotic",
             theorem="T19",
             assumptions=(
                 "the largest weighted log-likelihood over this table and these posterior draws, raised by "
                 f"{factor:g}, bounds that of every table of {n:,} records and every parameter",
                 "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
+                UNCHECKED,
                 "the chains have converged: those beyond the limits stated with them would not have been released",
             ),
             caveats=(
                 "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
                 "replaced can change the weights of all records",
-                *((f"{rounded_up(self.target_epsilon, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
+                *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 "the scale of the weights, or which records are dropped, was chosen by looking at the data",
                 "a bound on log-densities depends on the unit of measurement",
                 *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from discreet._random import SecureGenerator, public, secure
 from discreet._reading import read_json
+from discreet._text import rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential, Provenance, public_size
@@ -27,12 +28,12 @@ from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DiscreetError, DomainError, FileProblem, ParameterError
 from discreet.evolution._metric import nearest_codes
-from discreet.privacy import Guarantee, Relation, require_kind
+from discreet.privacy import Relation, require_kind
 from discreet.pseudo_posterior._censored import CensoredPosterior
 from discreet.pseudo_posterior._fit import Convergence, Progress
 from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
-from discreet.pseudo_posterior._synthesis import check_draws
+from discreet.pseudo_posterior._synthesis import check_draws, least_product
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases import Check
 from discreet.releases._certificate import with_errata
@@ -49,6 +50,16 @@ _SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether a released table was changed by "
     "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
 )
+_STATEMENTS = {
+    "unconditional": "Differential privacy under its stated assumptions: epsilon {}.",
+    "empirical": (
+        "Differential privacy if the Markov chains drew from the exact posterior, which nothing shows: epsilon {}."
+    ),
+    "asymptotic": (
+        "Not formal differential privacy: a local, asymptotic epsilon of {}, estimated from the confidential table "
+        "itself."
+    ),
+}
 _SECURE = (
     "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; each Markov chain and each "
     "table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the former"
@@ -104,7 +115,8 @@ def publish_tables(
         A folder that does not exist yet: ``table-01.parquet`` and so on, and ``certificate.json``. It appears whole or
         not at all.
     accept : collection of str
-        Kinds of guarantee accepted beside ``unconditional``; a pseudo-posterior needs ``{"asymptotic"}``.
+        Kinds of guarantee accepted beside ``unconditional``: a pseudo-posterior needs ``{"asymptotic"}``, a censored
+        posterior that is not on a grid ``{"empirical"}``.
     rng : numpy.random.Generator, optional
         None (the default) makes a fresh secure generator. Any other marks the release "seeded: not for publication".
     progress : callable, optional
@@ -162,7 +174,7 @@ def publish_tables(
         "domain": json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat())),
         "records": guarantee.n,
         "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
-        "guarantee": _promise(guarantee, mechanism.tables, seeded=seeded),
+        "guarantee": _promise(mechanism, guarantee.relation, n=guarantee.n, seeded=seeded),
         "randomness": _SEEDED if seeded else _SECURE,
         "shows": _SHOWS,
     }
@@ -197,17 +209,16 @@ def verify_tables(folder: str | os.PathLike[str]) -> list[Check]:
     try:
         mechanism = _rebuilt(facts["mechanism"])
         relation = Relation(name=facts["relation"]["name"], group=facts["relation"]["group"])
-        promise = _promise(
-            mechanism.guarantee(relation, n=facts["records"]), mechanism.tables, seeded=facts["randomness"] == _SEEDED
-        )
+        promise = _promise(mechanism, relation, n=facts["records"], seeded=facts["randomness"] == _SEEDED)
         claimed, keys = facts["guarantee"], sorted(set(promise) | set(facts["guarantee"]))
         checks += [_compare(f"guarantee.{key}", claimed.get(key), promise.get(key)) for key in keys]
         checks.append(_compare("shows", facts["shows"], _SHOWS))
         checks.append(_compare("tables", len(facts["tables"]), mechanism.tables))
         names = [str(table["file"]) for table in facts["tables"]]
         checks.append(_compare("tables in the folder", names, sorted(file.name for file in path.glob("*.parquet"))))
+        size = facts["records"] if facts["mechanism"].get("size") is None else facts["mechanism"]["size"]
         for table in facts["tables"]:
-            checks.append(_compare(f"{table['file']}.rows", table["rows"], facts["records"]))
+            checks.append(_compare(f"{table['file']}.rows", table["rows"], size))
             found = file_sha256(path / Path(table["file"]).name)
             checks.append(_compare(f"{table['file']}.sha256", table["sha256"], found))
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -290,7 +301,8 @@ def _described(mechanism: PseudoPosterior | CensoredPosterior) -> dict[str, Any]
     }
     if isinstance(mechanism, PseudoPosterior):
         return {"name": "pseudo-posterior", **facts, "target_epsilon": mechanism.target_epsilon}
-    return {"name": "censored-posterior", **facts, "bound": mechanism.bound, "on_a_grid": mechanism.grid is not None}
+    return {"name": "censored-posterior", **facts, "bound": mechanism.bound, "size": mechanism.size,
+            "on_a_grid": mechanism.grid is not None}  # fmt: skip
 
 
 def _limits(convergence: Convergence) -> dict[str, float | None]:
@@ -325,7 +337,9 @@ def _rebuilt(facts: dict[str, Any]) -> PseudoPosterior | CensoredPosterior:
         return PseudoPosterior(stand_in, target_epsilon=float(facts["target_epsilon"]), tables=facts["tables"])
     if facts["name"] == "censored-posterior":
         grid = {"parameter": [0.0]} if facts["on_a_grid"] else None
-        return CensoredPosterior(stand_in, bound=float(facts["bound"]), tables=facts["tables"], grid=grid)
+        return CensoredPosterior(
+            stand_in, bound=float(facts["bound"]), tables=facts["tables"], size=facts.get("size"), grid=grid
+        )
     raise ParameterError(f"unknown mechanism {facts['name']!r}")
 
 
@@ -333,26 +347,23 @@ def _no_model(_data: Mapping[str, Any]) -> None:
     raise NotImplementedError  # stands for a model that a certificate names and does not hold
 
 
-def _promise(guarantee: Guarantee, tables: int, *, seeded: bool) -> dict[str, Any]:
-    epsilon = guarantee.profile.pure
-    each = epsilon / tables
-    together = f" for each of {tables} tables, {epsilon:.6g} for all of them together" if tables > 1 else ""
-    if guarantee.kind == "unconditional":
-        statement = f"Differential privacy under its stated assumptions: epsilon {each:.6g}{together}."
-    else:
-        statement = (
-            f"Not formal differential privacy: a local, asymptotic epsilon of {each:.6g}{together}, estimated from the "
-            "confidential table itself."
-        )
+def _promise(
+    mechanism: PseudoPosterior | CensoredPosterior, relation: Relation, *, n: int, seeded: bool
+) -> dict[str, Any]:
+    guarantee, each = mechanism.guarantee(relation, n=n), mechanism.epsilon_each(relation)
+    epsilon = least_product(mechanism.tables, each)
+    said = rounded_up(each, 6)
+    if mechanism.tables > 1:
+        said += f" for each of {mechanism.tables} tables, {rounded_up(epsilon, 6)} for all of them together"
+    statement = _STATEMENTS[guarantee.kind].format(said)
     if seeded:
         statement = f"Seeded run, not for publication; with fresh randomness: {statement}"
-    large = [x for x in (0.1, 1.0, 10.0, 100.0) if x < epsilon]
     return {
         "statement": statement,
         "epsilon_each": each,
         "epsilon": epsilon,
         **guarantee.to_dict(),
-        "profile": [[x, guarantee.delta(x)] for x in large],
+        "profile": [[x, guarantee.delta(x)] for x in (0.1, 1.0, 10.0, 100.0) if x < epsilon],
     }
 
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
-from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser
+from discreet.pseudo_posterior._rows import Columns
+from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRegression", "Step"]
 
@@ -163,10 +164,13 @@ class LinearRegression(Synthesiser):
         """True where the least scale keeps every density below one."""
         return self.response.bounded
 
-    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Return the design matrix and the transformed response."""
-        value = self.response.encode(columns[self.response.column])
-        return {"design": self.design.matrix(columns, len(value)), self.response.column: value}
+    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the design matrix."""
+        return {"design": self.design.matrix(columns, count)}
+
+    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the response on the scale of the model."""
+        return self.response.encode(values)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the response in the unit of the table."""
@@ -254,14 +258,14 @@ class SequentialRegression(Synthesiser):
         """True where no numeric step has a density above one."""
         return all(step.response is None or step.response.bounded for step in self.steps)
 
-    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Return the design matrix and the columns, numeric ones transformed."""
-        made: dict[str, npt.NDArray[Any]] = {}
-        for step in self.steps:
-            raw = np.asarray(columns[step.column])
-            made[step.column] = raw if step.response is None else step.response.encode(raw)
-        count = len(made[self.steps[0].column])
-        return {"design": self.design.matrix(columns, count), **made}
+    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the design matrix."""
+        return {"design": self.design.matrix(columns, count)}
+
+    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a column on the scale of the model: numeric ones are transformed."""
+        step = next(step for step in self.steps if step.column == name)
+        return values if step.response is None else step.response.encode(values)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a column in the unit of the table."""

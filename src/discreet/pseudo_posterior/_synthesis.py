@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,10 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import quiet, redrawn
-from discreet.pseudo_posterior._synthesiser import Columns, Synthesiser, records_of, rows
+from discreet.pseudo_posterior._rows import Columns
+from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["check_draws", "partial_caveats", "synthetic_tables"]
+__all__ = ["check_draws", "least_product", "partial_caveats", "synthetic_tables"]
 
 
 def synthetic_tables(
@@ -33,13 +36,13 @@ def synthetic_tables(
     draws : PosteriorDraws
         What to take parameters from; at least as many as tables.
     columns : mapping of str to ndarray
-        The confidential table; only its given columns, and its number of records, reach the output.
+        The confidential table. What draws the records is handed its given columns, and of the others types alone.
     tables : int
         How many.
     rng : numpy.random.Generator
         Source of the choice of draws and of the records.
     size : int, optional
-        Records a table, where nothing is given.
+        Records a table, where nothing is given; as many as held by default.
 
     Raises
     ------
@@ -47,23 +50,21 @@ def synthetic_tables(
         When there are fewer draws than tables, or a size was asked for beside given columns.
     """
     check_draws(tables, len(draws))
-    data = synthesiser.encoded(columns)
-    held = records_of(data)
-    if size is not None and size != held:
-        if synthesiser.given:
-            raise ParameterError("a partially synthetic table has as many records as the confidential one")
-        data = rows(data, np.resize(np.arange(held), size))
+    held = len(columns[synthesiser.sensitive[0]])
+    if synthesiser.given and size not in (None, held):
+        raise ParameterError("a partially synthetic table has as many records as the confidential one")
     step = len(draws) // tables
     first = int(rng.integers(step))
     made = []
     with quiet():
         import jax.numpy as jnp
 
+        data = synthesiser.blank(columns, held if size is None else size)
         for index in range(first, first + step * tables, step):
             key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
             new = redrawn(synthesiser.model, draws.one(index), data, key)
             table = {name: np.asarray(columns[name]) for name in synthesiser.given}
-            table.update({name: synthesiser.decoded(name, new[name]) for name in synthesiser.sensitive})
+            table.update({name: synthesiser.decoded(name, np.asarray(new[name])) for name in synthesiser.sensitive})
             made.append(table)
     return made
 
@@ -78,6 +79,19 @@ def check_draws(tables: int, draws: int) -> None:
     """
     if tables > draws:
         raise ParameterError(f"{tables} tables need as many posterior draws, and there are {draws}: raise draws")
+
+
+def least_product(count: int, value: float) -> float:
+    """Return the least float that is not below ``count * value``.
+
+    Examples
+    --------
+    >>> least_product(2, 0.5), least_product(3, 0.1) > 0.3
+    (1.0, True)
+    """
+    product = count * value
+    exact = math.isinf(product) or Fraction(product) >= count * Fraction(value)
+    return product if exact else math.nextafter(product, math.inf)
 
 
 def partial_caveats(synthesiser: Synthesiser) -> tuple[str, ...]:

@@ -12,28 +12,12 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
+from discreet.pseudo_posterior._rows import SHARED, Columns
 
-__all__ = [
-    "BLOCK",
-    "SHARED",
-    "Chain",
-    "Columns",
-    "FromModel",
-    "Synthesiser",
-    "check_tables",
-    "records_of",
-    "rows",
-    "settled",
-]
-
-SHARED = "shared: "
-"""How the names of arrays begin that belong to all records together."""
+__all__ = ["BLOCK", "SHARED", "Chain", "Columns", "FromModel", "Synthesiser", "check_tables", "settled"]
 
 BLOCK = 25
 """Draws that a chain makes in one execution: XLA frees what its loops allocate only when they end."""
-
-Columns = Mapping[str, npt.NDArray[Any]]
-"""Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""
 
 
 class Chain(NamedTuple):
@@ -86,13 +70,47 @@ class Synthesiser(ABC):
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the NumPyro model on encoded data."""
 
-    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that the model reads, one row a record.
+    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that the model reads beside the sensitive columns: public, for so many records.
 
-        A function of each record by itself and of public facts, but for arrays whose name begins with :data:`SHARED`:
-        those may depend on the given columns of all records, and the model's law must not depend on them.
+        It is handed the given columns and no other. Arrays have one row a record, but for those whose name begins with
+        :data:`SHARED`, which belong to all records together.
         """
-        return {name: np.asarray(columns[name]) for name in (*self.given, *self.sensitive)}
+        return {name: np.asarray(columns[name]) for name in self.given}
+
+    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of a sensitive column on the scale of the model, one for one; as they are by default.
+
+        It is handed one value at a time, so that no record can enter the encoding of another.
+        """
+        return values
+
+    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that the model reads: those of :meth:`public`, and each sensitive column, :meth:`coded`.
+
+        Raises
+        ------
+        ParameterError
+            When a value is coded as anything but one value.
+        """
+        count = len(columns[self.sensitive[0]])
+        made = self.public({name: columns[name] for name in self.given}, count)
+        return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+
+    def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return what records are drawn with: the given columns, and zeros of the sensitive ones' types."""
+        made = self.public({name: columns[name] for name in self.given}, count)
+        for name in self.sensitive:
+            kind = self._one_by_one(name, np.zeros_like(columns[name][:1]))
+            made[name] = np.zeros((count, *kind.shape[1:]), dtype=kind.dtype)
+        return made
+
+    def _one_by_one(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        distinct, place = np.unique(column, return_inverse=True, axis=0)
+        made = [np.asarray(self.coded(name, distinct[i : i + 1])) for i in range(len(distinct))]
+        if any(len(value) != 1 for value in made):
+            raise ParameterError(f"column {name!r}: each value is coded as one value, by itself")
+        return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return synthetic values of a column in the unit of the table."""
@@ -114,7 +132,8 @@ class Synthesiser(ABC):
     def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain | None:
         """Return a Markov chain made for this model, or None to leave it to NUTS.
 
-        A synthesiser that has one also says where to :meth:`start` it.
+        A synthesiser that has one also says where to :meth:`start` it. It is handed the data whole, and that it draws
+        from the posterior of :meth:`model` is its author's word: nothing here can check it.
 
         Parameters
         ----------
@@ -181,27 +200,6 @@ class FromModel(Synthesiser):
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the function."""
         self.function(data)
-
-
-def records_of(data: Mapping[str, Any]) -> int:
-    """Return the number of records of encoded data.
-
-    Raises
-    ------
-    ParameterError
-        When the arrays disagree on it, or there is none.
-    """
-    counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
-    if len(counts) != 1 or 0 in counts:
-        raise ParameterError("every array of the model's data has one row a record, the same number in all")
-    return counts.pop()
-
-
-def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return the data of some records: what belongs to all of them stays."""
-    return {
-        name: np.asarray(value) if name.startswith(SHARED) else np.asarray(value)[index] for name, value in data.items()
-    }
 
 
 def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior._synthesiser import rows
+from discreet.pseudo_posterior._rows import rows
 
 __all__ = [
     "CountWeights",

@@ -96,7 +96,7 @@ def test_weights_that_look_at_other_records_break_the_bound() -> None:
 def test_weights_that_look_at_other_records_are_refused() -> None:
     columns = {"y": np.array([1, 2, 3, 4])}
     share = CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=lambda d: d["y"] / d["y"].max())
-    with pytest.raises(ParameterError, match="depends on other records"):
+    with pytest.raises(ParameterError, match="depends on its own record alone"):
         share.fit(columns, rng=seeded(0))
     with pytest.raises(ParameterError, match=r"in \[0, 1\]"):
         CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=lambda d: d["y"]).fit(
@@ -159,6 +159,23 @@ def test_partial_synthesis_says_what_it_publishes() -> None:
     assert any("exact posterior sampling" in assumption for assumption in promise.assumptions)
     with pytest.raises(RelationNotSupported):
         mechanism.guarantee(Relation(name="add-remove"), n=10)
-    full = CensoredPosterior(PoissonMean(column="y"), bound=2.0)
-    assert full.guarantee(Relation(name="add-remove"), n=10).epsilon(0.0) == pytest.approx(2.0)
-    assert full.guarantee(n=10).kind == "unconditional"
+    assert mechanism.guarantee(n=10).kind == "empirical"
+    with pytest.raises(ParameterError, match="as many records as the confidential one"):
+        CensoredPosterior(model, bound=2.0, size=10)
+
+
+def test_under_add_remove_the_number_of_synthetic_records_is_public_and_said_to_be() -> None:
+    relation = Relation(name="add-remove")
+    with pytest.raises(RelationNotSupported, match="give size, a public number"):
+        CensoredPosterior(PoissonMean(column="y"), bound=2.0).guarantee(relation, n=10)
+    sized = CensoredPosterior(PoissonMean(column="y"), bound=2.0, size=7, grid={"mean": THETAS}, tables=2)
+    promise = sized.guarantee(relation, n=10)
+    assert promise.epsilon(0.0) == pytest.approx(4.0)
+    assert any("size" in a or "number of synthetic records was chosen in public" in a for a in promise.assumptions)
+    for count in (3, 4, 11):
+        columns = {"y": np.arange(count)}
+        tables = sized.synthesise(sized.fit(columns, rng=seeded(0)), columns, rng=seeded(1))
+        assert [len(table["y"]) for table in tables] == [7, 7]
+    for odd in (0, -1, 2.0, True):
+        with pytest.raises(ParameterError, match="size is a whole number"):
+            CensoredPosterior(PoissonMean(column="y"), bound=2.0, size=odd)

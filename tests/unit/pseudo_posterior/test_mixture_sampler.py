@@ -17,7 +17,7 @@ from discreet.pseudo_posterior._fit import Sampler
 from discreet.pseudo_posterior._likelihood import quiet
 from discreet.pseudo_posterior._mixture_sampler import _POWERS as POWERS
 from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, _exchanged
-from discreet.pseudo_posterior._synthesiser import SHARED
+from discreet.pseudo_posterior._rows import SHARED
 
 CLUSTERS, WIDTH, BOUND = 3, 3, 2.5
 COLUMNS = {"y": np.array([-2.0, -1.5, 0.3, 2.0, 2.2, 3.0]), "group": np.array([0, 1, 2, 0, 1, 2])}

@@ -22,7 +22,7 @@ from discreet.pseudo_posterior import (
     synthesiser_for,
 )
 from discreet.pseudo_posterior._likelihood import by_record, quiet, redrawn, seeded_model
-from discreet.pseudo_posterior._synthesiser import SHARED
+from discreet.pseudo_posterior._rows import SHARED
 
 SEX = np.array([0, 1, 1, 0, 1])
 AGE = np.array([20.0, 30.0, 61.0, 40.0, 80.0])

@@ -1,0 +1,196 @@
+r"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
+
+What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
+and those of neighbours differ by at most ``2^36`` units a record. The log-weights that are made of these sums are drawn
+from with integers (:func:`discreet.mechanisms._weights.draw_weighted`). Whatever is rounded on the way is at most
+:func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.mechanisms._weights import draw_weighted
+from discreet.pseudo_posterior._checks import check_model, latent_sites
+from discreet.pseudo_posterior._likelihood import alone, is_likelihood
+from discreet.pseudo_posterior._rows import records_of, rows, without
+from discreet.pseudo_posterior._synthesiser import Synthesiser
+
+__all__ = ["check_grid_bound", "drawn_on_grid", "grid_log_weights", "margin", "said"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_UNITS = 2**36
+_RECORDS = 2**26
+_POINTS = 2**23
+_LEAST_BOUND, _LARGEST_BOUND = 2.0**-24, 2.0**10
+_PRIOR_SPREAD = 2.0**14
+_BLOCK = 512
+
+
+def check_grid_bound(bound: float) -> None:
+    """Check that a bound M leaves room for rounding.
+
+    Raises
+    ------
+    ParameterError
+        When it is below ``2^-24`` or above 1,024.
+    """
+    if not _LEAST_BOUND <= bound <= _LARGEST_BOUND:
+        raise ParameterError("on a grid the bound M is between 6e-8 and 1,024 nats")
+
+
+def margin(bound: float) -> float:
+    """Return four times how far a drawn log-weight may be from the exact one, in nats: what rounding costs.
+
+    It holds for up to 2^26 records and 2^14 nats between the prior's log-densities, so that it depends on neither.
+    """
+    return 4.0 * (2.0**-23 * bound + 2.0**-34)
+
+
+def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -> Integers:
+    """Return what records say to parameters: weighted, clipped log-likelihoods in units of ``bound / 2^36``.
+
+    Parameters
+    ----------
+    log_likelihoods : array_like of float, shape (parameters, n)
+        Nats; what is not finite counts as ``-bound``.
+    weights : array_like of float, shape (n,)
+        In [0, 1].
+    bound : float
+        M, nats.
+
+    Returns
+    -------
+    ndarray of int64, shape (parameters, n)
+        Between ``-2^36`` and 0.
+    """
+    logs = np.asarray(log_likelihoods, dtype=np.float64)
+    clipped = np.where(np.isfinite(logs), np.clip(logs, -bound, 0.0), -bound)
+    units = np.rint(clipped * np.asarray(weights, dtype=np.float64) * (_UNITS / bound))
+    return np.clip(units.astype(np.int64), -_UNITS, 0)
+
+
+def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Floats:
+    """Return the log-weights that parameters are drawn with.
+
+    Parameters
+    ----------
+    totals : ndarray of int64, shape (parameters,)
+        Sums of :func:`said` over records.
+    log_prior : ndarray of float64, shape (parameters,)
+        Public, the largest 0, none below -2^14.
+    bound : float
+        M, nats.
+    """
+    return log_prior + totals.astype(np.float64) * ((bound - margin(bound)) / _UNITS)
+
+
+def drawn_on_grid(
+    synthesiser: Synthesiser,
+    grid: Mapping[str, npt.ArrayLike],
+    data: Mapping[str, Any],
+    weights: Floats,
+    *,
+    bound: float,
+    draws: int,
+    rng: np.random.Generator,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return independent draws from the censored posterior on a grid.
+
+    Parameters
+    ----------
+    synthesiser : Synthesiser
+        The model, public.
+    grid : mapping of str to array_like
+        Public: values of every latent site, one row a parameter.
+    data : mapping
+        Confidential: the model's encoded data.
+    weights : ndarray of float64, shape (n,)
+        In [0, 1], each of its own record.
+    bound : float
+        M, nats.
+    draws : int
+        How many.
+    rng : numpy.random.Generator
+        Source of uniform integers.
+
+    Raises
+    ------
+    ParameterError
+        When grid, prior and model do not fit together, or the table has more than 2^26 records.
+    """
+    points = {name: np.asarray(value) for name, value in grid.items()}
+    if records_of(points) > _POINTS or len(weights) > _RECORDS:
+        raise ParameterError("a grid has at most 2^23 parameters, and is for at most 2^26 records")
+    latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()}))
+    if latent != set(points):
+        raise ParameterError(f"the grid gives no values of site {min(latent - set(points))!r}" if latent - set(points)
+                             else f"the model has no latent site {min(set(points) - latent)!r}")  # fmt: skip
+    check_model(synthesiser, data, rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64)))
+    points, log_prior = _possible(points, _log_prior(synthesiser, points, data))
+    totals = np.zeros(len(log_prior), dtype=np.int64)
+    for first, logs in _by_blocks(synthesiser, points, data, len(weights)):
+        totals += said(logs, weights[first : first + logs.shape[1]], bound).sum(axis=1)
+    law = grid_log_weights(totals, log_prior, bound)
+    picked = np.array([draw_weighted(law, rng=rng) for _ in range(draws)])
+    return rows(points, picked)
+
+
+def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mapping[str, Any]) -> Floats:
+    """Return the log-densities of priors and factors, from the model without the sensitive columns."""
+    import jax
+    import jax.numpy as jnp
+    from numpyro import handlers
+
+    blank = without(data, synthesiser.sensitive)
+
+    def at(one: Mapping[str, Any]) -> Any:
+        with handlers.trace() as sites, handlers.substitute(data=one), handlers.seed(rng_seed=0):
+            synthesiser.model(blank)
+        return sum(
+            site["fn"].log_prob(site["value"]).sum()
+            for site in sites.values()
+            if site["type"] == "sample" and not is_likelihood(site)
+        )
+
+    logs = jax.jit(lambda some: jax.lax.map(at, some))({name: jnp.asarray(value) for name, value in points.items()})
+    return np.asarray(logs, dtype=np.float64)
+
+
+def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, Any], Floats]:
+    """Return the parameters of positive prior, and their log-densities, the largest of which is 0."""
+    possible = np.isfinite(log_prior)
+    if np.isposinf(log_prior).any() or not possible.any():
+        raise ParameterError(
+            "the prior has a finite density at every parameter of the grid, and a positive one at some"
+        )
+    held = log_prior[possible] - log_prior[possible].max()
+    if held.min() < -_PRIOR_SPREAD:
+        raise ParameterError(
+            f"the prior's log-densities on the grid are more than {_PRIOR_SPREAD:,.0f} nats apart: leave out the "
+            "parameters that it rules out"
+        )
+    return rows(points, possible), held
+
+
+def _by_blocks(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mapping[str, Any], count: int) -> Any:
+    """Yield where a block of records begins, and their log-likelihoods, (parameters, records).
+
+    All blocks have one shape, whatever the number of records: the last one is filled up with its own first rows.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    made = jax.jit(lambda some, block: jax.lax.map(lambda one: alone(synthesiser.model, one, block), some))
+    at = {name: jnp.asarray(value) for name, value in points.items()}
+    for first in range(0, count, _BLOCK):
+        filled = first + np.arange(_BLOCK) % min(_BLOCK, count - first)
+        block = {name: jnp.asarray(value) for name, value in rows(data, filled).items()}
+        yield first, np.asarray(made(at, block))[:, : count - first]

@@ -1,0 +1,47 @@
+"""A model's data, record by record: arrays with one row a record, and arrays that belong to all records together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+
+__all__ = ["SHARED", "Columns", "records_of", "rows", "without"]
+
+SHARED = "shared: "
+"""How the names of arrays begin that belong to all records together."""
+
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""
+
+
+def records_of(data: Mapping[str, Any]) -> int:
+    """Return the number of records of encoded data.
+
+    Raises
+    ------
+    ParameterError
+        When the arrays disagree on it, or there is none.
+    """
+    counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
+    if len(counts) != 1 or 0 in counts:
+        raise ParameterError("every array of the model's data has one row a record, the same number in all")
+    return counts.pop()
+
+
+def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return the data of some records: what belongs to all of them stays."""
+    return {
+        name: np.asarray(value) if name.startswith(SHARED) else np.asarray(value)[index] for name, value in data.items()
+    }
+
+
+def without(data: Mapping[str, Any], sensitive: Collection[str]) -> dict[str, Any]:
+    """Return the data with zeros for the sensitive columns, whose shapes and types alone are used."""
+    import jax.numpy as jnp
+
+    return {name: jnp.zeros_like(value) if name in sensitive else value for name, value in data.items()}

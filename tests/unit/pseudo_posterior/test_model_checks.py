@@ -1,0 +1,290 @@
+"""Models that look at more than one record at a time, and what they are refused for; what cannot be looked at anyway."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet._random import seeded
+from discreet.errors import ParameterError
+from discreet.pseudo_posterior import CensoredPosterior, FromModel, PosteriorDraws, PseudoPosterior, Synthesiser
+from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
+from discreet.pseudo_posterior._likelihood import alone, quiet, weighted
+from discreet.pseudo_posterior._synthesis import synthetic_tables
+
+COLUMNS = {
+    "x": np.array([3.0, -1.0, 0.5, 2.0]),
+    "y": np.array([1.0, 0.0, 2.5, 90.0]),
+    "z": np.array([0.1, 0.2, 0.3, 0.4]),
+}
+GRID = {"mean": np.linspace(-3.0, 3.0, 13)}
+
+
+def normal(mean, scale, data, name="y"):
+    import numpyro
+    import numpyro.distributions as dist
+
+    return numpyro.sample(name, dist.Normal(mean, scale).expand([len(data["y"])]), obs=data[name])
+
+
+def latent(centre=0.0, scale=1.0):
+    import numpyro
+    import numpyro.distributions as dist
+
+    return numpyro.sample("mean", dist.Normal(centre, scale))
+
+
+def plain(data):
+    normal(latent(), 1.0, data)
+
+
+def given_prior(data):  # what is given is public
+    normal(latent(data["z"].mean()), 1.0, data)
+
+
+def feeding(data):
+    first = normal(latent(), 1.0, data, name="x")
+    normal(0.5 * first, 1.0, data)
+
+
+def prior_at_the_mean(data):
+    normal(latent(data["y"].mean()), 1.0, data)
+
+
+def prior_as_wide_as_the_data(data):
+    normal(latent(0.0, data["y"].std() + 0.1), 1.0, data)
+
+
+def likelihood_at_the_mean(data):
+    normal(latent() + data["y"].mean(), 1.0, data)
+
+
+def likelihood_standardised(data):
+    normal(latent(), 1.0 + data["y"].max(), data)
+
+
+def likelihood_of_the_record_before(data):
+    import jax.numpy as jnp
+
+    normal(latent() + 0.5 * jnp.roll(data["y"], 1), 1.0, data)
+
+
+def survey_weights_in_a_factor(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    mean = latent()
+    normal(mean, 1.0, data)
+    numpyro.factor("survey", (3.0 * dist.Normal(mean, 1.0).log_prob(data["y"])).sum())
+
+
+def generator_that_reads_a_sensitive_column(data):
+    normal(latent(), 1.0, data, name="x")
+    normal(0.5 * data["x"], 1.0, data)
+
+
+def latent_of_each_record(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    with numpyro.plate("records", len(data["y"])):
+        each = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    normal(each, 1.0, data)
+
+
+def fixed_size(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    numpyro.sample("y", dist.Normal(latent(), 1.0).expand([4]), obs=data["y"])
+
+
+def improper(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    normal(numpyro.sample("mean", dist.ImproperUniform(dist.constraints.real, (), ())), 1.0, data)
+
+
+def observed_by_another_name(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    numpyro.sample("other", dist.Normal(latent(), 1.0).expand([len(data["y"])]), obs=data["y"])
+
+
+REFUSED = {
+    prior_at_the_mean: (("y",), "'mean' changes with the sensitive columns"),
+    prior_as_wide_as_the_data: (("y",), "'mean' changes with the sensitive columns"),
+    survey_weights_in_a_factor: (("y",), "'survey' changes with the sensitive columns"),
+    likelihood_at_the_mean: (("y",), "not the sum of those of its records"),
+    likelihood_standardised: (("y",), "not the sum of those of its records"),
+    likelihood_of_the_record_before: (("y",), "not the sum of those of its records"),
+    generator_that_reads_a_sensitive_column: (("x", "y"), "'y' has a law that changes"),
+    latent_of_each_record: (("y",), "one record by itself|latent variable of each record"),
+    fixed_size: (("y",), "one record by itself"),
+    observed_by_another_name: (("y",), "no observed site 'y'"),
+}
+
+
+def checked(model, sensitive=("y",), others=(), columns=COLUMNS):
+    """Run every check that a sampler runs."""
+    synthesiser = FromModel(function=model, columns=sensitive, others=others)
+    data = synthesiser.encoded(columns)
+    with quiet():
+        check_model(synthesiser, data, typical_values(synthesiser, data, latent_sites(synthesiser, data)))
+
+
+@pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
+def test_a_model_that_looks_at_more_than_a_record_is_refused(model) -> None:
+    sensitive, said = REFUSED[model]
+    with pytest.raises(ParameterError, match=said):
+        checked(model, sensitive)
+
+
+@pytest.mark.parametrize("model", [prior_at_the_mean, likelihood_at_the_mean, generator_that_reads_a_sensitive_column],
+                         ids=lambda model: model.__name__)  # fmt: skip
+def test_it_is_refused_whatever_the_table_holds(model) -> None:
+    """Where all values are 0 nothing changes on this table; made-up ones show it, so the refusal tells nothing."""
+    zeros = {name: np.zeros(4) for name in COLUMNS}
+    with pytest.raises(ParameterError):
+        checked(model, REFUSED[model][0], columns=zeros)
+
+
+def test_models_that_keep_to_the_rules_pass() -> None:
+    checked(plain)
+    checked(given_prior, others=("z",))
+    checked(feeding, ("x", "y"))
+
+
+def test_an_improper_prior_is_refused_but_on_a_grid() -> None:
+    with pytest.raises(ParameterError, match="improper"):
+        checked(improper)
+    drawn = CensoredPosterior(improper, bound=1.0, sensitive=("y",), grid=GRID, tables=3).fit(COLUMNS, rng=seeded(1))
+    assert set(drawn.values["mean"]) <= set(GRID["mean"])
+
+
+def test_every_way_to_a_posterior_runs_the_checks() -> None:
+    few = {"sensitive": ("y",), "draws": 20, "warm_up": 20, "chains": 2}
+    for make in (
+        lambda model: CensoredPosterior(model, bound=1.0, grid=GRID, sensitive=("y",)),
+        lambda model: CensoredPosterior(model, bound=1.0, **few),
+        lambda model: PseudoPosterior(model, **few),
+    ):
+        with pytest.raises(ParameterError, match="changes with the sensitive columns"):
+            make(prior_at_the_mean).fit(COLUMNS, rng=seeded(0))
+
+
+class Conjugate(Synthesiser):
+    """Says that it has a closed form."""
+
+    sensitive = ("y",)
+
+    def model(self, data):
+        prior_at_the_mean(data)
+
+    def conjugate(self, data, weights, *, draws, rng):
+        return {"mean": rng.normal(size=draws)}
+
+
+def test_a_closed_form_does_not_spare_a_model_the_checks() -> None:
+    with pytest.raises(ParameterError, match="changes with the sensitive columns"):
+        PseudoPosterior(Conjugate()).fit(COLUMNS, rng=seeded(0))
+
+
+# -- what holds although nothing is checked ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model", [plain, likelihood_at_the_mean, likelihood_standardised, likelihood_of_the_record_before],
+    ids=lambda model: model.__name__,
+)  # fmt: skip
+def test_no_record_enters_the_likelihood_of_another_whatever_the_model_does(model) -> None:
+    """Every record but one is replaced: what that one says stays the same to the last bit."""
+    with quiet():
+        before = np.asarray(alone(model, {"mean": np.float32(0.3)}, {"y": COLUMNS["y"]}))
+        for i in range(4):
+            others = np.where(np.arange(4) == i, COLUMNS["y"], -7.0)
+            after = np.asarray(alone(model, {"mean": np.float32(0.3)}, {"y": others}))
+            assert after[i] == before[i]
+
+
+@pytest.mark.parametrize("model", [prior_at_the_mean, survey_weights_in_a_factor], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("bound", [None, 1.5])
+def test_the_posterior_is_that_of_the_records_one_by_one_and_a_fixed_prior(model, bound) -> None:
+    """Log densities of the sampled target, at two parameters, against the sum by hand."""
+    import jax
+    from numpyro.infer.util import log_density
+
+    from discreet.pseudo_posterior._likelihood import seeded_model
+
+    y, w = COLUMNS["y"], np.array([1.0, 0.5, 1.0, 0.2], dtype=np.float32)
+    target = seeded_model(weighted(model, sensitive=("y",), bound=bound))
+
+    def ours(mean):
+        with quiet():
+            return float(jax.jit(lambda m: log_density(target, ({"y": y}, w), {}, {"mean": m})[0])(np.float32(mean)))
+
+    def by_hand(mean):
+        logs = -0.5 * (y - mean) ** 2 - 0.5 * math.log(2 * math.pi)
+        prior = -0.5 * mean**2  # its centre is the mean of zeros
+        if model is survey_weights_in_a_factor:
+            prior += 4 * 3.0 * -0.5 * mean**2
+        return float(w @ (logs if bound is None else np.clip(logs, -bound, 0.0))) + prior
+
+    assert ours(1.2) - ours(-0.4) == pytest.approx(by_hand(1.2) - by_hand(-0.4), rel=1e-4)
+
+
+class Standardising(FromModel):
+    """An encoding that asks for all values at once, and gets one at a time."""
+
+    def coded(self, name, values):
+        return values - values.mean()
+
+
+class Doubling(FromModel):
+    """An encoding that makes two values of one."""
+
+    def coded(self, name, values):
+        return np.repeat(values, 2)
+
+
+def test_no_record_enters_the_encoding_of_another() -> None:
+    made = Standardising(function=plain, columns=("y",)).encoded(COLUMNS)
+    np.testing.assert_array_equal(made["y"], np.zeros(4))
+    with pytest.raises(ParameterError, match="'y': each value is coded as one value"):
+        Doubling(function=plain, columns=("y",)).encoded(COLUMNS)
+    seen = []
+
+    class Looking(FromModel):
+        def public(self, columns, count):
+            seen.append(set(columns))
+            return super().public(columns, count)
+
+    Looking(function=plain, columns=("y",), others=("z",)).encoded(COLUMNS)
+    assert seen == [{"z"}]
+
+
+def test_what_draws_records_is_handed_no_sensitive_value() -> None:
+    """A generator that is not checked: it tries to release the confidential column, and releases zeros."""
+    seen = []
+
+    def leaking(data):
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        latent()
+        seen.append({name: np.asarray(value) for name, value in data.items()})
+        numpyro.sample("y", dist.Delta(jnp.asarray(data["y"])), obs=data["y"])
+
+    synthesiser = FromModel(function=leaking, columns=("y",), others=("z",))
+    draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
+    (table,) = synthetic_tables(synthesiser, draws, COLUMNS, tables=1, rng=seeded(0))
+    np.testing.assert_array_equal(table["y"], np.zeros(4))
+    np.testing.assert_array_equal(table["z"], COLUMNS["z"])
+    assert len(seen) == 1
+    np.testing.assert_array_equal(seen[0]["y"], np.zeros(4))
+    np.testing.assert_allclose(seen[0]["z"], COLUMNS["z"])
