@@ -101,7 +101,7 @@ class Mixture(DrawnMechanism):
         Number of records to release, ``m``, 1 to 1e10.
     mixing : float
         Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
-        2^-32, which only adds privacy; the guarantee is computed with the value given.
+        2^-32; the guarantee is that of the rounded value.
     """
 
     free: ClassVar[tuple[str, ...]] = ("mixing", "size")
@@ -127,15 +127,15 @@ class Mixture(DrawnMechanism):
 
     def _profile(self, n: int, group: int) -> Profile:
         """Return the profile for a group of at most ``n`` records, of two cells or more and a mixing below 1."""
-        moved = group * (1.0 - self.mixing) / n
-        return MixturePair(size=self.size, base=self.mixing / self._cells, moved=moved, tight=self._cells > 2)
+        q = Fraction(mixing_units(self.mixing), UNIT)
+        return MixturePair(size=self.size, base=q / self._cells, moved=group * (1 - q) / n, tight=self._cells > 2)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
         profile: Profile = ConstantProfile(value=0.0)
-        if self._cells > 1 and self.mixing < 1.0:
+        if self._cells > 1 and mixing_units(self.mixing) < UNIT:
             profile = self._profile(n, min(relation.group, n))
         uniform = f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"
         return Guarantee.proved(

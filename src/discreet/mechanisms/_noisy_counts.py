@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
-from discreet._numeric import least_real
+from discreet._numeric import least_real, written
 from discreet.domain import Counts, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
@@ -201,6 +203,28 @@ def checked_scale(noise: str, scale: Any) -> float:
     return value
 
 
+Solved = TypeVar("Solved", bound="Scaled")
+
+
+def _pure(
+    make: Callable[[NoiseKind, float], Solved], epsilon: float, between: Relation, n: int
+) -> Solved | None:
+    """Return the mechanism of the least Laplace scale with a pure epsilon, the papers' own: compared exactly.
+
+    The pure epsilon is a rational number divided by the scale, so the least scale is the float next above a quotient.
+    """
+    at_one = Fraction(make("laplace", 1.0).guarantee(between, n=n).profile.pure)
+    exact = at_one / written(epsilon) if epsilon > 0.0 else Fraction(2**60 if at_one else 0)
+    least = max(2.0**-10, _float_from(exact))
+    return make("laplace", least) if least <= LARGEST_SCALE["laplace"] else None
+
+
+def _float_from(exact: Fraction) -> float:
+    """Return the least float whose binary value is at least a number: the kernel draws with that value."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
 class Scaled(Protocol):
     """A mechanism with noise of some scale."""
 
@@ -214,9 +238,6 @@ class Scaled(Protocol):
 
     def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
         """Return what is promised."""
-
-
-Solved = TypeVar("Solved", bound=Scaled)
 
 
 def solve_scale(
@@ -256,6 +277,8 @@ def solve_scale(
     def solved(kind: NoiseKind) -> Solved | None:
         if kind == "gaussian" and budget.delta == 0.0:
             return None
+        if kind == "laplace" and budget.delta == 0.0:
+            return _pure(make, budget.epsilon, between, n)
         found = least_real(
             lambda value: make(kind, value).guarantee(between, n=n).meets(budget),
             2.0**-10,

@@ -62,8 +62,8 @@ class DirichletMultinomial(DrawnMechanism):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     prior : float
-        Mean prior mass a cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20, which
-        only adds privacy; the guarantee is computed with the value given.
+        Mean prior mass a cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20; the
+        guarantee is that of the rounded value.
 
     Raises
     ------
@@ -150,31 +150,38 @@ class DirichletMultinomial(DrawnMechanism):
         if group > 1 and self._cells > 1:
             profile = ChainProfile(single=profile, group=group)
             if self._uniform and not quick:
-                profile = GroupUrn(size=self.size, prior=self.prior, cells=self._cells, n=n, group=group, bound=profile)
+                profile = GroupUrn(
+                    size=self.size,
+                    prior=self.strength_units / (_UNIT * self._cells),
+                    cells=self._cells,
+                    n=n,
+                    group=group,
+                    bound=profile,
+                )
         share = self.share_not_from_data(n)
         return Guarantee.proved(
             profile,
             relation=relation,
             n=n,
-            theorem="T4" if group == 1 or profile.exact else "T4, chained",
+            theorem="T4, chained" if isinstance(profile, ChainProfile) else "T4",
             chosen="the cells and the prior",
             caveats=(f"about {share:.2%} of the released records come from the prior, not from the data",),
         )
 
     def _single(self, n: int) -> Profile:
-        least, second = (float(w * self._cells) * self.prior for w in self.domain.least_weights())
-        total = n + self.prior * self._cells
+        strength = Fraction(self.strength_units, _UNIT)
+        least, second = (strength * w for w in self.domain.least_weights())
         if self._cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
             pairs = [
-                UrnPair(size=self.size, a=a + count, b=b + n - 1 - count, rest=0.0)
+                UrnPair(size=self.size, a=float(a + count), b=float(b + n - 1 - count), rest=0.0)
                 for a, b in {(least, second), (second, least)}
                 for count in range(n)
             ]
             return LargestProfile(profiles=pairs)
         tight = self._cells > 2 or n == 1
-        rest = max(0.0, total - least - second - 1.0)
+        rest = float(n + strength - least - second - 1)
         orders = {(least, second), (second, least)}
-        pairs = [UrnPair(size=self.size, a=a, b=b, rest=rest, tight=tight) for a, b in sorted(orders)]
+        pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in sorted(orders)]
         return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
 
     def share_not_from_data(self, n: int) -> float:

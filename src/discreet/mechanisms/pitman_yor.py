@@ -160,7 +160,7 @@ class PitmanYor(PitmanYorUrn):
         assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
         if not exact:
             assumptions.append("floating-point gamma and binomial variates follow their laws: tested, not proved")
-        delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
+        delta = moved_mass(self.size, self.strength_units / UNIT, n, min(relation.group, n))
         verbatim = (n - self.discount) / (self.strength + n)
         bound = "" if self.discount == 0 else "at most "
         return Guarantee(

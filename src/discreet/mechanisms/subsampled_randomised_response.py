@@ -35,8 +35,8 @@ class SubsampledRandomisedResponse(Mixture):
     size : int
         Number of records to release, ``m``, at most the number of records held.
     mixing : float
-        Probability ``q`` that a record is replaced, in ``[1e-12, 1]``, rounded up to a multiple of 2^-32 by the kernel,
-        which only adds privacy.
+        Probability ``q`` that a record is replaced, in ``[1e-12, 1]``, rounded up to a multiple of 2^-32 by the kernel;
+        the guarantee is that of the rounded value.
 
     Raises
     ------
@@ -126,7 +126,7 @@ class SubsampledRandomisedResponse(Mixture):
         """Return theorem T13; one draw is one of the mixture."""
         if self.size == 1:
             return super()._profile(n, group)
-        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
+        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=mixing_units(self.mixing) / UNIT)
         return ChainProfile(single=profile, group=group) if group > 1 else profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

@@ -115,7 +115,7 @@ class UrnHistogram(PitmanYorUrn):
         """Return theorem T12 for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
+        delta = moved_mass(self.size, self.strength_units / UNIT, n, min(relation.group, n))
         expected = self.expected_size(n)
         most = "" if self.discount == 0 else "at most "
         return Guarantee(

@@ -22,7 +22,7 @@ from discreet.privacy._papers import (
     smoothed_histogram_a1,
     stability_histogram_proposition_4_1,
 )
-from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile
+from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile, keeps_shape
 from discreet.privacy._sampling_pairs import MixturePair, UrnPair
 from discreet.privacy._subsampled_pair import SubsampledPair
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
@@ -54,6 +54,7 @@ __all__ = [
     "dirichlet_multinomial_thesis",
     "empirical_bayes_strength",
     "instance_readings",
+    "keeps_shape",
     "laplace_histogram_scale",
     "laplace_projection_5",
     "largest_size_theorem_2",

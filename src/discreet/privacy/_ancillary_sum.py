@@ -27,7 +27,7 @@ from abc import abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up
+from discreet._numeric import not_above, up
 from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
@@ -62,7 +62,7 @@ class SamplingPair(Profile):
         if self.size <= _LONGEST or deviation == 0.0:
             return self.size <= _LONGEST
         far = mean + _LONGEST
-        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[0]
+        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[-1]
 
     def _log_at(self, u: float) -> float:
         return float(self._log_ancillary(np.array([math.floor(u)], dtype=np.float64))[0])
@@ -112,6 +112,7 @@ class SamplingPair(Profile):
     # --- the sum --------------------------------------------------------------------------------------------------
 
     def _delta(self, epsilon: float) -> float:
+        epsilon = not_above(epsilon)
         mean, deviation = self._ancillary_moments()
         slack = math.exp(log_error(self.size, self._total))
         first = self._first(epsilon)

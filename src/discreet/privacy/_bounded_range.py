@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet._numeric import up
+from discreet._numeric import not_above, up
 from discreet.privacy._profile import Profile
 
 __all__ = ["BoundedRangeProfile"]
@@ -48,5 +48,5 @@ class BoundedRangeProfile(Profile):
         return self.spread
 
     def _delta(self, epsilon: float) -> float:
-        half = math.expm1(0.5 * (epsilon - self.spread))
+        half = math.expm1(0.5 * (not_above(epsilon) - self.spread))
         return up(half * half / -math.expm1(-self.spread), 16)

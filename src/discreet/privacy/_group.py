@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet._numeric import up
+from discreet._numeric import not_above, up
 from discreet.privacy._profile import Profile
 
 __all__ = ["ChainProfile"]
@@ -63,7 +63,8 @@ class ChainProfile(Profile):
         return -math.expm1(epsilon) + math.exp(epsilon) * self.single.delta(-epsilon)
 
     def _delta(self, epsilon: float) -> float:
-        return min(self._chain(epsilon), up(min(1.0, self.group * self.single.delta(0.0))))
+        spent = not_above(epsilon) * (1.0 - 1e-15 * self.group)  # the parts add up to epsilon but for rounding
+        return min(self._chain(spent), up(min(1.0, self.group * self.single.delta(0.0))))
 
     def _chain(self, epsilon: float) -> float:
         if self.group > _SEARCHED:  # equal parts: a geometric series of one value

@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import log_beta_binomial, log_rising, up
+from discreet._numeric import LogRatio, log_beta_binomial, log_rising, not_above, up
 from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
@@ -61,9 +62,11 @@ class GroupUrn(Profile):
     Notes
     -----
     For the partitions ``(g_1, ..)`` of the group among source cells and ``(h_1, ..)`` among target cells, the loss on
-    draws ``s`` and ``t`` is ``sum_i log((a+s_i)_{g_i}/(a)_{g_i}) - sum_j log((a+t_j)_{h_j}/(a)_{h_j})``. Outcomes with
-    more draws in these cells than are summed, of probability 1e-18 to 1e-11, are counted in full: deltas well above
-    that are within 1 %, smaller ones are upper bounds.
+    draws ``s`` and ``t`` is ``sum_i log((a+s_i)_{g_i}/(a)_{g_i}) - sum_j log((a+t_j)_{h_j}/(a)_{h_j})``. It is largest
+    where all draws fall in the sources, as evenly as their sum of concave functions wants: the pure epsilon, exact for
+    any number of cells. Where outcomes with more draws in these cells than are summed are left, of probability 1e-18
+    to 1e-11, they are counted in full: deltas well above that are within 1 %, smaller ones are not, and the profile
+    calls itself an upper bound.
     """
 
     size: int
@@ -75,13 +78,21 @@ class GroupUrn(Profile):
 
     @property
     def exact(self) -> bool:
-        """Whether the sum is short enough, and there are cells enough for every split beside an undisturbed one."""
-        return self.cells > 2 * self.group and bool(self._pairs) and self.size <= 10**6
+        """Whether every outcome is summed, and there are cells enough for every split beside an undisturbed one."""
+        return self.cells > 2 * self.group and bool(self._pairs) and all(pair.complete for pair in self._pairs)
 
     @property
     def pure(self) -> float:
-        """The bound's."""
-        return self.bound.pure
+        """The largest loss over all splits, rounded up; the bound's for groups above 3."""
+        return self.bound.pure if self._end is None else self._end.ceiling()
+
+    @cached_property
+    def _end(self) -> LogRatio | None:
+        if not 2 <= self.group <= _LARGEST_GROUP:
+            return None
+        splits = (parts for moved in range(1, self.group + 1) for parts in _partitions(moved))
+        ratios = [_largest_ratio(self.size, Fraction(self.prior), parts) for parts in splits if len(parts) < self.cells]
+        return LogRatio(max(ratios))
 
     @cached_property
     def _pairs(self) -> list[_Pair]:
@@ -99,12 +110,12 @@ class GroupUrn(Profile):
         return pairs
 
     def _delta(self, epsilon: float) -> float:
-        bound = self.bound.delta(epsilon)
-        if not self._pairs or epsilon > 30.0:
-            return bound
+        if not self._pairs:
+            return self.bound.delta(epsilon)
+        epsilon = not_above(epsilon)
         slack = math.exp(log_error(self.size, self.n + self.prior * self.cells)) * (1.0 + 1e-9)
         exact = max(pair.delta(epsilon) for pair in self._pairs)
-        return min(bound, up(exact * slack))
+        return up(exact * slack) if self.exact else min(self.bound.delta(epsilon), up(exact * slack))
 
 
 class _Pair:
@@ -114,6 +125,11 @@ class _Pair:
         self._rows = rows
         self._beyond = beyond
 
+    @property
+    def complete(self) -> bool:
+        """Whether every outcome is summed."""
+        return self._beyond == 0.0
+
     @classmethod
     def of(
         cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
@@ -122,8 +138,8 @@ class _Pair:
         moved = sum(sources)
         inside = (len(sources) + len(targets)) * prior + moved
         rest = n + cells * prior - inside
-        for tail in _TAILS:
-            reach, beyond = _reach(size, inside, rest, tail)
+        for tail in (0.0, *_TAILS):
+            reach, beyond = _reach(size, inside, rest, tail) if tail else (size, 0.0)
             entries = math.comb(reach + len(targets), len(targets)) * (reach + 1)
             if max(entries, math.comb(reach + len(sources), len(sources))) <= _MOST_ENTRIES:
                 break
@@ -161,6 +177,35 @@ class _Pair:
             gain = plain[place] - np.exp(np.minimum(700.0, epsilon - high)) * tilted[place] + 1e-13 * plain[place]
             value += float(mass @ np.maximum(gain, 0.0))
         return value + self._beyond
+
+
+def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fraction:
+    """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size.
+
+    Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
+    """
+    held = [size // len(parts)] * len(parts)
+    held[0] += size - sum(held)
+
+    def factor(part: int, draws: int) -> Fraction:
+        return math.prod(((prior + draws + i) / (prior + i) for i in range(part)), start=Fraction(1))
+
+    def value(draws: list[int]) -> Fraction:
+        return math.prod(map(factor, parts, draws), start=Fraction(1))
+
+    step = size
+    while step:
+        moves = [
+            [count + step * ((i == to) - (i == source)) for i, count in enumerate(held)]
+            for source, to in permutations(range(len(parts)), 2)
+            if held[source] >= step
+        ]
+        best = max(moves, key=value, default=held)
+        if value(best) > value(held):
+            held = best
+        else:
+            step //= 2
+    return value(held)
 
 
 def _partitions(total: int) -> Iterator[tuple[int, ...]]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up
+from discreet._numeric import LogRatio, not_above, up
 from discreet.privacy._algebra import power
 from discreet.privacy._profile import ConstantProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair
@@ -27,7 +28,8 @@ Floats = npt.NDArray[np.float64]
 
 _LARGEST_LOSS = 600.0
 _COMPOSED = 1000  # draws up to which the one-draw profile is composed; it takes half a second
-_ROUNDING = 1e-14  # of a difference of probabilities, or of a logarithm: a few operations on numbers of order one
+_ROUNDING = 4e-15  # relative, of a loss: a dozen operations
+_TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less than their rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,19 +60,32 @@ class MinimumPairs(Profile):
 
     @property
     def exact(self) -> bool:
-        """Whether it is one draw."""
-        return self.size == 1
+        """Whether it is one draw, of a schedule short enough for no two types to be confused by rounding."""
+        return self.size == 1 and len(self.weights) <= _TOLD_APART
 
     @property
     def pure(self) -> float:
         """The largest loss of a draw, times the number of draws."""
-        return up(self.size * self.loss)
+        return math.inf if self._end is None else LogRatio(self._end.ratio, self.size).ceiling()
 
-    @cached_property
+    @property
     def loss(self) -> float:
         """The largest loss of one draw, rounded up: its pure epsilon."""
-        largest = max(float(np.abs(np.log(left / right)).max(initial=0.0)) for left, right in self._ratios())
-        return up(largest + _ROUNDING) if largest else 0.0
+        return math.inf if self._end is None else self._end.ceiling()
+
+    @cached_property
+    def _end(self) -> LogRatio | None:
+        """The largest loss of one draw: of the cells that come near it in floating point, in rational numbers."""
+        found = [(np.abs(self._loss(*pair)), pair) for pair in self._pairs()]
+        largest = max(float(loss.max(initial=0.0)) for loss, _ in found)
+        if largest == math.inf:
+            return None
+        ratio = Fraction(1)
+        for loss, pair in found:
+            for a, q, b, r in set(zip(*(v[loss >= largest * (1.0 - 1e-13)].tolist() for v in pair), strict=True)):
+                left, right = self._exactly(a, q), self._exactly(b, r)
+                ratio = max(ratio, left / right, right / left)
+        return LogRatio(ratio)
 
     def chord(self, group: int = 1) -> Profile:
         """Return the profile that dominates the draws for a group of records, from total variation and loss alone.
@@ -87,7 +102,7 @@ class MinimumPairs(Profile):
 
     def _delta(self, epsilon: float) -> float:
         if self.size == 1:
-            return self._one(epsilon)
+            return self._one(not_above(epsilon))
         bound = self.chord().delta(epsilon)
         return min(bound, self._composed.delta(epsilon)) if self.size <= _COMPOSED else bound
 
@@ -98,7 +113,18 @@ class MinimumPairs(Profile):
     # --- one draw ---------------------------------------------------------------------------------------------------
 
     def _f(self, a: Any, q: Any) -> Any:
-        return a * (1.0 - q) + self.n / self.cells * q
+        """Return ``k f(a, q)``."""
+        return self.cells * a * (1.0 - q) + self.n * q
+
+    def _exactly(self, a: int, q: float) -> Fraction:
+        """Return ``k f(a, q)`` as a rational number."""
+        return self.cells * a * (1 - Fraction(q)) + self.n * Fraction(q)
+
+    def _loss(self, a: Any, q: Any, b: Any, r: Any) -> Any:
+        """Return ``log f(a, q)/f(b, r)`` to a few units in the last place, from ``f(a, q) - f(b, r)`` in two terms."""
+        apart = self.cells * (a - b) * (1.0 - r) + (q - r) * (self.n - self.cells * a)
+        with np.errstate(divide="ignore"):
+            return np.log1p(apart / self._f(b, r))
 
     @cached_property
     def _weights(self) -> Floats:
@@ -118,34 +144,42 @@ class MinimumPairs(Profile):
         i = np.arange(1, min(len(self._weights) - 1, self.n // self.cells) + 1)
         return i, self._weights[i], self._weights[i - 1], self.n - (self.cells - 1) * i
 
-    def _ratios(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the probabilities (times n) of a cell under two neighbours, where their ratio can be extreme."""
-        f = self._f
+    def _pairs(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Yield counts and weights of a cell under two neighbours, where the ratio of its probabilities can be extreme.
+
+        As ``a, q, b, r``, for ``f(a, q)`` and ``f(b, r)``.
+        """
         i, q = self._same
-        yield f(i + 1, q), f(i, q)
+        yield i + 1, q, i, q
         i, q, r, top = self._next
-        yield f(i, q), f(i - 1, r)  # the cell that lost the record
-        yield f(top, q), f(top + 1, r)  # the one that gained it, the largest
+        yield i, q, i - 1, r  # the cell that lost the record
+        yield top, q, top + 1, r  # the one that gained it, the largest
         if self.cells > 2:
-            yield f(i, q), f(i + 1, r)  # or the smallest
-            yield f(i, q), f(i, r)  # a cell that changed nothing but its weight
-            yield f(top, q), f(top, r)
+            yield i, q, i + 1, r  # or the smallest
+            yield i, q, i, r  # a cell that changed nothing but its weight
+            yield top, q, top, r
 
     def _one(self, epsilon: float) -> float:
         """Return the exact delta of one draw at ``epsilon``, rounded up."""
-        f, e, k = self._f, math.exp(epsilon), self.cells
+        e, k = math.exp(epsilon), self.cells
+
+        def excess(a: Any, q: Any, b: Any, r: Any) -> Any:
+            """Return ``(k f(a, q) - e^eps k f(b, r))_+``, without cancellation but next to the loss itself."""
+            loss = self._loss(a, q, b, r)
+            gap = loss - epsilon + _ROUNDING * (np.abs(loss) + epsilon)
+            return self._f(b, r) * e * np.expm1(np.maximum(0.0, gap))
+
         i, q = self._same
-        best = float((f(i + 1, q) - e * f(i, q)).max(initial=0.0))
+        best = float(excess(i + 1, q, i, q).max(initial=0.0))
         i, q, r, top = self._next
-
-        def excess(a: Any, b: Any, *, turned: bool) -> Any:
-            return np.maximum(0.0, f(b, r) - e * f(a, q) if turned else f(a, q) - e * f(b, r))
-
         for turned in (False, True):
-            lost, least = excess(i, i - 1, turned=turned), excess(i, i, turned=turned)
-            deltas = [lost + excess(top, top + 1, turned=turned) + (k - 2) * least]
+
+            def of(a: Any, b: Any, turned: bool = turned) -> Any:
+                return excess(b, r, a, q) if turned else excess(a, q, b, r)
+
+            lost, least = of(i, i - 1), of(i, i)
+            deltas = [lost + of(top, top + 1) + (k - 2) * least]
             if k > 2:
-                gained, largest = excess(i, i + 1, turned=turned), excess(top, top, turned=turned)
-                deltas.append(lost + gained + largest + (k - 3) * least)
+                deltas.append(lost + of(i, i + 1) + of(top, top) + (k - 3) * least)
             best = max(best, *(float(d.max(initial=0.0)) for d in deltas))
-        return min(1.0, best / self.n + _ROUNDING * (1.0 + e)) if best > 0.0 else 0.0
+        return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up
+from discreet._numeric import above, up, written
 from discreet.privacy._profile import Profile
 
-__all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses"]
+__all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses", "last_above"]
 
+_NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
 _FINEST = 64  # losses kept apart in one count, where more than two are convolved
 
 
@@ -42,6 +46,8 @@ class DiscreteLaplacePair(Profile):
     rounded up to one of at most 65 values: an upper bound.
     """
 
+    furthest: ClassVar[float] = 1e18
+
     scale: float
     group: int = 1
     counts: int = 2
@@ -53,8 +59,8 @@ class DiscreteLaplacePair(Profile):
 
     @property
     def pure(self) -> float:
-        """``g counts / scale``, rounded up."""
-        return up(float(self.group) * self.counts / self.scale)
+        """``g counts / scale``, a rational number: the least float whose decimal it does not exceed."""
+        return _quotient(self.group * self.counts, self.scale)
 
     @property
     def _step(self) -> int:
@@ -67,11 +73,25 @@ class DiscreteLaplacePair(Profile):
         law = one
         for _ in range(self.counts - 1):
             law = np.convolve(law, one)
-        loss = (float(self.counts) * g - 2.0 * step * np.arange(len(law))) / self.scale
-        excess = np.minimum(0.0, epsilon - loss - 4e-16 * np.abs(loss))
+        # the losses above epsilon, (counts g - 2 step i)/scale: the last of them, counted back from there
+        last, gap = last_above(epsilon, self.counts * g, 2 * step, Fraction(self.scale))
+        last = min(last, len(law) - 1)
+        loss_less_epsilon = gap + np.arange(last, -1, -1) * (2.0 * step / self.scale)
         # of the further convolutions: all terms are positive
         rounding = 1.0 + 2.0**-52 * len(one) * max(0, self.counts - 2)
-        return up(float(law @ -np.expm1(excess)) * rounding, 8 * (g + 1))
+        return up(float(law[: last + 1] @ -np.expm1(-loss_less_epsilon)) * rounding, 8 * (g + 1))
+
+
+@lru_cache(maxsize=1024)
+def _quotient(numerator: int, scale: float) -> float:
+    return above(numerator / Fraction(scale))
+
+
+def last_above(epsilon: float, top: int | Fraction, step: int, per: Fraction) -> tuple[int, float]:
+    """Return the last ``i`` with ``(top - step i)/per > epsilon``, and by how much: exactly, then rounded."""
+    room = (top - written(epsilon) * per) / step
+    last = -(-room.numerator // room.denominator) - 1  # the largest integer below
+    return last, float((room - last) * step / per)
 
 
 def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
@@ -105,6 +125,8 @@ class DiscreteGaussianPair(Profile):
     ``P(W = w) = Theta_(w mod K) e^(-w^2/(2 K scale^2))``, see :func:`_residues`.
     """
 
+    furthest: ClassVar[float] = 1e18
+
     scale: float
     group: int = 1
     counts: int = 2
@@ -117,21 +139,23 @@ class DiscreteGaussianPair(Profile):
 
     def _delta(self, epsilon: float) -> float:
         s2, g, counts = self.scale**2, self.group, self.counts
-        theta = _residues(self.scale, counts)
         spread = math.sqrt(counts) * self.scale  # of W
-        top = math.ceil(0.5 * counts * g - epsilon * s2 / g) + 1  # terms from here upwards are zero
+        # the largest w with (counts g^2/2 - g w)/scale^2 above epsilon, and by how much: the others follow from there
+        top, gap = last_above(epsilon, Fraction(counts * g * g, 2), g, Fraction(self.scale) ** 2)
+        if -top > _NOTHING * spread + 1.0:
+            return 0.0
+        theta = _residues(self.scale, counts)
         chunk = min(1 << 18, max(256, int(12 * spread)))
-        value = 0.0
+        value, done = 0.0, 0
         while True:
-            w = np.arange(top, top - chunk, -1, dtype=np.float64)
-            loss = (0.5 * counts * g * g - g * w) / s2
-            excess = np.minimum(0.0, epsilon - loss - 1e-15 * (np.abs(loss) + epsilon))  # the loss is rounded
+            back = np.arange(done, done + chunk, dtype=np.float64)
+            w = top - back
             mass = np.exp(-(w * w) / (2.0 * counts * s2)) * theta[w.astype(np.int64) % counts]
-            part = mass * -np.expm1(excess)
+            part = mass * -np.expm1(-(gap + back * (g / s2)))
             value += float(part.sum())
-            top -= chunk
+            done += chunk
             # below the mode of W the terms fall faster than geometrically
-            if (top < 0 and part[-1] * chunk <= 1e-17 * value) or top < -60.0 * spread - 80.0:
+            if (top < done and part[-1] * chunk <= 1e-17 * value) or top - done < -60.0 * spread - 80.0:
                 return up(value * (1.0 + 1e-12 + 3e-14 * counts), 8)
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import log_beta_binomial, log_binomial, up
+from discreet._numeric import LogRatio, log_beta_binomial, log_binomial
 from discreet.privacy._ancillary_sum import SamplingPair
 
 __all__ = ["MixturePair", "UrnPair"]
@@ -54,7 +55,11 @@ class UrnPair(SamplingPair):
     @property
     def pure(self) -> float:
         """``log(1 + m/a)``, the largest loss (Machanavajjhala's condition), rounded up."""
-        return up(math.log1p(self.size / self.a))
+        return self._end.ceiling()
+
+    @property
+    def _end(self) -> LogRatio:
+        return LogRatio(1 + self.size / Fraction(self.a))
 
     @property
     def _bells(self) -> bool:
@@ -83,11 +88,13 @@ class UrnPair(SamplingPair):
 
     def _crossing(self, u: Floats, epsilon: float) -> Floats:
         y = self.b * (u - self.a * math.expm1(epsilon)) / (self.b + math.exp(epsilon) * self.a)
-        return np.where(np.abs(y) <= self._doubt(0.0), self._doubt(0.0), y)
+        doubt = self._doubt(0.0, epsilon)
+        return np.where(np.abs(y) <= doubt, doubt, y)
 
-    def _doubt(self, y: Any) -> Any:
-        """Return a bound on the rounding error of ``y``: a few units of ``y + b``, which has no cancellation."""
-        return 16 * _EPS * (1.0 + self.b + np.abs(y))
+    def _doubt(self, y: Any, epsilon: float) -> Any:
+        """Return a bound on the rounding error of ``y``: a few units of the two terms whose difference it is."""
+        a, b = self.a, self.b
+        return 16 * _EPS * (np.abs(y) + 2.0 * b * (a * math.expm1(epsilon) / (b + math.exp(epsilon) * a)))
 
     def _factor(self, u: Any, epsilon: float) -> Any:
         a, b = self.a, self.b
@@ -98,14 +105,14 @@ class UrnPair(SamplingPair):
         s = u - tau
         weight = np.exp(log_beta_binomial(s, u, a, b))
         # y carries rounding errors: widen both sides of the crossing by them.
-        rounding = self._doubt(y)
+        rounding = self._doubt(y, epsilon)
         up_step = (a + s) / (a + b + u) * (y - tau + rounding)
         down_step = (b + tau) / (a + b + u) * (tau + 1.0 - y + rounding)
         result: Floats = weight * self._factor(u + 1.0, epsilon) * np.minimum(up_step, down_step)
         return result
 
     def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
-        rounding = self._doubt(y)
+        rounding = self._doubt(y, epsilon)
         weight = log_beta_binomial(u - t, u, self.a, self.b)
         result: Floats = weight + np.log(self._factor(u, epsilon) * (y - t + rounding))
         return result
@@ -128,9 +135,9 @@ class MixturePair(SamplingPair):
     ----------
     size : int
         Number of independent draws, ``m >= 1``.
-    base : float
+    base : float or Fraction
         ``b = q/k``, the probability that a draw falls in a given cell by the uniform part alone, positive.
-    moved : float
+    moved : float or Fraction
         ``s = g (1-q)/n``, the probability that the changed records carry, positive.
     tight : bool
         Whether this pair is itself a pair of neighbours' laws.
@@ -141,19 +148,25 @@ class MixturePair(SamplingPair):
     response repeated ``u`` times, with base law ``Bin(u, 1/2)`` and likelihoods ``cosh(l/2)^-u e^{+-(s-t) l/2}``.
     """
 
+    furthest: ClassVar[float] = 1e15
+
     size: int
-    base: float
-    moved: float
+    base: float | Fraction
+    moved: float | Fraction
     tight: bool = True
 
     @property
     def _unit(self) -> float:
-        return math.log1p(self.moved / self.base)
+        return math.log1p(float(self.moved / self.base))
 
     @property
     def pure(self) -> float:
         """``m log(1 + s/b)``, the largest loss, rounded up."""
-        return up(self.size * self._unit)
+        return self._end.ceiling()
+
+    @property
+    def _end(self) -> LogRatio:
+        return LogRatio(1 + Fraction(self.moved) / Fraction(self.base), self.size)
 
     @property
     def _bells(self) -> bool:
@@ -165,7 +178,7 @@ class MixturePair(SamplingPair):
 
     @property
     def _both(self) -> float:
-        return min(1.0, 2.0 * self.base + self.moved)
+        return min(1.0, float(2 * self.base + self.moved))
 
     def _log_ancillary(self, u: Floats) -> Floats:
         p, m = self._both, float(self.size)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import log_binomial, up
+from discreet._numeric import log_binomial, not_above, up
 from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
@@ -65,6 +65,7 @@ class SubsampledPair(Profile):
         return up(math.log1p(self.size / self.n * self._odds), 8)
 
     def _delta(self, epsilon: float) -> float:
+        epsilon = not_above(epsilon)
         q, m, h = self.mixing, self.size, math.expm1(epsilon)
         share = 1.0 / self.cells
         if m <= _SUMMED:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up
+from discreet._numeric import up, written
 from discreet.privacy._noise_pairs import laplace_losses
 from discreet.privacy._profile import Profile
 
@@ -56,6 +57,7 @@ class ThresholdedLaplace(Profile):
     '7.782e-10'
     """
 
+    furthest: ClassVar[float] = 1e18
     largest_exact: ClassVar[int] = 16
 
     scale: float
@@ -87,25 +89,27 @@ class ThresholdedLaplace(Profile):
         error = 1e-15 * (8.0 + self.threshold / self.scale)
         if g > self.largest_exact:
             lost = self._moved(g)
-            kept = _shifted(laplace_losses(self.scale, g), laplace_losses(self.scale, g), self.scale, epsilon, 0.0)
+            losses = np.arange(2.0 * g, -2.0 * g - 1.0, -2.0) / self.scale
+            gaps = losses - epsilon + 1e-15 * (np.abs(losses) + epsilon)
+            kept = _shifted(laplace_losses(self.scale, g), laplace_losses(self.scale, g), gaps)
             return up(min(1.0, (-math.expm1(-lost) + math.exp(-lost) * kept) * (1.0 + error)), 8 * (g + 1))
+        # By how much a loss of k/scale exceeds epsilon, k from -2g to 2g: exactly, then rounded.
+        scale, start = Fraction(self.scale), written(epsilon)
+        gaps = np.array([float(k / scale - start) for k in range(-2 * g, 2 * g + 1)])
         # Of each side: what its labels that come or go tell, and the losses of those that stay.
         side = [(self._moved(u), laplace_losses(self.scale, g - u)) for u in range(g + 1)]
         nothing = [(0.0, np.ones(1))]
         value = 0.0
         for out, into in ((side, side),) if self.replaced else ((side, nothing), (nothing, side)):
             for (lost, one), (gained, other) in product(out, into):
-                kept = _shifted(one, other, self.scale, epsilon + lost - gained, error * (lost + gained))
+                most = len(one) + len(other) - 2  # the largest loss, in units of 1/scale; then in steps of two
+                among = gaps[2 * g + most :: -2][: most + 1]
+                between = gained - lost + error * (lost + gained) if lost != gained else 0.0
+                kept = _shifted(one, other, among + between)
                 value = max(value, -math.expm1(-lost) + math.exp(-lost) * kept)
         return up(min(1.0, value * (1.0 + error)), 8 * (g + 1))
 
 
-def _shifted(
-    one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], scale: float, epsilon: float, error: float
-) -> float:
-    """Return the divergence of two labels whose counts shift, at any real epsilon known up to ``error``."""
-    both = np.convolve(one, other)
-    top = len(both) - 1
-    loss = (top - 2.0 * np.arange(top + 1)) / scale
-    excess = np.minimum(0.0, epsilon - loss - 4e-16 * (np.abs(loss) + abs(epsilon)) - error)
-    return float(both @ -np.expm1(excess))
+def _shifted(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) -> float:
+    """Return the divergence of two labels whose counts shift: ``gaps`` are the losses less epsilon, descending."""
+    return float(np.convolve(one, other) @ -np.expm1(-np.maximum(0.0, gaps)))

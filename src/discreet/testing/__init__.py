@@ -12,6 +12,7 @@ from discreet.testing._contract import (
     check_kernel_follows_law,
     check_law_sums_to_one,
     check_mechanism,
+    check_profile,
     check_twin_is_caught,
 )
 from discreet.testing._enumeration import Law, enumerate_law, enumerate_profile, hockey_stick, outcome_of
@@ -40,6 +41,7 @@ __all__ = [
     "check_law_sums_to_one",
     "check_mechanism",
     "check_parameters",
+    "check_profile",
     "check_published_alike",
     "check_share",
     "check_twin_is_caught",

@@ -7,7 +7,9 @@ be exact; a broken twin is caught. :data:`CHECKS` take the class alone, so that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy.typing as npt
 from discreet._random import seeded
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
-from discreet.privacy import Relation
+from discreet.privacy import Profile, Relation, keeps_shape
 from discreet.testing._behaviour import check_estimates, check_published_alike, check_share
 from discreet.testing._enumeration import enumerate_law, hockey_stick, outcome_of
 from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
@@ -30,6 +32,7 @@ __all__ = [
     "check_kernel_follows_law",
     "check_law_sums_to_one",
     "check_mechanism",
+    "check_profile",
     "check_twin_is_caught",
 ]
 
@@ -253,6 +256,43 @@ def check_guarantee(
                 f"{mechanism.name}: {guarantee.theorem} is called exact at epsilon {epsilon:g} with delta "
                 f"{claimed:.12g}, but no neighbours of {n} records have more than {true:.12g}"
             )
+
+
+def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
+    """Assert that a profile has the shape of one: it does not increase, and where it is exact it is convex.
+
+    Delta lies between 0 and 1, is 0 from the pure epsilon on and nowhere before; an exact one is convex in
+    ``e^epsilon``. What a sum leaves out may lift a value by one part in 1e9 above those before it, and by one in 1,000
+    above a line.
+
+    Parameters
+    ----------
+    profile : Profile
+        Any, a bound too.
+    epsilons : sequence of float
+        Where to look, beside some dozens of all sizes and up to the pure epsilon.
+
+    Raises
+    ------
+    AssertionError
+        When it has not.
+
+    Examples
+    --------
+    >>> from discreet.privacy import UrnPair
+    >>> check_profile(UrnPair(size=3, a=0.5, b=0.5, rest=2.0))
+    """
+    pure = profile.pure
+    among = {*EPSILONS, *epsilons, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
+    if pure < math.inf:
+        among |= {share * pure for share in (1e-6, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 - 1e-4, 1.0 - 1e-8)}
+    levels = sorted(epsilon for epsilon in among if epsilon < pure)
+    deltas = [profile.delta(epsilon) for epsilon in levels]
+    assert all(0.0 < delta <= 1.0 for delta in deltas), "delta is 0 below the pure epsilon, or not a probability"
+    assert pure == math.inf or profile.delta(pure) == 0.0, "delta is above 0 at the pure epsilon"
+    for (low, at_low), (high, at_high) in pairwise(zip(levels, deltas, strict=True)):
+        assert at_high <= at_low * (1.0 + 1e-9), f"delta rises from {at_low!r} at {low!r} to {at_high!r} at {high!r}"
+    assert not profile.exact or keeps_shape(profile, levels), "an exact profile is not convex in e^epsilon"
 
 
 def check_twin_is_caught(
