@@ -1,4 +1,4 @@
-"""Releases: the crossing from confidential to public, certificates and their verification, writing records out."""
+"""Releases: a crossing from confidential to public, certificates and their verification, writing records out."""
 
 from discreet._boundary import seal
 from discreet.releases._certificate import Certificate, Check, guarantee_of, verify
