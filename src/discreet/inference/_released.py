@@ -79,6 +79,7 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
     if isinstance(release, Release):
         return release.certificate
     if isinstance(release, (str, os.PathLike)):
+        require_settled(release)
         beside = Path(release).with_suffix(".certificate.json")
         if beside.exists():
             return Certificate.read(beside).whole()

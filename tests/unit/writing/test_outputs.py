@@ -1,0 +1,276 @@
+"""What the commands write: over nothing that is not theirs, and readers refuse what is half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import discreet
+from discreet._writing import _pending, require_settled
+from discreet.cli._main import run
+from discreet.errors import FileProblem, ParameterError
+from discreet.inference import posterior
+from discreet.releases import Certificate, verify
+
+DOMAIN = '[columns.x]\ntype = "integer"\nlower = 0\nupper = 9\n'
+TABLE = pl.DataFrame({"x": [i % 7 for i in range(2000)]})
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    TABLE.write_csv("data.csv")
+    TABLE.write_csv("ref.csv")
+    TABLE.write_parquet("ref.parquet")
+    Path("d.toml").write_text(DOMAIN)
+    return tmp_path
+
+
+def release(*more: str) -> int:
+    quick = ["--epsilon", "1", "--delta", "1e-6", "--size", "50", "--mechanism", "dirichlet-multinomial"]
+    return run(["release", "data.csv", "--domain", "d.toml", *quick, "--accept-poor-utility", *more])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+POINTS = ("--mechanism", "laplace-projection-sampler", "--param", "points=ref.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--out", "ref.parquet", "--reference", "ref.parquet"), "also an input"),
+        (("--out", "x.csv", "--reference", "ref.csv", "--certificate", "ref.csv"), "also an input"),
+        (("--out", "linked.csv", "--reference", "ref.csv"), "also an input"),
+        (("--out", "ref.csv", *POINTS), "also an input"),
+        (("--out", "x.csv", "--certificate", "ref.csv", *POINTS), "also an input"),
+        (("--out", "data.csv"), "also an input"),
+        (("--out", "x.csv", "--certificate", "data.csv"), "also an input"),
+        (("--out", "x.csv", "--certificate", "d.toml"), "also an input"),
+        (("--out", "x.csv", "--certificate", "x.csv"), "two outputs"),
+        (("--out", "x.csv", "--certificate", "folder"), "it is a folder"),
+        (("--out", "other.csv"), "exists without"),
+        (("--out", "x.csv", "--certificate", "notes.json"), "exists without"),
+        (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "x.certificate.json"), "two outputs"),
+        (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "x.csv"), "two outputs"),
+        (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "ref.csv", "--reference", "ref.csv"),
+         "also an input"),
+        (("--out", "x.csv", "--mechanism", "private-evolution", "--checkpoint", "notes.json"), "not a checkpoint"),
+        (("--out", "none/x.csv"), "does not exist"),
+    ],
+)  # fmt: skip
+def test_no_release_overwrites_what_is_not_one(here: Path, options: tuple[str, ...], words: str, capsys: Any) -> None:
+    Path("linked.csv").symlink_to("ref.csv")
+    Path("other.csv").write_text("x\n1\n")
+    Path("notes.json").write_text("{}")
+    Path("folder").mkdir()
+    before = contents(here)
+    assert release(*options) == 2
+    assert words in capsys.readouterr().err
+    assert contents(here) == before
+
+
+def test_only_a_whole_release_is_replaced(here: Path, capsys: Any) -> None:
+    assert release("--out", "x.csv") == 0
+    before = contents(here)
+    assert release("--out", "x.parquet") == 2  # its certificate would take the place of that of x.csv
+    assert release("--out", "y.csv", "--certificate", "x.certificate.json") == 2
+    assert release("--out", "x.csv", "--certificate", "folderless.json") == 2
+    assert "exists without" in capsys.readouterr().err
+    assert contents(here) == before
+    assert release("--out", "x.csv") == 0
+    assert contents(here)["x.csv"] != before["x.csv"]
+    assert sorted(contents(here)) == sorted(before)
+    Path("x.csv").write_text("x\n3\n")
+    assert release("--out", "x.csv") == 2
+    assert "is not the certificate of x.csv" in capsys.readouterr().err
+    Path("x.certificate.json").write_text("{}")
+    assert release("--out", "x.csv") == 2
+    assert "is not the certificate of a release" in capsys.readouterr().err
+    assert Path("x.csv").read_text() == "x\n3\n"
+    assert Path("x.certificate.json").read_text() == "{}"
+
+
+def left_half_written(monkeypatch: pytest.MonkeyPatch, moves: int) -> None:
+    """Write a release over one, and die after some of its files were moved."""
+
+    def dead(*_: object) -> None:
+        raise OSError
+
+    with monkeypatch.context() as patched:
+        real, left = os.replace, [moves]
+
+        def replace(old: Any, new: Any) -> None:
+            if not str(new).endswith(".pending"):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise OSError
+            real(old, new)
+
+        patched.setattr(os, "replace", replace)
+        patched.setattr(_pending, "_undo", dead)
+        assert release("--out", "x.csv") == 2
+
+
+@pytest.mark.parametrize("moves", range(4))
+def test_every_reader_refuses_half_a_release_until_it_is_settled(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, moves: int
+) -> None:
+    assert release("--out", "x.csv") == 0
+    left_half_written(monkeypatch, moves)
+    capsys.readouterr()
+    for reader in (
+        ["verify", "x.certificate.json"],
+        ["verify", "x.certificate.json", "--data", "x.csv"],
+        ["estimate", "x.csv", "--functional", "mean"],
+        ["report", "x.csv", "--out", "r.html"],
+        ["compare", "data.csv", "x.csv", "--domain", "d.toml"],
+        ["release", "x.csv", "--domain", "d.toml", "--epsilon", "1", "--size", "9", "--out", "y.csv"],
+        ["domain", "init", "x.csv"],
+    ):
+        assert run(reader) == 2, reader
+        said = capsys.readouterr()
+        assert not said.out
+        assert "interrupted" in said.err
+        assert "discreet verify --recover" in said.err
+    for act in (lambda: Certificate.read("x.certificate.json"), lambda: posterior("x.csv")):
+        with pytest.raises(FileProblem, match="interrupted"):
+            act()
+    assert run(["verify", "--recover", "x.certificate.json", "--data", "x.csv"]) == 0
+    assert run(["estimate", "x.csv", "--functional", "mean"]) == 0
+    assert [path.name for path in here.glob(".*")] == []
+
+
+def test_the_next_release_settles_half_of_one_first(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert release("--out", "x.csv") == 0
+    left_half_written(monkeypatch, 1)
+    assert release("--out", "x.csv", "--unit", "none") == 2  # refused for another reason
+    assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
+    left_half_written(monkeypatch, 3)
+    assert release("--out", "x.csv") == 0
+    assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
+
+
+def test_a_table_beside_another_ones_certificate_is_refused_without_a_record(here: Path, capsys: Any) -> None:
+    assert release("--out", "x.csv") == 0
+    assert release("--out", "y.csv") == 0
+    assert run(["verify", "x.certificate.json", "--data", "y.csv"]) == 1
+    assert run(["estimate", "y.csv", "--certificate", "x.certificate.json", "--functional", "mean"]) == 2
+    assert "not the file that its certificate was written for" in capsys.readouterr().err
+    assert run(["report", "y.csv", "--certificate", "x.certificate.json", "--out", "r.html"]) == 1
+
+
+def test_a_full_disk_leaves_the_old_release(here: Path) -> None:
+    assert release("--out", "x.csv") == 0
+    before = contents(here)
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    for size, out in (("500000", "x.csv"), ("500000", "new.parquet"), ("50", "x.csv")):  # the certificate is larger too
+        program = "import sys; from discreet.cli import main; main(sys.argv[1:])"
+        done = subprocess.run(
+            [sys.executable, "-c", program, "release", "data.csv", "--domain", "d.toml", "--epsilon", "1", "--delta",
+             "1e-6", "--size", size, "--out", out, "--accept-poor-utility", "--mechanism",
+             "dirichlet-multinomial"],
+            capture_output=True, text=True, check=False, preexec_fn=small,
+        )  # fmt: skip
+        if done.returncode:
+            assert "file too large" in done.stderr
+            assert contents(here) == before
+        assert not list(here.glob(".*"))
+        assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
+        assert "new.parquet" not in contents(here)
+
+
+def mode(name: str) -> int:
+    return stat.S_IMODE(Path(name).stat().st_mode)
+
+
+def test_who_may_read_what_was_written(here: Path) -> None:
+    assert release("--out", "x.csv") == 0
+    umask = os.umask(0)
+    os.umask(umask)
+    assert mode("x.csv") == mode("x.certificate.json") == 0o666 & ~umask
+    Path("x.csv").chmod(0o600)
+    assert release("--out", "x.csv") == 0
+    assert mode("x.csv") == 0o600
+    assert run(["report", "x.csv", "--out", "r.html"]) == 0
+    assert mode("r.html") == 0o666 & ~umask
+    for _ in range(2):
+        assert run(["report", "x.csv", "--out", "r.html", "--data", "data.csv"]) == 0
+        assert mode("r.html") == 0o600
+
+
+def test_a_page_or_picture_replaces_only_one_of_ours(here: Path, capsys: Any) -> None:
+    from discreet.pseudo_posterior import violins
+
+    assert release("--out", "x.csv") == 0
+    Path("r.html").write_text("<html>mine</html>")
+    assert run(["report", "x.csv", "--out", "r.html"]) == 2
+    assert "not written by discreet" in capsys.readouterr().err
+    assert run(["report", "x.csv", "--out", "x.html", "--data", "x.html"]) == 2
+    for name in ("p.png", "p.svg", "p.pdf"):
+        for confidential, expected in ((True, 0o600), (True, 0o600)):
+            violins({"a": [1.0, 2.0]}, name, label="l", confidential=confidential)
+            assert mode(name) == expected
+        Path(name).write_bytes(b"mine")
+        with pytest.raises(FileProblem, match="not written by discreet"):
+            violins({"a": [1.0, 2.0]}, name, label="l")
+        assert Path(name).read_bytes() == b"mine"
+    with pytest.raises(FileProblem, match="ending"):
+        violins({"a": [1.0, 2.0]}, "p.txt", label="l")
+
+
+def test_a_template_replaces_nothing(here: Path) -> None:
+    before = contents(here)
+    for out in ("d.toml", "data.csv", "none/x.toml", "."):
+        assert run(["domain", "init", "data.csv", "--out", out]) == 2
+    assert contents(here) == before
+    assert run(["domain", "init", "data.csv", "--out", "new.toml"]) == 0
+
+
+def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: Any) -> None:
+    evolution = ("--mechanism", "private-evolution", "--param", "steps=1", "--param", "population=20", "--param",
+                 "variant=practical", "--checkpoint", "steps", "--accept-poor-utility")  # fmt: skip
+    assert release("--out", "x.csv", "--redraw") == 2
+    assert release("--out", "x.csv", *evolution) == 0
+    assert mode("steps") == 0o600
+    TABLE.with_columns(x=8 - pl.col("x")).write_csv("data.csv")  # as many records, and others
+    capsys.readouterr()
+    assert release("--out", "y.csv", *evolution) == 2
+    assert "whichever it is" in capsys.readouterr().err
+    assert not Path("y.csv").exists()
+    assert release("--out", "y.csv", *evolution, "--redraw") == 0
+    assert "the table is not asked again" in capsys.readouterr().err
+    stated = json.loads(Path("y.certificate.json").read_text())["released"]["outcome"]
+    assert "steps may be of an earlier run" in stated
+
+
+def test_in_python_too(here: Path) -> None:
+    facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "size": 50}
+    for out in ("ref.csv", "ref.parquet"):
+        with pytest.raises(FileProblem, match="also an input"):
+            discreet.release("data.csv", "d.toml", reference=out, out=out, **facts)
+    made = discreet.release("data.csv", "d.toml", **facts)
+    with pytest.raises(FileProblem, match="exists without"):
+        made.write("ref.csv")
+    made.write("x.csv")
+    made.write("x.csv")
+    assert all(check.agrees for check in verify(Certificate.read("x.certificate.json"), data="x.csv"))
+    with pytest.raises(ParameterError, match="redraw"):
+        discreet.release("data.csv", "d.toml", redraw=True, **facts)
+    require_settled("x.csv")
