@@ -1,0 +1,57 @@
+"""Links between the files at the root and the documentation lead somewhere: in the repository, and on an index page."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
+LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def relative_links(text: str) -> list[str]:
+    return LINK.findall(text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_leads_to_a_file(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [link for link in relative_links(text) if not (ROOT / link).is_file()] == []
+
+
+def test_links_of_the_readme_lead_to_pages_of_the_documentation_from_an_index_page() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert relative_links(text)
+    for rule in settings["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    assert relative_links(text) == []
+    site = settings["project"]["urls"]["Documentation"] + "/en/stable/"
+    named = [*re.findall(rf"\({re.escape(site)}([^)#]+)\.html\)", text)]
+    named += [
+        url.removeprefix(site).removesuffix(".html") for url in settings["project"]["urls"].values() if site in url
+    ]
+    assert len(named) > 7
+    assert [name for name in named if not (ROOT / "docs" / f"{name}.md").is_file()] == []
+
+
+def test_the_source_distribution_takes_named_files_at_the_root_only() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert all(pattern.startswith("/") for pattern in included)  # others match in every folder
+    assert all((ROOT / pattern[1:]).exists() for pattern in included)
+
+
+@pytest.mark.parametrize("name", ["runtime", "release"])
+def test_every_locked_file_has_hashes_and_comes_from_no_other_place(name: str) -> None:
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=[A-Za-z0-9])", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).strip())
+    assert len(entries) > 20
+    for entry in entries:
+        assert re.match(r"[A-Za-z0-9._-]+==\S+", entry), entry
+        assert "--hash=sha256:" in entry, entry
+    assert not re.search(r"https?://|file:|--index|--find-links|@ ", text)
