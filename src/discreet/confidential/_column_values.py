@@ -130,4 +130,4 @@ def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.Data
 
     if len(parts) == 1:
         return parts[0]
-    return pl.concat(parts).group_by(*columns).agg(pl.col(FREQUENCY).sum())
+    return pl.concat(parts, how="vertical_relaxed").group_by(*columns).agg(pl.col(FREQUENCY).sum())

@@ -109,7 +109,7 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     batches = list(source.batches(list(domain.names)))
     if not sum(batch.height for batch in batches):
         raise DataError(None, "has no rows", "a public table needs at least one")
-    frame = pl.concat(batches)
+    frame = pl.concat(batches, how="vertical_relaxed")
     if FREQUENCY in frame.columns:  # grouped where the table is
         frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(domain.names))
     if source.texts:

@@ -266,8 +266,14 @@ def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
 
 
 def _part(frame: Any, name: str, start: int) -> pl.Series:
+    import polars as pl
+
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-    taken: pl.Series = quietly(lambda: frame[start : start + _BATCH].select(name).to_polars().to_series(), mixed)
+    part = frame[start : start + _BATCH].select(name)
+    taken: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
+    objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
+    if objects and taken.null_count() == len(taken):  # no value says of which type these pandas objects are
+        return pl.repeat(None, len(taken), dtype=pl.Null(), eager=True).alias(name)
     return taken
 
 
