@@ -124,7 +124,7 @@ def _typical() -> Any:
 def typical_values(
     synthesiser: Synthesiser, data: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Any]:
-    """Return some parameters of a model, uniform on [-2, 2] in unconstrained coordinates of these shapes: one row each."""
+    """Return some parameters of a model, uniform on [-2, 2] in unconstrained coordinates of these shapes."""
     import jax
     from numpyro import handlers
     from numpyro.distributions import biject_to

@@ -168,9 +168,7 @@ def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, A
     """Return the parameters of positive prior, and their log-densities, the largest of which is 0."""
     possible = np.isfinite(log_prior)
     if np.isposinf(log_prior).any() or not possible.any():
-        raise ParameterError(
-            "the prior has a finite density at every parameter of the grid, and a positive one at some"
-        )
+        raise ParameterError("the prior's densities on the grid are finite, and some are above 0")
     held = log_prior[possible] - log_prior[possible].max()
     if held.min() < -_PRIOR_SPREAD:
         raise ParameterError(

@@ -160,7 +160,7 @@ def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
     import jax
     import jax.numpy as jnp
 
-    @jax.custom_vjp
+    @jax.custom_vjp  # type: ignore[untyped-decorator]
     def same(tree: Any) -> Any:
         return tree
 

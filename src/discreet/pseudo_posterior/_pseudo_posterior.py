@@ -273,8 +273,8 @@ class PseudoPosterior:
                 return made
             aim *= 0.97 * target / made.epsilon
         raise Refused(
-            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits: raise it, or take "
-            "another weighting"
+            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits: raise it, "
+            "or take another weighting"
         )
 
     def _foreseen_at_most(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:

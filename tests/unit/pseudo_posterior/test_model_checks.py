@@ -1,4 +1,4 @@
-"""Models that look at more than one record at a time, and what they are refused for; what cannot be looked at anyway."""
+"""Models that look at more than one record at a time: what they are refused for, and what they cannot see anyway."""
 
 from __future__ import annotations
 

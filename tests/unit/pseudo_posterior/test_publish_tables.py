@@ -375,7 +375,8 @@ def test_the_command_takes_dates_decimals_and_nulls(tmp_path) -> None:
     mixed().write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(MIXED.to_toml())
     assert run(["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model", "linear",
-                "--sensitive", "income", "--bound", "0.5", "--accept-empirical", "--chains", "2", "--draws", "30", "--warm-up", "60",
+                "--sensitive", "income", "--bound", "0.5", "--accept-empirical", "--chains", "2",
+                "--draws", "30", "--warm-up", "60",
                 "--max-r-hat", "9", "--min-effective", "0", "--max-divergent", "1", "--out", str(tmp_path / "out"),
                 ]) == 0  # fmt: skip
     found = pl.read_parquet(tmp_path / "out" / "table-01.parquet")
@@ -413,7 +414,8 @@ def test_what_cannot_be_is_said_by_the_command(tmp_path, capsys, options, said) 
     TABLE.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(VISITS.to_toml())
     status = run(["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
-                  "poisson", "--sensitive", "visits", "--bound", "3", "--accept-empirical", "--chains", "2", "--draws", "30",
+                  "poisson", "--sensitive", "visits", "--bound", "3", "--accept-empirical", "--chains", "2",
+                  "--draws", "30",
                   "--out", str(tmp_path / "out"), *options])  # fmt: skip
     assert status == 2
     assert said in capsys.readouterr().err
