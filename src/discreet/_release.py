@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet._random import seeded
+from discreet._text import counted_up, percent
 from discreet._writing import check_outputs
 from discreet.confidential import (
     Confidential,
@@ -331,8 +332,9 @@ def _said(asked: _Asked, solved: Mechanism, why: str, *, n: int, group: int, ref
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
     share = solved.share_not_from_data(n)
     rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
-    yield f"{why}; about {share:.2%} of the records are expected to come from prior or noise alone{rare}"
+    yield f"{why}; about {percent(share)} of the records are expected to come from prior or noise alone{rare}"
     if solved.random_size and asked.size is not None:
-        yield f"of {asked.size:,} draws at most about {asked.size * solved.share_released(n):,.3g} will be released"
+        expected = counted_up(asked.size * solved.share_released(n))
+        yield f"of {asked.size:,} draws at most about {expected} will be released"
     yield from delta_caveats(asked.budget.delta, n)
     yield from said_before(solved, asked.budget, n=n, size=asked.size, group=group, reference=reference)

@@ -1,10 +1,23 @@
-"""Numbers as text, rounded to the side on which what is written still holds."""
+"""Numbers as text, rounded to the side on which what is written still holds: the one place that formats them.
+
+A number is taken as the decimal that it is written as, as everywhere: 0.1 is one tenth, and is written 0.1.
+"""
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-__all__ = ["harmless", "rounded_down", "rounded_up", "with_article"]
+__all__ = [
+    "about",
+    "as_written",
+    "counted_up",
+    "harmless",
+    "percent",
+    "rounded_down",
+    "rounded_up",
+    "with_article",
+]
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
@@ -14,8 +27,10 @@ def rounded_up(value: float, digits: int = 3) -> str:
     --------
     >>> rounded_up(7.802e-10)
     '7.81e-10'
-    >>> rounded_up(1.0)
-    '1'
+    >>> rounded_up(0.33333333333333354, 6)
+    '0.333334'
+    >>> rounded_up(0.1, 6), rounded_up(1.0)
+    ('0.1', '1')
     """
     return _rounded(value, digits, ROUND_CEILING)
 
@@ -31,10 +46,57 @@ def rounded_down(value: float, digits: int = 3) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
+def as_written(value: float) -> str:
+    """Write all digits of a number that was given: the shortest decimal that reads back as it.
+
+    Examples
+    --------
+    >>> as_written(1.0), as_written(1e-09), as_written(0.33333333333333354)
+    ('1', '1e-09', '0.33333333333333354')
+    """
+    return repr(float(value)).removesuffix(".0")
+
+
+def counted_up(value: float) -> str:
+    """Write an expected number of records with six significant digits, never below its value.
+
+    Examples
+    --------
+    >>> counted_up(1234.50001)
+    '1,234.51'
+    """
+    return f"{float(rounded_up(value, 6)):,.6g}"
+
+
+def about(value: float, digits: int = 3) -> str:
+    """Write a number with ``digits`` significant digits, the nearest: for what is an estimate and no promise.
+
+    Examples
+    --------
+    >>> about(1234567.0, 4), about(0.66666)
+    ('1.235e+06', '0.667')
+    """
+    return _rounded(value, digits, ROUND_HALF_EVEN)
+
+
+def percent(share: float, places: int = 2) -> str:
+    """Write a share as a percentage, never below its value.
+
+    Examples
+    --------
+    >>> percent(0.00123), percent(1.0), percent(0.01000001)
+    ('0.13%', '100.00%', '1.01%')
+    """
+    if not math.isfinite(share):
+        return f"{share}%"
+    quantum = Decimal(1).scaleb(-places)
+    return f"{(100 * Decimal(repr(float(share)))).quantize(quantum, rounding=ROUND_CEILING)}%"
+
+
 def _rounded(value: float, digits: int, rounding: str) -> str:
-    exact = Decimal(value)
+    exact = Decimal(repr(float(value)))
     if not exact.is_finite() or exact == 0:
-        return f"{value:g}"
+        return f"{float(value):g}"
     quantum = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(quantum, rounding=rounding)):.{digits}g}"
 

@@ -70,6 +70,11 @@ def test_generators_are_made_in_one_file() -> None:
     assert found <= {"_random.py"}
 
 
+def _theory_index() -> str:
+    """Return the table of theorems, the first table of the theory page."""
+    return (ROOT / "docs" / "theory" / "index.md").read_text(encoding="utf-8").split("In brief:")[0]
+
+
 def test_every_theorem_cited_has_its_proof() -> None:
     pages = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "docs" / "theory").glob("*.md"))
     cited = set()
@@ -77,6 +82,14 @@ def test_every_theorem_cited_has_its_proof() -> None:
         cited |= set(re.findall(r"\bT[1-9]\d?\b", path.read_text(encoding="utf-8")))
     assert cited == set(re.findall(r"(?:Theorem|Caveat) (T[1-9]\d?)\b", pages))
     assert {"T1", "T2", "T3", "T4", "T5", "T6"} <= cited
+    # Numbers are never reused: every one up to the last is in the table of the theory page, the retired marked so.
+    listed = dict(re.findall(r"^\| (T[1-9]\d?) \| ([^|]*) \|[^|]*\|[^|]*\|$", _theory_index(), re.MULTILINE))
+    retired = {number for number, about in listed.items() if about == "*not used*"}
+    assert retired == {"T17"}
+    assert set(listed) == cited | retired
+    assert set(listed) == {f"T{number}" for number in range(1, len(listed) + 1)}
+    for number, page in re.findall(r"\((T[1-9]\d?)\]\((\S+?)\.md#", pages):
+        assert (ROOT / "docs" / "theory" / f"{page}.md").exists(), number
     assert pages.count("Proof") >= len(cited) - 1
 
 

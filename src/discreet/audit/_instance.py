@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._random import public, secure
+from discreet._text import about, as_written, rounded_down, rounded_up
 from discreet.audit._monte_carlo import MonteCarlo, simulate
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
@@ -77,18 +78,20 @@ class InstanceGuarantee:
     def __str__(self) -> str:
         lines = [
             BANNER,
-            f"{self.mechanism} at epsilon {self.epsilon:g}, this table against all its neighbours:",
+            f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:",
         ]
         for side, deltas in self.readings.items():
             for name, reading in deltas.items():
                 what = "hockey-stick delta" if name == "tight" else "probability that the loss exceeds epsilon"
                 bound = "" if reading.exact else "at most "
-                lines.append(f"  {side}, {what}: {bound}{reading.delta:.6g} ({reading.change})")
+                lines.append(f"  {side}, {what}: {bound}{rounded_up(reading.delta, 6)} ({reading.change})")
         found = self.monte_carlo
         lines += [
-            f"  the one-sided probability by simulation: {found.estimate:.6g}, between {found.lower:.6g} and "
-            f"{found.upper:.6g} ({found.iterations:,} releases)",
-            f"For every table, and public: delta {self.unconditional:.6g}. Only that is a guarantee one can publish.",
+            f"  the one-sided probability by simulation: {about(found.estimate, 6)}, between "
+            f"{rounded_down(found.lower, 6)} and "
+            f"{rounded_up(found.upper, 6)} ({found.iterations:,} releases)",
+            f"For every table, and public: delta {rounded_up(self.unconditional, 6)}. Only that is a guarantee "
+            f"one can publish.",
         ]
         return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._text import about
 from discreet.audit._instance import BANNER
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
@@ -51,11 +52,12 @@ class PaperChoices:
     def __str__(self) -> str:
         lines = [
             BANNER,
-            f"empirical-Bayes strength {self.strength:.6g}",
+            f"empirical-Bayes strength {about(self.strength, 6)}",
             f"{self.singletons:,} values are held once; doubling them makes {self.doubled_records:,} records",
         ]
-        if self.least_prior is not None:
-            lines.append(f"data-dependent priors of held cells: {self.least_prior:.6g} to {self.largest_prior:.6g}")
+        if self.least_prior is not None and self.largest_prior is not None:
+            between = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
+            lines.append(f"data-dependent priors of held cells: {between}")
         return "\n".join([*lines, "A release with parameters chosen this way has no guarantee: choose them before."])
 
 

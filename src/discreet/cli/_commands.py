@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from discreet._text import harmless
+from discreet._text import as_written, harmless
 from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
@@ -190,7 +190,7 @@ def privacy(
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
         if math.isinf(epsilon):
-            raise Infeasible(f"delta {delta:g} with {name}", {"delta >=": guarantee.delta(math.inf)})
+            raise Infeasible(f"delta {as_written(delta or 0.0)} with {name}", {"delta >=": guarantee.delta(math.inf)})
     else:
         delta = guarantee.delta(epsilon)
     show({"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta,

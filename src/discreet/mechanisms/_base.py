@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import least_integer, least_real
+from discreet._text import as_written
 from discreet.domain import Counts, Domain, Parts, Records
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
@@ -472,7 +473,7 @@ def solve_drawn(
             raise ParameterError(f"give a size or a {parameter}: one of the two can be solved for")
         most = search_for.largest_size(value)
         if most == 0:
-            feasible(search(make(1, value)), budget, f"{budget} with {parameter} {value:g}")
+            feasible(search(make(1, value)), budget, f"{budget} with {parameter} {as_written(value)}")
         return make(most, value)
     if value is None:
         found = search_for.value(size)
@@ -484,7 +485,7 @@ def solve_drawn(
     guarantee = promise(made)
     if not guarantee.meets(budget):
         nearest = search_for.nearest(parameter, size, value)
-        feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {value:g}", **nearest)
+        feasible(guarantee, budget, f"{budget} at size {size} with {parameter} {as_written(value)}", **nearest)
     return made
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
@@ -137,7 +138,8 @@ class Mixture(DrawnMechanism):
         profile: Profile = ConstantProfile(value=0.0)
         if self._cells > 1 and mixing_units(self.mixing) < UNIT:
             profile = self._profile(n, min(relation.group, n))
-        uniform = f"{self.mixing:.2%} of the released records are uniform over the cells, not from the data"
+        share = percent(mixing_units(self.mixing) / UNIT)
+        uniform = f"{share} of the released records are uniform over the cells, not from the data"
         return Guarantee.proved(
             profile,
             relation=relation,

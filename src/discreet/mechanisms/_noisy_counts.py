@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 
 from discreet._numeric import least_real, written
+from discreet._text import as_written
 from discreet.domain import Counts, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
@@ -199,16 +200,16 @@ def checked_scale(noise: str, scale: Any) -> float:
     if noise not in LARGEST_SCALE:
         raise ParameterError(f"noise is 'laplace' or 'gaussian', not {noise!r}")
     if not 2.0**-10 <= value <= LARGEST_SCALE[noise]:
-        raise ParameterError(f"scale is between 2^-10 and {LARGEST_SCALE[noise]:g} for {noise} noise, not {value!r}")
+        raise ParameterError(
+            f"scale is between 2^-10 and {as_written(LARGEST_SCALE[noise])} for {noise} noise, not {value!r}"
+        )
     return value
 
 
 Solved = TypeVar("Solved", bound="Scaled")
 
 
-def _pure(
-    make: Callable[[NoiseKind, float], Solved], epsilon: float, between: Relation, n: int
-) -> Solved | None:
+def _pure(make: Callable[[NoiseKind, float], Solved], epsilon: float, between: Relation, n: int) -> Solved | None:
     """Return the mechanism of the least Laplace scale with a pure epsilon, the papers' own: compared exactly.
 
     The pure epsilon is a rational number divided by the scale, so the least scale is the float next above a quotient.
@@ -293,7 +294,7 @@ def solve_scale(
         if not guarantee.meets(budget):
             best = solved(noises[0])
             stated: dict[str, float] = {} if best is None else {"scale >=": best.scale}
-            feasible(guarantee, budget, f"{budget} with {noises[0]} noise of scale {scale:g}", **stated)
+            feasible(guarantee, budget, f"{budget} with {noises[0]} noise of scale {as_written(scale)}", **stated)
         return mechanism
     options = [m for m in map(solved, noises) if m is not None]
     if not options:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._text import as_written
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.evolution._metric import ground_embedding
@@ -152,4 +153,6 @@ def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
             column.nullable or not missing.any()
         ):
             return values
-    raise ParameterError(f"points: values of column {name!r} lie between {column.lower:g} and {column.upper:g}")
+    raise ParameterError(
+        f"points: values of column {name!r} lie between {as_written(column.lower)} and {as_written(column.upper)}"
+    )

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 
 from discreet._numeric import least_integer, least_real
+from discreet._text import as_written, percent, rounded_up
 from discreet.domain import Counts, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms._base import (
@@ -66,7 +67,7 @@ class StableCounts(Mechanism):
         """Check what all of them have in common; called by ``__post_init__``."""
         object.__setattr__(self, "scale", real("scale", self.scale))
         if not 2.0**-10 <= self.scale <= _LARGEST_SCALE:
-            raise ParameterError(f"scale is between 2^-10 and {_LARGEST_SCALE:g}, not {self.scale!r}")
+            raise ParameterError(f"scale is between 2^-10 and {as_written(_LARGEST_SCALE)}, not {self.scale!r}")
         threshold = self.threshold
         whole = isinstance(threshold, (int, np.integer)) and not isinstance(threshold, bool)
         if not whole or not 2 <= int(threshold) <= _MOST:
@@ -131,7 +132,8 @@ class StableCounts(Mechanism):
         kept = cast(Counts, y)
         share = min(1.0, float(kept.frequencies.sum()) / n)
         return (
-            f"{kept.distinct:,} labels were kept; their noisy counts add up to about {share:.1%} of the {n:,} records, "
+            f"{kept.distinct:,} labels were kept; their noisy counts add up to about {percent(share, 1)} of the "
+            f"{n:,} records, "
             "the others have rarer labels"
         )
 
@@ -167,7 +169,7 @@ class StableCounts(Mechanism):
             caveats=(
                 f"labels that fewer than about {self.threshold:,} records hold are left out; how many records have "
                 "such labels depends on the data and is not known beforehand",
-                f"a label that only one record holds is released, verbatim, with probability {alone:.3g}",
+                f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}",
                 "any number of records may be drawn from the noisy counts at no further cost",
             ),
         )
@@ -243,5 +245,10 @@ def solve_threshold(
     nearest = {"scale >=": least} if enough is None else {"threshold >=": enough}
     reached = _MOST if enough is None else enough
     chosen = reached if threshold is None else threshold
-    feasible(promise(noise, chosen), budget, f"{budget} with scale {noise:g} and threshold {chosen:,}", **nearest)
+    feasible(
+        promise(noise, chosen),
+        budget,
+        f"{budget} with scale {rounded_up(noise, 6)} and threshold {chosen:,}",
+        **nearest,
+    )
     return make(noise, chosen)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._text import as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import GuaranteeKindError, ParameterError
 from discreet.mechanisms._base import (
@@ -94,7 +95,9 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         object.__setattr__(self, "size", positive_size("size", self.size))
         _ = self._cells  # refuses a domain that is not finite
         if not _LEAST <= self.draw_epsilon <= _MOST:
-            raise ParameterError(f"draw_epsilon lies between {_LEAST:g} and {_MOST:g}, not {self.draw_epsilon!r}")
+            raise ParameterError(
+                f"draw_epsilon lies between {as_written(_LEAST)} and {as_written(_MOST)}, not {self.draw_epsilon!r}"
+            )
         if self.schedule not in ("optimal", "published"):
             raise ParameterError(f"schedule is 'optimal' or 'published', not {self.schedule!r}")
 
@@ -154,7 +157,8 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             theorem="T7",
             chosen="the cells and the schedule",
             caveats=(
-                f"up to {first:.2%} of the released records are uniform over the cells, not from the data; how many "
+                f"up to {percent(first)} of the released records are uniform over the cells, not from the data; "
+                f"how many "
                 "depends on the confidential smallest count",
             ),
         )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._numeric import log_rising
+from discreet._text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
@@ -165,7 +166,7 @@ class DirichletMultinomial(DrawnMechanism):
             n=n,
             theorem="T4, chained" if isinstance(profile, ChainProfile) else "T4",
             chosen="the cells and the prior",
-            caveats=(f"about {share:.2%} of the released records come from the prior, not from the data",),
+            caveats=(f"about {percent(share)} of the released records come from the prior, not from the data",),
         )
 
     def _single(self, n: int) -> Profile:

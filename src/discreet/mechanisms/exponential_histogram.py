@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import least_real, up
+from discreet._text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
@@ -100,7 +101,7 @@ class ExponentialHistogram(DrawnMechanism):
         object.__setattr__(self, "pure_epsilon", real("pure_epsilon", self.pure_epsilon))
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-6 <= self.pure_epsilon <= _LARGEST:
-            raise ParameterError(f"pure_epsilon is between 1e-6 and {_LARGEST:g}, not {self.pure_epsilon!r}")
+            raise ParameterError(f"pure_epsilon is between 1e-6 and {as_written(_LARGEST)}, not {self.pure_epsilon!r}")
         if self.loss not in ("l1", "l2", "hellinger"):
             raise ParameterError(f"loss is 'l1', 'l2' or 'hellinger', not {self.loss!r}")
         if self.loss == "l1":
@@ -112,7 +113,8 @@ class ExponentialHistogram(DrawnMechanism):
         elif (log_count := _log_vectors(self.size, self._cells)) + math.log(self._cells) > math.log(_MOST_COUNTS):
             raise ParameterError(
                 f"exponential-histogram with loss {self.loss!r} lists every vector of {self._cells:,} counts that sum "
-                f"to {self.size:,}: about 10^{log_count / math.log(10.0):.1f} vectors, too many; take loss 'l1', fewer "
+                f"to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many; take "
+                f"loss 'l1', fewer "
                 "cells or a smaller size"
             )
 
@@ -204,7 +206,8 @@ class ExponentialHistogram(DrawnMechanism):
             theorem="T10",
             chosen="the cells and the loss",
             caveats=(
-                f"at most about {self.share_not_from_data(n):.2%} of the released records are in another cell than in "
+                f"at most about {percent(self.share_not_from_data(n))} of the released records are in another "
+                f"cell than in "
                 "the nearest release of the same size",
             ),
         )
@@ -261,7 +264,12 @@ class ExponentialHistogram(DrawnMechanism):
         if given is not None:
             stated = {} if found is None else {"pure_epsilon <=": 1.0 / found}
             made = at(given)
-            feasible(made.guarantee(relation, n=n), budget, f"{budget} with pure_epsilon {given:g}", **stated)
+            feasible(
+                made.guarantee(relation, n=n),
+                budget,
+                f"{budget} with pure_epsilon {as_written(made.pure_epsilon)}",
+                **stated,
+            )
             return made
         if found is None:
             least = at(1e-6).guarantee(relation, n=n)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import log_rising
+from discreet._text import counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_relation
@@ -171,8 +172,9 @@ class PitmanYor(PitmanYorUrn):
             theorem="T1" if tight else "T2",
             assumptions=tuple(assumptions),
             caveats=(
-                f"a released record is a confidential record verbatim with probability {bound}{verbatim:.10g}: about "
-                f"{self.size * verbatim:,.6g} of the {self.size:,} released records are expected to be; what is "
+                f"a released record is a confidential record verbatim with probability "
+                f"{bound}{rounded_up(verbatim, 10)}: about "
+                f"{counted_up(self.size * verbatim)} of the {self.size:,} released records are expected to be; what is "
                 "protected is which records are drawn, not a record that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
             ),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public
-from discreet._text import with_article
+from discreet._text import rounded_down, with_article
 from discreet.domain import Domain, Parts, Records
 from discreet.errors import ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
@@ -498,7 +498,8 @@ class PrivateEvolution(PartsMechanism):
         each = f"released from {self.threshold:,} votes on" if self.noise == "laplace" else "on every candidate's votes"
         return (
             f"{self.steps} steps, each with {self.candidates:,} candidates made by the API {self._api.name!r} of "
-            f"{self.population:,} records; {self.noise} noise of scale {self.scale:.4g} votes, {each}; {self.variant} "
+            f"{self.population:,} records; {self.noise} noise of scale {rounded_down(self.scale, 4)} votes, "
+            f"{each}; {self.variant} "
             "variant"
         )
 

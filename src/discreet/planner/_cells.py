@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from discreet._text import about
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import Mechanism
 
@@ -53,7 +54,8 @@ def with_cells(domain: Domain, kind: type[Mechanism], *, n: int, epsilon: float)
 def chosen_cells(declared: Domain, used: Domain) -> list[str]:
     """Return one sentence for each column whose cells were chosen rather than declared."""
     return [
-        f"column {name!r}: {column.cells} {column.spacing}-spaced cells, the widest {np.diff(column.edges).max():.4g} "
+        f"column {name!r}: {column.cells} {column.spacing}-spaced cells, the widest "
+        f"{about(np.diff(column.edges).max(), 4)} "
         "wide, chosen from its bounds, the number of records and epsilon; where in its cell a released value lies is "
         "not from the data, so declare cells yourself if this is too coarse"
         for name, column in used.columns.items()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from discreet._text import rounded_up
+from discreet._text import about, percent, rounded_up
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, Infeasible, Refused
 from discreet.mechanisms import REGISTRY, Mechanism, named
@@ -126,9 +126,9 @@ class Plan:
         best, *others = self.feasible
         behind = any(_rank(o.w1) < _rank(best.w1) for o in others)
         those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
-        reason = f"{best.name}: least predicted W1 ({best.w1:.4g}) of the {those} meet {self.budget}"
+        reason = f"{best.name}: least predicted W1 ({about(best.w1 or 0.0, 4)}) of the {those} meet {self.budget}"
         if others:
-            reason += f"; next {others[0].name} ({others[0].w1:.4g})"
+            reason += f"; next {others[0].name} ({about(others[0].w1 or 0.0, 4)})"
         return reason + f"; predicted from public facts alone{_unlike(self.domain, best.w1 or 0.0)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +170,14 @@ class Plan:
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
             largest += "+" if o.largest_size == _most(self.n) else ""
             rows.append(
-                (o.name, parameters, rounded_up(o.delta or 0.0), f"{o.share_not_from_data:.2%}", f"{o.w1:.4g}", largest)
+                (
+                    o.name,
+                    parameters,
+                    rounded_up(o.delta or 0.0),
+                    percent(o.share_not_from_data or 0.0),
+                    about(o.w1 or 0.0, 4),
+                    largest,
+                )
             )
         return rows
 
@@ -285,14 +292,15 @@ def _unlike(domain: Domain, w1: float) -> str:
     if others or not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or w1 < _UNLIKE * (high - low):
         return ""
     return (
-        f"; that is {w1 / (high - low):.0%} of the column's range: the records will hardly be like the table's, so ask "
+        f"; that is {percent(w1 / (high - low), 0)} of the column's range: the records will hardly be like the "
+        f"table's, so ask "
         "for a larger epsilon or declare a narrower range"
     )
 
 
 def _rank(w1: float | None) -> float:
     """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
-    return math.inf if w1 is None else float(f"{w1:.3g}")
+    return math.inf if w1 is None else float(about(w1, 3))
 
 
 def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
@@ -340,7 +348,7 @@ def _option(
     if not mechanism.predictable:
         return Option(name=name, refused="its error would take minutes to predict; ask for it by name")
     if (expected := size * mechanism.share_released(n)) < 1.0:
-        return Option(name=name, refused=f"of {size:,} draws, {expected:.2g} would be released within the budget")
+        return Option(name=name, refused=f"of {size:,} draws, {about(expected, 2)} would be released within the budget")
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     return Option(
         name=name,
@@ -385,7 +393,7 @@ def _shown(value: Any) -> str:
         return str(value.get("name", value))
     if isinstance(value, list) and len(value) > 3:
         return f"{_shown(value[0])}..{_shown(value[-1])}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return about(value, 4) if isinstance(value, float) else str(value)
 
 
 def _cells(domain: Domain) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+from discreet._text import about
 from discreet.errors import DiscreetError
 from discreet.mechanisms import Mechanism, named
 from discreet.planner._cells import with_cells
@@ -50,7 +51,8 @@ def said_before(
     none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)
     if none <= own:
         lines.append(
-            f"WARNING: no step at all is predicted to do as well (W1 {none:.4g} against {own:.4g}), for a table like "
+            f"WARNING: no step at all is predicted to do as well (W1 {about(none, 4)} against {about(own, 4)}), "
+            f"for a table like "
             f"{_table(reference)}, and costs no privacy: ask for steps=0, or a larger epsilon"
         )
     try:
@@ -63,8 +65,8 @@ def said_before(
         return lines
     if other < own:
         lines.append(
-            f"WARNING: evolution is the wrong tool here: {_OTHER} is predicted to have W1 {other:.4g} against "
-            f"{own:.4g}, for a table like {_table(reference)}"
+            f"WARNING: evolution is the wrong tool here: {_OTHER} is predicted to have W1 {about(other, 4)} against "
+            f"{about(own, 4)}, for a table like {_table(reference)}"
         )
     return lines
 

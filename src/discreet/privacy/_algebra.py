@@ -2,7 +2,8 @@
 
 A profile is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting the dots
 (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose profile is
-the polygon through ``(e^eps, delta(eps))``, which lies above the convex profile. Each *release's* own profile is
+the polygon through ``(e^eps, delta(eps))``, which lies above the convex profile (for a bound, which need not be convex,
+the polygon is the lower hull of its dots). Each *release's* own profile is
 converted, never the profile of one of its draws.
 """
 
@@ -11,13 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._numeric import up
 from discreet.errors import ParameterError
 from discreet.privacy._profile import ConstantProfile, Profile
+
+Floats = npt.NDArray[np.float64]
 
 __all__ = ["ComposedProfile", "compose", "power"]
 
@@ -63,7 +68,7 @@ class ComposedProfile(Profile):
 
 
 def compose(profiles: Sequence[Profile]) -> Profile:
-    """Return an upper bound on the profile of several releases of the same data, chosen in any adaptive order.
+    """Return an upper bound on the profile of several releases of the same data, whose profiles were fixed beforehand.
 
     Parameters
     ----------
@@ -77,7 +82,19 @@ def compose(profiles: Sequence[Profile]) -> Profile:
 
     Notes
     -----
-    Each profile defines a dominating pair, and dominating pairs compose (Zhu, Dong and Wang, 2022, Theorem 10).
+    **The condition.** How many releases there are, and the profile of each, has to be fixed before the first of them is
+    seen. What is then done within these profiles may depend on the releases before: which query, which domain. Each
+    profile defines a dominating pair, and dominating pairs compose (Zhu, Dong and Wang, 2022, Theorem 10).
+
+    It is not a filter: composing what was spent so far, and going on while the result stays within a budget, does not
+    keep that budget where the next profile, or whether there is one, is chosen by looking at the releases before. On
+    every path the composed profile may meet the budget, and the whole exceed it. Adding up pure epsilons, or pairs
+    ``(epsilon, delta)`` with one epsilon a release, can be used to stop.
+
+    References
+    ----------
+    Zhu, Dong and Wang (2022); arXiv 2602.06756, on filters of profiles. Proof and a counterexample:
+    docs/theory/sampling-is-noise.md, "Composition".
     """
     if not profiles:
         raise ParameterError("composition needs at least one release")
@@ -110,6 +127,8 @@ def compose(profiles: Sequence[Profile]) -> Profile:
 
 def power(profile: Profile, count: int) -> Profile:
     """Return the profile of ``count`` releases with the same profile: ``compose([profile] * count)``.
+
+    The count has to be fixed before the first of them is seen, as for :func:`compose`.
 
     Raises
     ------
@@ -149,8 +168,31 @@ def _distribution(profile: Profile, reach: float, interval: float) -> Any:
     step = max(1, top // (4 * _POINTS))  # a coarser support on the same grid, where the grid is finer than needed
     index = np.unique(np.append(np.arange(0, top + 1, step), top))
     epsilon = index * interval
-    delta = np.minimum.accumulate([profile.delta(e) for e in epsilon])
-    negative = -np.expm1(-epsilon[:0:-1]) + np.exp(-epsilon[:0:-1]) * delta[:0:-1]
+    delta = np.array([profile.delta(e) for e in epsilon])
     support = np.concatenate((-index[:0:-1], index))
-    values = np.minimum(1.0, np.concatenate((negative, delta)))
+    values = _hull(epsilon, np.minimum.accumulate(delta))
+    negative = -np.expm1(-epsilon[:0:-1]) + np.exp(-epsilon[:0:-1]) * values[:0:-1]
+    values = np.minimum(1.0, np.concatenate((negative, values)))
     return pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, np.minimum.accumulate(values))
+
+
+def _hull(epsilon: Floats, delta: Floats) -> Floats:
+    """Return the largest function below some dots that is convex in ``e^eps``: the true profile lies below it, too.
+
+    An exact profile is convex as it is. A bound need not be, and dots that are not would give negative probabilities.
+    """
+    kept: list[int] = []
+    for i in range(len(epsilon)):
+        while len(kept) > 1 and delta[kept[-1]] >= _line(epsilon, delta, kept[-2], i, kept[-1]):
+            kept.pop()
+        kept.append(i)
+    found = delta.copy()
+    for low, high in pairwise(kept):
+        found[low:high] = _line(epsilon, delta, low, high, np.arange(low, high))
+    return found
+
+
+def _line(epsilon: Floats, delta: Floats, low: int, high: int, at: Any) -> Any:
+    """Return the line through two dots, in ``e^eps``, at others between them."""
+    share = np.expm1(epsilon[at] - epsilon[high]) / math.expm1(epsilon[low] - epsilon[high])
+    return share * delta[low] + (1.0 - share) * delta[high]

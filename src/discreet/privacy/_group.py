@@ -30,7 +30,8 @@ class ChainProfile(Profile):
     the composition of trade-off functions. Here the ``e_i`` are in arithmetic progression and its step is searched for,
     up to groups of 16; whatever the step, the value is a bound. Negative ``e_i`` use
     ``delta(-e) = 1 - e^-e + e^-e delta(e)``, which holds because the profile covers both orders of the neighbours.
-    The bound at epsilon 0, ``g delta(0)``, holds at every epsilon, and is the smaller one where delta hardly falls.
+    The bound at epsilon 0, ``g delta(0)``, holds at every epsilon, and is the smaller one where delta hardly falls:
+    below it, a bound may rise a little with epsilon, which no exact profile does.
     """
 
     single: Profile

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 _MOST_ENTRIES = 1_000_000
 _LARGEST_GROUP = 3
+_ROUNDING = 1e-13  # of a loss, and of a sum of probabilities
 _TAILS = (1e-18, 1e-14, 1e-11)  # probability of the outcomes that are counted in full: the first that is affordable
 
 
@@ -68,6 +69,8 @@ class GroupUrn(Profile):
     to 1e-11, they are counted in full: deltas well above that are within 1 %, smaller ones are not, and the profile
     calls itself an upper bound.
     """
+
+    _near: ClassVar[float] = 1e-9
 
     size: int
     prior: float
@@ -171,10 +174,10 @@ class _Pair:
 
     def delta(self, epsilon: float) -> float:
         """Return the profile of this pair, outcomes beyond the reach counted in full."""
-        value = 0.0
+        value, rounding = 0.0, _ROUNDING * (1.0 + epsilon)
         for mass, high, lower, plain, tilted in self._rows:
-            place = np.searchsorted(lower, high - epsilon, side="left")
-            gain = plain[place] - np.exp(np.minimum(700.0, epsilon - high)) * tilted[place] + 1e-13 * plain[place]
+            place = np.searchsorted(lower, high - epsilon + 0.2 * rounding, side="left")  # ties are counted
+            gain = plain[place] - np.exp(np.minimum(700.0, epsilon - high)) * tilted[place] + rounding * plain[place]
             value += float(mass @ np.maximum(gain, 0.0))
         return value + self._beyond
 

@@ -7,6 +7,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from discreet._text import as_written
 from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet.privacy._profile import Profile
 
@@ -44,14 +45,14 @@ class Budget:
         if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
             raise BudgetError(f"epsilon is a finite number of at least 0, not {self.epsilon}")
         if self.epsilon > 100:
-            raise BudgetError(f"epsilon {self.epsilon:g} promises nothing; give a value of at most 100")
+            raise BudgetError(f"epsilon {as_written(self.epsilon)} promises nothing; give a value of at most 100")
         if not 0 <= self.delta < 1:
             raise BudgetError(f"delta is at least 0 and below 1, not {self.delta}")
         if self.epsilon == 0 and self.delta == 0:
             raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
 
     def __str__(self) -> str:
-        return f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
+        return f"epsilon {as_written(self.epsilon)}" + (f", delta {as_written(self.delta)}" if self.delta else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._text import about
 from discreet.errors import ParameterError
 from discreet.privacy._opening_pair import OpeningPair, singular
 from discreet.privacy._sampling_pairs import UrnPair
@@ -213,7 +214,7 @@ class HeldTable:
 
     def value(self, i: int) -> str:
         """Describe a value of the i-th mass."""
-        return _held(int(self.frequencies[i])) if len(self.frequencies) else f"a cell of mass {self.mass[i]:g}"
+        return _held(int(self.frequencies[i])) if len(self.frequencies) else f"a cell of mass {about(self.mass[i], 6)}"
 
     def may_pair(self, i: int, j: int) -> bool:
         """Return whether a record can leave a value of the i-th mass for another one of the j-th."""

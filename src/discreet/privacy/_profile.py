@@ -16,7 +16,6 @@ from discreet.errors import BudgetError
 
 __all__ = ["ConstantProfile", "LargestProfile", "Profile", "keeps_shape"]
 
-_NEAR = 1e-11  # of the pure epsilon: within it, a sum in floating point has lost too many digits
 _PROBES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RISES, _BENDS = 1e-9, 1e-3  # relative: how far a sum may lift a value above the one before, or above a line
 
@@ -40,6 +39,7 @@ class Profile(ABC):
     """
 
     furthest: ClassVar[float] = 700.0
+    _near: ClassVar[float] = 1e-11  # of the pure epsilon: within it, a sum in floating point has lost too many digits
 
     @property
     @abstractmethod
@@ -86,13 +86,13 @@ class Profile(ABC):
         if pure < math.inf and epsilon >= pure:
             return 0.0
         value = self._delta(min(epsilon, self.furthest))
-        if pure - epsilon <= _NEAR * pure < math.inf and (end := self._end) is not None:
+        if pure - epsilon <= self._near * pure < math.inf and (end := self._end) is not None:
             value = min(value, self._chord(epsilon, pure, end))
         return min(1.0, max(value, 1e-300))
 
     def _chord(self, epsilon: float, pure: float, end: LogRatio) -> float:
         """Return delta on the line to 0 at the pure epsilon: a bound since the profile is convex, its last piece."""
-        start = pure * (1.0 - _NEAR)
+        start = pure * (1.0 - self._near)
         near, far = end.minus(written(epsilon)), end.minus(written(start))
         return up(self._delta(start) * (math.expm1(-near) / math.expm1(-far)), 8)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public, secure, seeded
+from discreet._text import about, percent
 from discreet._writing import together
 from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind, with_public
 from discreet.confidential._open import open_confidential
@@ -183,7 +184,8 @@ def publish(
         raise PoorUtility(poor_utility(mechanism.domain, share))
     if size is not None and not accept_poor_utility and (kept := size * mechanism.share_released(n)) < 1.0:
         raise PoorUtility(
-            f"of {size:,} draws {kept:.2g} would be released, on average: allow a larger delta, or accept poor utility "
+            f"of {size:,} draws {about(kept, 2)} would be released, on average: allow a larger delta, or accept "
+            f"poor utility "
             "explicitly"
         )
     document = Certificate.of(
@@ -230,7 +232,8 @@ def poor_utility(domain: Domain, share: float) -> str:
     """Return why a release with this share of records from prior or noise is refused, and what to do."""
     many = len(domain.columns) >= 3
     return (
-        f"{share:.0%} of the records would come from prior or noise alone, more than {POOR_UTILITY:.0%}: declare fewer "
+        f"{percent(share, 0)} of the records would come from prior or noise alone, more than "
+        f"{percent(POOR_UTILITY, 0)}: declare fewer "
         "cells"
         + (" or fewer columns" if many else "")
         + ", release fewer records, allow a larger epsilon or delta, or accept poor utility explicitly"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._text import rounded_down, rounded_up
+from discreet._text import about, rounded_down, rounded_up
 from discreet.report._charts import Chart, attack_chart, profile_chart
 from discreet.report._curves import LEVELS, TradeOff, furthest
 from discreet.report._promise import Joint, Promise, epsilon_text
@@ -91,7 +91,7 @@ def attack(curves: Curves) -> Attack:
     for i, (level, power) in enumerate(zip(LEVELS, powers.tolist(), strict=True)):
         rates.append(
             Rate(
-                level=f"{100 * level:.6g} %",
+                level=f"{about(100 * level, 6)} %",
                 power=f"{_percent_up(power)} %",
                 missed=f"{_percent_down(1.0 - power)} %",
                 together=None if joined is None else f"{_percent_up(float(joined[i]))} %",

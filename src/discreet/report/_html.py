@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._text import rounded_up
+from discreet._text import about, as_written, rounded_up
 from discreet._version import __version__
 from discreet._writing import check_outputs, check_writable, require_own, together
 from discreet.confidential import public_domain
@@ -207,7 +207,7 @@ def _confidential(
 
 
 def _parameter(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    return as_written(value) if isinstance(value, float) else str(value)
 
 
 def _in_words(one: Measured) -> str:
@@ -217,11 +217,11 @@ def _in_words(one: Measured) -> str:
     mean, _, high = one.bootstrap
     if one.release <= high:
         return "like a sample of the table itself"
-    return f"{one.release / mean:,.3g} times that of a sample" if mean > 0 else "more than a sample"
+    return f"{about(one.release / mean)} times that of a sample" if mean > 0 else "more than a sample"
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.4g}"
+    return "-" if value is None else about(value, 4)
 
 
 def _rendered(page: dict[str, Any]) -> str:

@@ -59,7 +59,7 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
     _draw_attack(attack, guarantee_of(certificate))
     facts = certificate.facts
     title = (
-        f"{facts['size']:,} synthetic records from {facts['records']:,}: epsilon {certificate.epsilon:g}, "
+        f"{facts['size']:,} synthetic records from {facts['records']:,}: epsilon {rounded_up(certificate.epsilon, 6)}, "
         f"delta {rounded_up(certificate.delta)} ({facts['mechanism']['name']})"
     )
     if confidential is not None:

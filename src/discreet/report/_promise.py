@@ -165,13 +165,12 @@ class Promise:
 
 
 def epsilon_text(value: float) -> str:
-    """Write an epsilon in six digits, rounded up unless they are exactly it."""
-    short = f"{value:.6g}"
-    return short if float(short) == value else rounded_up(value, 6)
+    """Write an epsilon in six digits, rounded up."""
+    return rounded_up(value, 6)
 
 
 def _thousands(value: float) -> str:
-    return f"{float(rounded_down(value, 2)):,.0f}"
+    return f"{int(float(rounded_down(value, 2))):,}"
 
 
 def _sentence(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._text import about, as_written
 from discreet.confidential._source import Source, open_source
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem
@@ -156,7 +157,7 @@ def _picture(name: str, column: ReleasedColumn, other: Shares | None) -> ColumnP
 
 
 def _share(share: float) -> str:
-    return f"{100.0 * share:.2f} %"
+    return f"{about(100.0 * share, 4)} %"
 
 
 def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
@@ -177,5 +178,5 @@ def _fact(value: Any) -> str:
         more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
         return ", ".join(map(str, value[:_MOST_LISTED])) + more
     if isinstance(value, float):
-        return f"{value:.10g}"
+        return as_written(value)
     return str(value)

@@ -104,10 +104,8 @@ def mixture(size: int, base: Fraction, moved: Fraction) -> Truth:
 def noise(kind: str, scale: float, reach: int) -> dict[int, mp.mpf]:
     beta = real(scale)
     weight = {z: mp.exp(-abs(z) / beta if kind == "laplace" else -(z * z) / (2 * beta**2)) for z in _around(reach)}
-    if kind == "laplace":  # all of the mass, of which the reach leaves some out
-        total = (1 + mp.exp(-1 / beta)) / (1 - mp.exp(-1 / beta))
-    else:
-        total = mp.fsum(weight.values())
+    # all of the mass, of which the reach leaves some out under Laplace noise
+    total = 1 / mp.tanh(1 / (2 * beta)) if kind == "laplace" else mp.fsum(weight.values())
     return {z: w / total for z, w in weight.items()}
 
 

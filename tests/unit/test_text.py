@@ -1,0 +1,128 @@
+"""Numbers as text: rounded to the safe side, by one module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet._text import about, as_written, counted_up, percent, rounded_down, rounded_up
+from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.errors import Infeasible
+from discreet.mechanisms import (
+    DirichletMultinomial,
+    LaplaceProjectionSampler,
+    PitmanYor,
+    SmoothedHistogram,
+    StabilityHistogram,
+)
+from discreet.privacy import Budget
+from discreet.report._promise import epsilon_text
+
+SOURCE = Path(__file__).parents[2] / "src" / "discreet"
+CELLS = Domain(columns={"cell": Integer(lower=0, upper=3)})
+
+# Where numbers are formatted that promise nothing: pictures, measures of utility, what is inferred from a release,
+# distances of generators; the testing tools name what failed. A privacy number there goes through _text all the same.
+ELSEWHERE = ("_text.py", "report/_charts.py", "utility/", "inference/", "evolution/", "testing/", "domain/")
+NOT_YET = ("pseudo_posterior/",)
+NUMERIC = re.compile(r"[efgEFG%]$")
+
+
+def formats(tree: ast.AST) -> list[tuple[int, str]]:
+    """Return every place that cuts a number's digits: format specs, ``%`` and ``format``, and rounding to digits."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            parts = node.format_spec.values if isinstance(node.format_spec, ast.JoinedStr) else []
+            spec = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+            if NUMERIC.search(spec) or "{" in spec:
+                found.append((node.lineno, spec))
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant):
+            if isinstance(node.left.value, str) and re.search(r"%[-+ #0-9.]*[efgEFG]", node.left.value):
+                found.append((node.lineno, node.left.value))
+        elif isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            texts = [a.value for a in [*node.args, getattr(node.func, "value", None)] if isinstance(a, ast.Constant)]
+            if name == "format" and any(NUMERIC.search(str(text).rstrip("}")) for text in texts):
+                found.append((node.lineno, ast.unparse(node)))
+    return found
+
+
+def test_a_planted_format_is_found() -> None:
+    for planted in (
+        'f"{x:.6g}"',
+        'f"{x:,.2f}"',
+        'f"{x:.{d}e}"',
+        '"%.3g" % x',
+        'format(x, ".3g")',
+        '"{:.2%}".format(x)',
+    ):
+        assert formats(ast.parse(planted)), planted
+    for harmless in ('f"{x:,}"', 'f"{x:>8}"', 'f"{x!r}"', '"%s" % x', '"{:,}".format(x)'):
+        assert not formats(ast.parse(harmless)), harmless
+
+
+def test_one_module_formats_the_numbers() -> None:
+    found: list[tuple[str, int, str]] = []
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith((*ELSEWHERE, *NOT_YET)):
+            found += [(name, *place) for place in formats(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not found
+
+
+@given(value=st.floats(1e-300, 1e300), digits=st.integers(1, 12))
+def test_up_is_never_below_and_down_never_above(value: float, digits: int) -> None:
+    exact = Decimal(repr(value))
+    up, down = Decimal(rounded_up(value, digits)), Decimal(rounded_down(value, digits))
+    assert down <= exact <= up
+    assert up <= exact * (1 + Decimal(10) ** (1 - digits))
+    assert down >= exact * (1 - Decimal(10) ** (1 - digits))
+    assert down <= Decimal(about(value, digits)) <= up
+    assert float(as_written(value)) == value
+    if value < 1e12:
+        assert Decimal(counted_up(value).replace(",", "")) >= exact
+
+
+@given(share=st.floats(0.0, 1.0))
+def test_a_percentage_is_never_below(share: float) -> None:
+    assert 0 <= Decimal(percent(share).rstrip("%")) - 100 * Decimal(repr(share)) <= Decimal("0.01")
+
+
+@pytest.mark.parametrize("epsilon", [0.33333333333333354, 0.3333333, 1.0000001, 0.1, 2.0, 1e-7])
+def test_every_stated_epsilon_is_one_that_holds(epsilon: float) -> None:
+    exact = Decimal(repr(epsilon))
+    assert Decimal(epsilon_text(epsilon)) >= exact
+    assert Decimal(str(Budget(epsilon=epsilon)).removeprefix("epsilon ")) == exact
+    with pytest.raises(Infeasible) as refused:
+        LaplaceProjectionSampler.calibrated(Budget(epsilon=epsilon), domain=CELLS, n=10, scale=0.25)
+    told = dict(re.findall(r"(scale|epsilon|delta) >= ([\d.e+-]+)", str(refused.value)))
+    assert float(told["scale"]) >= refused.value.nearest["scale >="]
+    budget = Budget(epsilon=epsilon)  # what the message says can itself be met
+    found = LaplaceProjectionSampler.calibrated(budget, domain=CELLS, n=10, scale=float(told["scale"]))
+    assert found.guarantee(n=10).meets(budget)
+
+
+def test_probabilities_in_caveats_are_rounded_up() -> None:
+    unit, words = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)}), Domain(columns={"w": OpenLabels()})
+    urn = PitmanYor(domain=unit, size=7, strength=2.0).guarantee(n=7)
+    stated = re.search(r"with probability ([\d.]+)", " ".join(urn.caveats))
+    assert stated is not None
+    assert Decimal(stated[1]) >= Decimal(7) / 9
+    labels = StabilityHistogram(domain=words, scale=1.7, threshold=9).guarantee(n=100)
+    alone = re.search(r"verbatim, with probability ([\d.e-]+)", " ".join(labels.caveats))
+    assert alone is not None
+    assert float(alone[1]) >= labels.delta(10.0) * (1 - 1e-9)
+    for made in (
+        SmoothedHistogram(domain=CELLS, size=1, mixing=1e-12),
+        DirichletMultinomial(domain=CELLS, size=1, prior=1e-7),
+    ):
+        share = re.search(r"([\d.]+)%", " ".join(made.guarantee(n=100).caveats))
+        assert share is not None
+        assert float(share[1]) / 100 >= made.share_not_from_data(100)
