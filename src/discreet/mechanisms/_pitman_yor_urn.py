@@ -1,7 +1,7 @@
 """What the mechanisms that continue the confidential table's urn share: parameters, their units, and their calibration.
 
 The masses are kept as integers, in units of ``1/UNIT`` records, so that the kernel's law is exact; the guarantees are
-computed with the values given, from which the rounding only moves away.
+computed for the rounded values.
 """
 
 from __future__ import annotations

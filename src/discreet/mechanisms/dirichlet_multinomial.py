@@ -76,7 +76,8 @@ class DirichletMultinomial(DrawnMechanism):
     Guarantee (theorem T4, exact for three cells or more): the hockey-stick divergence between
     ``DirMult(m; a+1, b, R)`` and ``DirMult(m; a, b+1, R)``, ``a, b`` the two smallest prior masses, the larger of the
     two orders; pure ``epsilon = log(1 + m / min alpha)``. For groups of 2 or 3 and a uniform prior, the maximum over
-    how the group splits, where it can be summed; else a chain of single replacements (an upper bound). The kernel draws
+    how the group splits, where it can be summed (exact where every outcome is, the pure epsilon always); else a chain
+    of single replacements (an upper bound). The kernel draws
     integers only: floating point costs nothing.
 
     References
@@ -217,7 +218,7 @@ class DirichletMultinomial(DrawnMechanism):
             between=(2.0**-30, most),
             budget=budget,
             promise=lambda made: made.guarantee(relation, n=n),
-            search=lambda made: made._promise(relation, n, quick=True),
+            search=lambda made: made._promise(relation, n, quick=budget.delta > 0.0),  # the pure epsilon is quick
             size=size,
             value=prior,
             usual=most,

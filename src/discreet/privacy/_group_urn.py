@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement, permutations, product
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -82,7 +82,10 @@ class GroupUrn(Profile):
     @property
     def exact(self) -> bool:
         """Whether every outcome is summed, and there are cells enough for every split beside an undisturbed one."""
-        return self.cells > 2 * self.group and bool(self._pairs) and all(pair.complete for pair in self._pairs)
+        if not 2 <= self.group <= _LARGEST_GROUP or self.cells <= 2 * self.group:
+            return False
+        splits = [tuple(parts) for moved in range(1, self.group + 1) for parts in _partitions(moved)]
+        return all(_entries(self.size, s, t) <= _MOST_ENTRIES for s, t in product(splits, repeat=2) if sum(s) == sum(t))
 
     @property
     def pure(self) -> float:
@@ -128,11 +131,6 @@ class _Pair:
         self._rows = rows
         self._beyond = beyond
 
-    @property
-    def complete(self) -> bool:
-        """Whether every outcome is summed."""
-        return self._beyond == 0.0
-
     @classmethod
     def of(
         cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
@@ -143,8 +141,7 @@ class _Pair:
         rest = n + cells * prior - inside
         for tail in (0.0, *_TAILS):
             reach, beyond = _reach(size, inside, rest, tail) if tail else (size, 0.0)
-            entries = math.comb(reach + len(targets), len(targets)) * (reach + 1)
-            if max(entries, math.comb(reach + len(sources), len(sources))) <= _MOST_ENTRIES:
+            if _entries(reach, sources, targets) <= _MOST_ENTRIES:
                 break
         else:
             return None
@@ -182,13 +179,18 @@ class _Pair:
         return value + self._beyond
 
 
+def _entries(reach: int, sources: tuple[int, ...], targets: tuple[int, ...]) -> int:
+    """Return how many sums a pair of partitions keeps, up to a number of draws in the cells involved."""
+    kept = math.comb(reach + len(targets), len(targets)) * (reach + 1)
+    return max(kept, math.comb(reach + len(sources), len(sources)))
+
+
 def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fraction:
     """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size.
 
     Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
     """
-    held = [size // len(parts)] * len(parts)
-    held[0] += size - sum(held)
+    held = [size // len(parts) + (i < size % len(parts)) for i in range(len(parts))]
 
     def factor(part: int, draws: int) -> Fraction:
         return math.prod(((prior + draws + i) / (prior + i) for i in range(part)), start=Fraction(1))
@@ -196,7 +198,7 @@ def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fracti
     def value(draws: list[int]) -> Fraction:
         return math.prod(map(factor, parts, draws), start=Fraction(1))
 
-    step = size
+    step = size if len(set(parts)) > 1 else 0  # between equal parts, an even split is the largest
     while step:
         moves = [
             [count + step * ((i == to) - (i == source)) for i, count in enumerate(held)]

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from discreet._text import as_written
 from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
-from discreet.privacy._profile import Profile
+from discreet.privacy._profile import Profile, keeps_shape
 
 __all__ = ["Budget", "Guarantee", "Kind", "Relation", "RelationName", "require_kind"]
 
@@ -134,8 +134,8 @@ class Guarantee:
 
     @property
     def exact(self) -> bool:
-        """Whether the profile is the mechanism's own, rather than an upper bound."""
-        return self.profile.exact
+        """Whether the profile is the mechanism's own, rather than an upper bound: it says so, and has its shape."""
+        return self.profile.exact and keeps_shape(self.profile)
 
     def delta(self, epsilon: float) -> float:
         """Return the delta at ``epsilon``, never below the truth."""

@@ -32,9 +32,13 @@ __all__ = ["Certificate", "Check", "guarantee_of", "verify"]
 
 SCHEMA = 1
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_SHOWS = (
+_SHOWN_ALONE = (
     "This certificate can be recomputed from the public facts in it, and shows whether the released file was changed "
     "by accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
+)
+_SHOWS = (
+    f"{_SHOWN_ALONE} Every other release of the same table adds to what this one reveals. Their profiles compose if the "
+    "number of releases and the profile of each were fixed beforehand: composition is no rule for when to stop."
 )
 _SECURE = (
     "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
@@ -253,7 +257,8 @@ def verify(
         if facts["size"] is not None:
             checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
         checks.append(_rows(facts, mechanism))
-        checks.append(_compare("shows", facts["shows"], _SHOWS))
+        said_before = facts["shows"] == _SHOWN_ALONE  # as version 0.1.0 wrote it
+        checks.append(_compare("shows", facts["shows"], _SHOWN_ALONE if said_before else _SHOWS))
         if "public_inputs" in facts:  # not in certificates of version 0.1.0
             checks.append(_public_inputs(facts["public_inputs"], mechanism))
         known = facts["randomness"] in (_SECURE, *_MARKED)
@@ -319,7 +324,7 @@ def delta_caveats(delta: float, n: int) -> list[str]:
     if delta * n <= 0.1:
         return []
     return [
-        f"delta times the number of records is {delta * n:,.3g}: exposing as many records outright, on average, would "
+        f"delta times the number of records is {rounded_up(delta * n)}: exposing as many records outright, on average, would "
         "be within the guarantee"
     ]
 

@@ -33,7 +33,16 @@ from discreet.mechanisms import (
     StabilityHistogram,
     SubsampledRandomisedResponse,
 )
-from discreet.privacy import Budget, DiscreteLaplacePair, MixturePair, Profile, Relation, UrnPair
+from discreet.privacy import (
+    Budget,
+    ConstantProfile,
+    DiscreteLaplacePair,
+    Guarantee,
+    MixturePair,
+    Profile,
+    Relation,
+    UrnPair,
+)
 from discreet.testing import check_profile
 
 DIGITS = 60
@@ -418,3 +427,31 @@ def test_every_profile_of_the_registry_has_its_shape() -> None:
     for mechanism, n in registry():
         for group in (1, 2, 3, 40):
             check_profile(of(mechanism, n, group))
+
+
+class Rising(ConstantProfile):
+    """A twin of an exact profile, whose delta rises above an epsilon."""
+
+    def _delta(self, epsilon: float) -> float:
+        return self.value if epsilon < 1.0 else 2.0 * self.value
+
+
+class Bent(ConstantProfile):
+    """A twin whose delta falls in one place: not convex."""
+
+    def _delta(self, epsilon: float) -> float:
+        return self.value if epsilon < 1.0 else 0.5 * self.value
+
+
+@pytest.mark.parametrize("twin", [Rising, Bent])
+def test_what_breaks_the_shape_is_not_stated_as_exact(twin: type[ConstantProfile]) -> None:
+    right, wrong = ConstantProfile(value=0.1), twin(value=0.1)
+    promised = [
+        Guarantee.proved(profile, relation=Relation(), n=9, theorem="T1", chosen="nothing")
+        for profile in (right, wrong)
+    ]
+    assert [guarantee.exact for guarantee in promised] == [True, False]
+    assert [guarantee.to_dict()["exact"] for guarantee in promised] == [True, False]
+    check_profile(right)
+    with pytest.raises(AssertionError, match="convex"):
+        check_profile(wrong)
