@@ -37,8 +37,8 @@ _SHOWN_ALONE = (
     "by accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
 )
 _SHOWS = (
-    f"{_SHOWN_ALONE} Every other release of the same table adds to what this one reveals. Their profiles compose if the "
-    "number of releases and the profile of each were fixed beforehand: composition is no rule for when to stop."
+    f"{_SHOWN_ALONE} Every other release of the same table adds to what this one reveals. Their profiles compose if "
+    "the number of releases and the profile of each were fixed beforehand: composition is no rule for when to stop."
 )
 _SECURE = (
     "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
@@ -324,8 +324,8 @@ def delta_caveats(delta: float, n: int) -> list[str]:
     if delta * n <= 0.1:
         return []
     return [
-        f"delta times the number of records is {rounded_up(delta * n)}: exposing as many records outright, on average, would "
-        "be within the guarantee"
+        f"delta times the number of records is {rounded_up(delta * n)}: exposing as many records outright, on average, "
+        "would be within the guarantee"
     ]
 
 
