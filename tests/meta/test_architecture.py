@@ -70,6 +70,60 @@ def test_generators_are_made_in_one_file() -> None:
     assert found <= {"_random.py"}
 
 
+# What changes a folder, and what turns tables and figures into bytes. The latter write into files that were opened for
+# them; only the writer opens files.
+CHANGES = {"write_text", "write_bytes", "touch", "unlink", "mkdir", "rmdir", "symlink_to", "hardlink_to", "rmtree",
+           "makedirs", "remove", "removedirs", "chmod", "fchmod", "truncate", "mkstemp", "mkdtemp",
+           "NamedTemporaryFile", "TemporaryFile", "TemporaryDirectory", "copyfile", "copytree", "tofile", "savetxt",
+           "memmap", "to_csv", "to_parquet", "dump", "write_json", "write_ndjson", "write_ipc", "sink_csv"}  # fmt: skip
+OF_OS = {"open", "replace", "rename", "renames", "link", "symlink", "mkfifo", "write"}
+INTO_OPEN_FILES = {
+    ("_figures.py", "savefig"),
+    ("_writing.py", "sink_parquet"),
+    ("_writing.py", "write_csv"),
+    ("_demo.py", "write_parquet"),
+}
+SERIALISERS = {"savefig", "save", "savez", "savez_compressed", "sink_parquet", "write_csv", "write_parquet"}
+
+
+def writes(tree: ast.AST) -> set[str]:
+    """Return the calls that write files."""
+    found = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        of_os = isinstance(owner, ast.Name) and owner.id in {"os", "shutil"}
+        if name == "open":
+            place = 0 if owner is not None else 1  # of a path, or the function
+            given = [*node.args[place:][:1], *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
+            modes = [a.value for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if of_os or any(set(mode) & set("wax+") for mode in modes):
+                found.add(name)
+        elif name in CHANGES | SERIALISERS or (of_os and name in OF_OS):
+            found.add(name)
+    return found
+
+
+def test_files_are_written_in_one_place() -> None:
+    for path in SOURCE.rglob("*.py"):
+        found = writes(ast.parse(path.read_text(encoding="utf-8")))
+        if path.parent == SOURCE / "_writing":
+            continue
+        assert not {name for name in found if (path.name, name) not in INTO_OPEN_FILES}, path
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["open('x', 'w')", "open('x', mode='ab')", "p.open('r+b')", "p.write_text('x')", "os.replace(a, b)", "p.unlink()",
+     "f.savefig('x')", "frame.write_csv('x')", "os.open('x', 1)", "json.dump(x, f)"],
+)  # fmt: skip
+def test_a_write_is_recognised(planted: str) -> None:
+    assert writes(ast.parse(planted))
+    assert not writes(ast.parse("open('x', 'rb'); p.open(); text.replace('a', 'b'); s.rename(x); p.open('r')"))
+
+
 def _theory_index() -> str:
     """Return the table of theorems, the first table of the theory page."""
     return (ROOT / "docs" / "theory" / "index.md").read_text(encoding="utf-8").split("In brief:")[0]

@@ -175,11 +175,46 @@ def renamed_one_after_the_other(moves: list[Move]) -> None:
         os.replace(move.new, move.final)
 
 
+def every_step_of_a_release(where: Path) -> Iterator[None]:
+    """Kill the main job at every third step, over a release that is there. Nothing here may start Polars's threads."""
+    import opendp.measurements  # noqa: F401  # loaded once, not in every child
+    import polars as pl  # noqa: F401
+
+    from discreet import Domain, Integer, release
+
+    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    pair = fresh(where, apart=False)
+    (where / "data.csv").write_text("x\n" + "".join(f"{i % 7}\n" for i in range(2000)))
+
+    def act() -> None:
+        release(where / "data.csv", domain, epsilon=1, delta=1e-6, size=50, mechanism="perturbed-histogram",
+                out=pair[0])  # fmt: skip
+
+    def agrees() -> None:
+        hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in pair]
+        assert f'"sha256": "{hashes[0]}"'.encode() in pair[1].read_bytes()
+
+    assert not killed_at(10**6, act)
+    number, died = 0, True
+    while died:
+        died = killed_at(number, act)
+        if not refused(pair[0]):
+            agrees()
+        recover(pair[1])
+        agrees()
+        number += 3
+        if died:
+            yield
+
+
 def main(what: str, where: Path) -> None:
     """Write the numbers that the tests look at."""
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "planted":
         _together.commit = renamed_one_after_the_other
+    if what == "releases":
+        sys.stdout.write(str(sum(1 for _ in every_step_of_a_release(where))))
+        return
     if what == "at once":
         sys.stdout.write(str(at_once(where, rounds=40, writers=3)))
         return

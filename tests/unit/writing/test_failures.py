@@ -54,6 +54,12 @@ def test_killed_at_every_step_a_pair_is_old_or_new_or_refused(tmp_path: Path) ->
     assert min(finished, undone) > 50
 
 
+def test_the_main_job_killed_leaves_a_table_with_its_certificate_or_is_refused(tmp_path: Path) -> None:
+    done = killed("releases", tmp_path / "w")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+
+
 def test_the_killer_finds_two_plain_renames(tmp_path: Path) -> None:
     done = killed("planted", tmp_path / "w")
     assert done.returncode == 1
