@@ -95,6 +95,6 @@ def test_the_mechanism_reports_the_smaller_of_the_two_and_calibrates_on_the_boun
     rest = 10_000 + 600 - 5
     chain = ChainProfile(single=UrnPair(size=1000, a=2.0, b=2.0, rest=rest), group=2)
     assert guarantee.delta(1.0) < chain.delta(1.0)
-    # the size is split evenly: (1 + 500/2)^2 against (1 + 1000/2)^2 of the chain
-    assert math.isclose(guarantee.profile.pure, 2 * math.log(251))
+    # both records leave one cell: (2 + m)(3 + m)/(2 * 3) against (1 + m/2)^2 of the chain
+    assert math.isclose(guarantee.profile.pure, math.log(1002 * 1003 / 6))
     assert guarantee.profile.pure < chain.pure
