@@ -295,7 +295,7 @@ def _unsettled(path: Path) -> FileProblem:
     return FileProblem(
         path,
         "a write of it and the files that go with it was interrupted, or is under way",
-        "wait for that run; if it died, run discreet verify --recover on this path, which finishes or undoes it",
+        "wait for that run; if it died, run discreet verify --recover on the certificate, which finishes or undoes it",
     )
 
 
@@ -307,5 +307,5 @@ def _changed(path: Path) -> FileProblem:
     return FileProblem(
         path,
         "it was changed after a write of it was interrupted",
-        "move it away, then run discreet verify --recover on this path",
+        "move it away, then run discreet verify --recover on the certificate",
     )
