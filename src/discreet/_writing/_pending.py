@@ -33,7 +33,7 @@ __all__ = ["Move", "commit", "recover", "require_settled"]
 _VERSION = 1
 _LARGEST = 1 << 16
 _TOKEN = re.compile(r"[0-9a-f]{12}")
-_STAMP = re.compile(r"\d{1,20}-\d{1,20}")
+_STAMP = re.compile(r"\d{1,20}--?\d{1,20}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet._writing import new_folder, recover, require_settled, together
+from discreet._writing import _pending, new_folder, recover, require_settled, together
 from discreet.errors import FileProblem
 
 KILLER = Path(__file__).with_name("killed_writers.py")
@@ -164,6 +164,25 @@ def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, monkeypatch) -
     pair[0].rename(pair[0].with_name("mine"))
     recover(pair[1])
     assert held(pair) == b"newer"
+
+
+def test_a_pair_from_before_1970_is_undone_where_a_new_content_is_missing(pair, monkeypatch) -> None:
+    for path in pair:
+        os.utime(path, (-5, -5))
+    with monkeypatch.context() as patched:
+
+        def fails(*_: object) -> None:
+            raise OSError(errno.EIO, "broken")
+
+        patched.setattr(_pending, "_undo", fails)
+        patched.setattr(_pending, "_finish", fails)
+        with pytest.raises(FileProblem, match="interrupted"):
+            put(pair, b"new")
+    (missing,) = pair[1].parent.glob(".*.part")
+    missing.unlink()
+    recover(pair[1])
+    assert held(pair) == b"old"
+    put(pair, b"next")
 
 
 @pytest.mark.parametrize(
