@@ -135,6 +135,17 @@ def test_what_workers_cannot_receive_is_refused_before_anything_is_fitted(tmp_pa
     assert 0.0 < point.lipschitz < math.inf
 
 
+@pytest.mark.parametrize("text", ["mine", "{}", "[]", "[" * 10**5])
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(FileProblem):
+        run_frontier(tmp_path)
+    (tmp_path / "settings.json").rename(tmp_path / "notes.txt")
+    with pytest.raises(FileProblem, match="other files"):
+        run_frontier(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
 def ninetieth(values) -> float:
     return float(np.quantile(values, 0.9))
 
@@ -158,6 +169,8 @@ def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
     assert points[0].error("mean") < 5.0
     assert points[3].failed is not None
     assert all(json.loads(p.read_text())["confidential"] for p in (tmp_path / "f").iterdir())
+    assert {oct(p.stat().st_mode)[-3:] for p in (tmp_path / "f").iterdir()} == {"600"}
+    assert oct((tmp_path / "f").stat().st_mode)[-3:] == "700"
     monkeypatch.setattr(type(mechanism), "refit", None)  # nothing is fitted again
     again = frontier(mechanism, columns, grid, {"mean": np.mean, "q90": ninetieth}, **facts)
     assert [p.lipschitz for p in again] == [p.lipschitz for p in points]

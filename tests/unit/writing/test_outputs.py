@@ -232,6 +232,17 @@ def test_a_page_or_picture_replaces_only_one_of_ours(here: Path, capsys: Any) ->
         violins({"a": [1.0, 2.0]}, "p.txt", label="l")
 
 
+def test_the_demonstration_replaces_nothing_of_others(here: Path, capsys: Any) -> None:
+    pytest.importorskip("statsmodels")
+    for name in ("visits.parquet", "visits.toml"):
+        Path(name).write_text("mine")
+        assert run(["demo", "--out", "."]) == 2
+        assert "not of this demonstration" in capsys.readouterr().err
+        assert Path(name).read_text() == "mine"
+        Path(name).unlink()
+    assert run(["demo", "--out", "data.csv"]) == 2
+
+
 def test_a_template_replaces_nothing(here: Path) -> None:
     before = contents(here)
     for out in ("d.toml", "data.csv", "none/x.toml", "."):
