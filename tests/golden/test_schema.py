@@ -25,7 +25,17 @@ SCHEMA = json.loads(resources.files("discreet.releases").joinpath("certificate.s
 VALIDATOR = Draft202012Validator(SCHEMA)
 GOLDEN = sorted([*HERE.glob("*/*.certificate.json"), *HERE.glob("*/*/certificate.json")])
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=99)})
-OPEN = {("mechanism", "parameters", "api", "label")}  # what an API says of itself is its own
+API = ("mechanism", "parameters", "api")  # what an API says of itself is its own
+VARIED = [
+    "dirichlet-multinomial-every-kind.certificate.json",
+    "hierarchical-histogram-unit.certificate.json",
+    "perturbed-histogram-counts.certificate.json",
+    "private-evolution-own-generator.certificate.json",
+    "signed-measure-points.certificate.json",
+    "stability-histogram.certificate.json",
+    "pseudo-posterior/certificate.json",
+    "censored-grid/certificate.json",
+]
 
 
 def valid(facts: Any) -> bool:
@@ -75,12 +85,12 @@ def test_what_is_written_of_tables_today_has_it(tmp_path: Path) -> None:
     assert [error.message for error in VALIDATOR.iter_errors(facts)] == []
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: str(path.relative_to(HERE)))
-def test_no_value_may_be_of_another_kind(path: Path) -> None:
-    facts = json.loads(path.read_text())
-    everywhere = [at for at in places(facts) if at not in OPEN and at[:3] != ("mechanism", "parameters", "api")]
+@pytest.mark.parametrize("name", VARIED)
+def test_no_value_may_be_of_another_kind(name: str) -> None:
+    facts = json.loads((HERE / "0.1.0" / name).read_text())
+    everywhere = [at for at in places(facts) if at[:3] != API or at == API]
     assert len(everywhere) > 40
-    for at in everywhere:  # no field may hold true, but for a few that do; none may hold an object in a list
+    for at in everywhere:  # no field holds an object in a list of one
         assert not valid(changed(facts, at, [{"of": "no kind"}])), at
 
 
