@@ -259,7 +259,7 @@ def verify(
         checks.append(_rows(facts, mechanism))
         said_before = facts["shows"] == _SHOWN_ALONE  # as version 0.1.0 wrote it
         checks.append(_compare("shows", facts["shows"], _SHOWN_ALONE if said_before else _SHOWS))
-        if "public_inputs" in facts:  # not in certificates of version 0.1.0
+        if "public_inputs" in facts:  # older certificates have none
             checks.append(_public_inputs(facts["public_inputs"], mechanism))
         known = facts["randomness"] in (_SECURE, *_MARKED)
         checks.append(Check(what="randomness", claimed=facts["randomness"], found="a known statement", agrees=known))

@@ -1,0 +1,160 @@
+"""No error of another library leaves the reading of a confidential table, and no value is printed as one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from discreet.confidential import _boundary, _column_values, _count, _source, confidential, confidential_rows
+from discreet.confidential._column_values import column_values, row_values
+from discreet.confidential._wrapper import reveal
+from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DataError, ParameterError
+
+CANARY = "canary 424242171"
+DOMAIN = Domain(columns={"x": Integer(lower=0, upper=9, nulls="category"), "y": OpenLabels(nulls="category")})
+TABLE = pl.DataFrame({"x": [1, 2, 2, 3], "y": ["a", "b", "b", None], "person": [1, 1, 1, 2]})
+
+
+class Panic(BaseException):
+    """Like a Rust panic, which is no Exception."""
+
+
+class Hostile:
+    """A value that fails, and tells itself, in whatever is done with it."""
+
+    def _fail(self, *_: object) -> Any:
+        raise RuntimeError(CANARY)
+
+    __hash__ = __eq__ = __str__ = __repr__ = __lt__ = __bool__ = __int__ = __float__ = _fail  # type: ignore[assignment]
+
+
+def clean(error: BaseException) -> None:
+    assert isinstance(error, DataError)
+    assert CANARY not in str(error)
+    assert error.__context__ is None
+    assert error.__cause__ is None
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "counted": lambda table, _: confidential(table, DOMAIN, subset=True),
+    "cut": lambda table, _: confidential(table, DOMAIN, unit="person", max_records=2, subset=True),
+    "in parts": lambda table, _: confidential_rows(table, DOMAIN, subset=True),
+    "one column": lambda table, name: column_values(table, name, DOMAIN.columns[name]),
+    "several columns": lambda table, _: row_values(table, DOMAIN.columns),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("column", ["x", "y", "person"])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_values_that_fail_in_whatever_is_done_with_them(
+    reader: str, column: str, lazy: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A Rust panic writes to the terminal by itself: the column is refused by its type before it can come to one."""
+    if column == "person" and reader != "cut":
+        pytest.skip("not read")
+    values = pl.Series(column, [Hostile() for _ in range(4)], dtype=pl.Object)
+    frame = pl.DataFrame([values if name == column else TABLE[name] for name in TABLE.columns])
+    with pytest.raises(DataError) as found:
+        READERS[reader](frame.lazy() if lazy else frame, column if column != "person" else "x")
+    clean(found.value)
+    assert CANARY not in "".join(capfd.readouterr())
+
+
+NESTED: dict[str, list[Any]] = {
+    "lists": [[CANARY]] * 4,
+    "structs": [{"a": CANARY}] * 4,
+    "bytes": [CANARY.encode()] * 4,
+    "lists of lists": [[[1]], [[2]], None, [None]],
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("reader", READERS)
+def test_types_that_no_column_declares(reader: str, kind: str) -> None:
+    frame = TABLE.with_columns(x=pl.Series(NESTED[kind]))
+    with pytest.raises(DataError, match="'x'") as found:
+        READERS[reader](frame, "x")
+    clean(found.value)
+
+
+STEPS = {
+    "batches": (_source, "_sliced"),
+    "grouping": (_count, "_group"),
+    "encoding": (_count, "encoded"),
+    "units": (_count, "units_of"),
+    "the cut": (_count, "slotted"),
+    "null records": (_count, "null_record"),
+    "numbers of records": (_count.Tally, "add_records"),
+    "condensing": (_count.Tally, "_condense"),
+    "merging": (_column_values, "_merged"),
+    "Polars frames": (pl.DataFrame, "group_by"),
+    "Polars joins": (pl.DataFrame, "join"),
+    "Polars columns": (pl.Series, "is_null"),
+    "Polars types": (pl.Series, "cast"),
+}
+
+
+@pytest.mark.parametrize("error", [Panic(CANARY), RuntimeError(CANARY), pl.exceptions.ComputeError(CANARY)])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_failure_in_any_step(step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, name = STEPS[step]
+    met = 0
+
+    def fail(*_: object, **__: object) -> Any:
+        nonlocal met
+        met += 1
+        raise error
+
+    monkeypatch.setattr(owner, name, fail)
+    for reader in READERS.values():
+        before = met
+        try:
+            reader(TABLE, "x")
+        except BaseException as found:  # noqa: BLE001
+            clean(found)
+        else:
+            assert met == before
+    assert met, "the step was never taken"
+
+
+def test_rows_read_again_are_enclosed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    TABLE.write_parquet(tmp_path / "t.parquet")
+    rows = reveal(confidential_rows(tmp_path / "t.parquet", DOMAIN, subset=True))
+
+    def fail(*_: object, **__: object) -> Any:
+        raise Panic(CANARY)
+
+    monkeypatch.setattr("discreet.confidential._rows.encoded", fail)
+    with pytest.raises(DataError) as found:
+        list(rows.parts())
+    clean(found.value)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, SystemExit])
+def test_what_is_no_failure_of_a_library_goes_through(error: type[BaseException]) -> None:
+    def stop() -> None:
+        raise error
+
+    with pytest.raises(error):
+        _boundary.enclosed(stop)()
+
+
+def test_a_wrong_call_is_told_as_what_it_is() -> None:
+    wrong: Any = confidential
+    with pytest.raises((TypeError, ParameterError), match="no_such_option"):
+        wrong(TABLE, DOMAIN, no_such_option=1)
+
+
+def test_pandas_columns_of_nulls_alone_fit_every_declaration() -> None:
+    frame = pd.DataFrame({"x": pd.Series([None, None], dtype=object), "c": ["a", None]})
+    domain = Domain(
+        columns={"x": Numeric(lower=0, upper=1, nulls="category"), "c": Category(categories=["a"], nulls="category")}
+    )
+    assert reveal(confidential(frame, domain)).n == 2
