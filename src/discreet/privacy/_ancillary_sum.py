@@ -62,7 +62,7 @@ class SamplingPair(Profile):
         if self.size <= _LONGEST or deviation == 0.0:
             return self.size <= _LONGEST
         far = mean + _LONGEST
-        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[-1]
+        return far >= self.size or self._log_at(far) < self._log_at(mean) - _DROPS[0]
 
     def _log_at(self, u: float) -> float:
         return float(self._log_ancillary(np.array([math.floor(u)], dtype=np.float64))[0])

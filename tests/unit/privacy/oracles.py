@@ -57,7 +57,7 @@ def mixture_double_sum(epsilon: float, *, size: int, base: float, moved: float) 
 def urn_mpmath(epsilon: float, *, size: int, a: float, b: float, rest: float, most: int) -> mp.mpf:
     """T4, one order, for ``U`` of order ten at any size: 60 digits, ``U`` up to ``most``, recurrences only."""
     with mp.workdps(60):
-        A, B, R, E = mp.mpf(a), mp.mpf(b), mp.mpf(rest), mp.e ** mp.mpf(epsilon)
+        A, B, R, E = mp.mpf(a), mp.mpf(b), mp.mpf(rest), mp.e ** mp.mpf(repr(float(epsilon)))
         # P(U = 0) = (rest)_m / (a+b+1+rest)_m
         both = A + B + 1
         law = mp.e ** (mp.loggamma(R + size) - mp.loggamma(R) - mp.loggamma(both + R + size) + mp.loggamma(both + R))
@@ -84,7 +84,7 @@ def urn_mpmath(epsilon: float, *, size: int, a: float, b: float, rest: float, mo
 def mixture_mpmath(epsilon: float, *, size: int, base: float, moved: float, most: int) -> mp.mpf:
     """T5 for ``U`` up to ``most``, in 60 digits."""
     with mp.workdps(60):
-        b, s, E = mp.mpf(base), mp.mpf(moved), mp.e ** mp.mpf(epsilon)
+        b, s, E = mp.mpf(base), mp.mpf(moved), mp.e ** mp.mpf(repr(float(epsilon)))
         both = 2 * b + s
         law = (1 - both) ** size
         value = mp.mpf(0)

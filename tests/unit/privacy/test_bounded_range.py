@@ -38,7 +38,7 @@ def test_no_losses_in_an_interval_have_more(spread: float, part: float) -> None:
 def test_the_formula_in_many_digits(spread: float) -> None:
     profile = BoundedRangeProfile(spread=spread)
     for epsilon in (0.0, 0.1 * spread, 0.5 * spread, 0.999 * min(spread, 700.0)):
-        true = (1 - mpmath.exp((mpmath.mpf(epsilon) - spread) / 2)) ** 2 / (1 - mpmath.exp(-mpmath.mpf(spread)))
+        true = (1 - mpmath.exp((mpmath.mpf(repr(epsilon)) - spread) / 2)) ** 2 / (1 - mpmath.exp(-mpmath.mpf(spread)))
         assert true <= profile.delta(epsilon) <= true * (1 + 1e-13) + 1e-300
     assert profile.pure == profile.epsilon(0.0) == spread
     assert profile.delta(spread) == 0.0

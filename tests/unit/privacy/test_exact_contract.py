@@ -274,6 +274,18 @@ def test_urns_with_masses_of_all_sizes(a: float, b: float, rest: float) -> None:
         holds(UrnPair(size=size, a=a, b=b, rest=rest), urn(size, Fraction(a), Fraction(b), Fraction(rest)))
 
 
+@pytest.mark.parametrize(("a", "b"), [(1e-9, 1e-9), (1e-12, 0.5), (2.0**-20, 2.0**-20), (3.0, 1e-10)])
+def test_urns_far_into_their_tail(a: float, b: float) -> None:
+    """Deltas down to 1e-300: two dozen draws in cells that hold one part in 1e12."""
+    profile, truth = UrnPair(size=40, a=a, b=b, rest=1e12), urn(40, Fraction(a), Fraction(b), Fraction(10**12))
+    for draws in range(1, 26):  # next to the losses, and between them
+        for share in (-1e-9, 0.0, 1e-9, 0.3):
+            epsilon = math.log1p((draws + share) / a)
+            true, found = truth(mp.mpf(repr(epsilon))), mp.mpf(profile.delta(epsilon))
+            assert found >= true, epsilon
+            assert true < mp.mpf(10) ** -300 or found <= true * mp.mpf("1.01"), (epsilon, found / true, true)
+
+
 @pytest.mark.parametrize("size", [1, 2, 9])
 @pytest.mark.parametrize(
     ("mixing", "n", "k", "group"), [(0.5, 3, 3, 1), (1e-12, 3, 3, 2), (0.999999999, 10, 4, 1), (0.01, 10**10, 300, 1)]

@@ -41,7 +41,7 @@ def noise_mpmath(kind: str, scale: float, group: int, epsilon: float) -> mp.mpf:
             z: mp.exp(-abs(z) / s) if kind == "laplace" else mp.exp(-(z * z) / (2 * s * s))
             for z in range(-reach - group, reach + group + 1)
         }
-        total, E = sum(weight.values()), mp.exp(mp.mpf(epsilon))
+        total, E = sum(weight.values()), mp.exp(mp.mpf(repr(epsilon)))
         value = mp.mpf(0)
         for i in axis:
             for j in axis:
