@@ -46,7 +46,10 @@ def gaussian(scale: float, group: int, counts: int, epsilons: list[float]) -> li
             p
             * max(
                 mp.mpf(0),
-                1 - mp.exp(mp.mpf(repr(float(epsilon))) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2),
+                1
+                - mp.exp(
+                    mp.mpf(repr(float(epsilon))) - (mp.mpf(counts * group**2) / 2 - group * (i - cells * reach)) / s2
+                ),
             )
             for i, p in enumerate(law)
         )
@@ -64,7 +67,8 @@ def laplace(scale: float, group: int, counts: int, epsilons: list[float]) -> lis
     s = mp.mpf(scale)
     return [
         mp.fsum(
-            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(repr(float(epsilon))) - (counts * group - 2 * i) / s)) for i, p in enumerate(law)
+            p * max(mp.mpf(0), 1 - mp.exp(mp.mpf(repr(float(epsilon))) - (counts * group - 2 * i) / s))
+            for i, p in enumerate(law)
         )
         for epsilon in epsilons
     ]
