@@ -197,6 +197,39 @@ def test_what_cannot_be_published_is_refused_before_anything_is_read(tmp_path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(tmp_path, capsys) -> None:
+    chains = {"draws": 30, "warm_up": 30, "chains": 2,
+              "convergence": Convergence(r_hat=math.inf, effective=0.0, divergent=1.0)}  # fmt: skip
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, **chains)
+    with pytest.raises(GuaranteeKindError, match="exact posterior sampling.*accept={'empirical'}"):
+        publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    (tmp_path / "d.toml").write_text(VISITS.to_toml())
+    # The table is not there: it is refused before anything is read.
+    assert run(["synthesize", str(tmp_path / "none.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
+                "poisson", "--sensitive", "visits", "--bound", "0.5", "--out", str(tmp_path / "out")]) == 3  # fmt: skip
+    assert "--accept-empirical" in capsys.readouterr().err
+    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
+    assert made.facts["guarantee"]["kind"] == "empirical"
+    assert "if the Markov chains drew from the exact posterior" in str(made)
+    assert all(check.agrees for check in verify_tables(made.folder))
+
+
+def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=1 / 6, tables=3, grid=GRID, size=7)
+    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    assert "epsilon 0.333334 for each of 3 tables, 1 for all" in str(made)
+    assert "- 0.333334 for each of 3 tables" in str(made)
+    assert made.facts["guarantee"]["epsilon_each"] >= 1 / 3
+    assert [table["rows"] for table in made.facts["tables"]] == [7, 7, 7]
+    assert all(check.agrees for check in verify_tables(made.folder))
+    path = made.folder / "certificate.json"
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps({**whole, "mechanism": {**whole["mechanism"], "size": None}}))
+    assert [check.what for check in verify_tables(made.folder) if not check.agrees] == [
+        f"table-0{i}.parquet.rows" for i in (1, 2, 3)
+    ]
+
+
 def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
     import discreet.pseudo_posterior._publish as module
 
