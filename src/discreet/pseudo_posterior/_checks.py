@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet._random import seeded
 from discreet.errors import DiscreetError, ParameterError
-from discreet.pseudo_posterior._likelihood import alone, by_record, is_likelihood, seeded_model, unwrapped
+from discreet.pseudo_posterior._likelihood import alone, by_record, is_likelihood, log_density, seeded_model, unwrapped
 from discreet.pseudo_posterior._rows import rows, without
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
@@ -221,7 +221,7 @@ def _densities(
     with handlers.trace() as sites, Tell():
         _set(model, values)(data)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
-    logs = {name: site["fn"].log_prob(site["value"]) for name, site in sampled.items()}
+    logs = {name: log_density(site) for name, site in sampled.items()}
     return (
         {name: value for name, value in logs.items() if not is_likelihood(sampled[name])},
         {name: value for name, value in logs.items() if is_likelihood(sampled[name])},

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.mechanisms._weights import draw_weighted
 from discreet.pseudo_posterior._checks import check_model, latent_sites
-from discreet.pseudo_posterior._likelihood import alone, is_likelihood
+from discreet.pseudo_posterior._likelihood import alone, is_likelihood, log_density
 from discreet.pseudo_posterior._rows import records_of, rows, without
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
@@ -155,9 +155,7 @@ def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mappin
         with handlers.trace() as sites, handlers.substitute(data=one), handlers.seed(rng_seed=0):
             synthesiser.model(blank)
         return sum(
-            site["fn"].log_prob(site["value"]).sum()
-            for site in sites.values()
-            if site["type"] == "sample" and not is_likelihood(site)
+            log_density(site).sum() for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)
         )
 
     logs = jax.jit(lambda some: jax.lax.map(at, some))({name: jnp.asarray(value) for name, value in points.items()})

@@ -19,8 +19,20 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._rows import SHARED, without
 
-__all__ = ["Model", "alone", "by_record", "censored", "extremes", "is_likelihood", "quiet", "redrawn", "seeded_model",
-           "unwrapped", "weighted"]  # fmt: skip
+__all__ = [
+    "Model",
+    "alone",
+    "by_record",
+    "censored",
+    "extremes",
+    "is_likelihood",
+    "log_density",
+    "quiet",
+    "redrawn",
+    "seeded_model",
+    "unwrapped",
+    "weighted",
+]
 
 Model = Callable[[Mapping[str, Any]], None]
 """A NumPyro model: a function of a mapping of arrays, one row a record."""
@@ -54,6 +66,12 @@ def unwrapped(fn: Any) -> Any:
     while isinstance(fn, (dist.MaskedDistribution, dist.ExpandedDistribution, dist.Independent)):
         fn = fn.base_dist
     return fn
+
+
+def log_density(site: Mapping[str, Any]) -> Any:
+    """Return the log-density of a site as it counts: multiplied by its scale, where it has one."""
+    logs = site["fn"].log_prob(site["value"])
+    return logs if site["scale"] is None else site["scale"] * logs
 
 
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:

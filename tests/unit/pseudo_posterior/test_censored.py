@@ -194,7 +194,8 @@ def test_what_is_not_finite_says_minus_the_bound_with_a_finite_gradient() -> Non
 @pytest.mark.parametrize(
     "weights",
     [lambda d: 0.5 + 0.5 * (d["y"] == d["y"][0]), lambda d: d["y"] / d["y"].sum(),
-     lambda d: 0 * d["y"] + 1 / len(d["y"]), lambda d: np.roll(d["y"], 1) / 9.0, lambda d: np.clip(d["y"] - d["y"].mean(), 0, 1)],
+     lambda d: 0 * d["y"] + 1 / len(d["y"]), lambda d: np.roll(d["y"], 1) / 9.0,
+     lambda d: np.clip(d["y"] - d["y"].mean(), 0, 1)],
     ids=["first", "total", "size", "before", "mean"],
 )  # fmt: skip
 def test_weights_that_look_at_any_other_record_are_refused(weights) -> None:

@@ -147,10 +147,10 @@ def test_an_outcome_below_the_spacing_of_floating_point_can_be_drawn() -> None:
 
     grid = np.array([0.0, 8.11])
     mechanism = CensoredPosterior(model, bound=2.0, sensitive=("y",), grid={"mean": grid})
-    columns, at = {"y": np.array([0.0, -3.0, 0.0, 0.0, 0.0])}, Scripted()
+    columns, at = {"y": np.array([0.0, -3.0, 0.0, 0.0, 0.0, 0.0])}, Scripted()
     logs = -0.5 * (columns["y"] - grid[:, None]) ** 2 - 0.5 * math.log(2 * math.pi)
     common, rare = law(logs, -0.5 * grid**2, 2.0)
-    assert 0 < rare < Fraction(1, 2**53)
+    assert 0 < rare < Fraction(1, 2**54)
     assert mechanism.fit(columns, rng=at).values["mean"].tolist() == [8.11]
     twin = np.searchsorted(np.cumsum([float(common), float(rare)])[:-1], at.random(1), side="right")
     assert twin.tolist() == [0]

@@ -80,6 +80,14 @@ def survey_weights_in_a_factor(data):
     numpyro.factor("survey", (3.0 * dist.Normal(mean, 1.0).log_prob(data["y"])).sum())
 
 
+def prior_scaled_by_the_data(data):
+    from numpyro import handlers
+
+    with handlers.scale(scale=1.0 + data["y"].sum()):
+        mean = latent()
+    normal(mean, 1.0, data)
+
+
 def generator_that_reads_a_sensitive_column(data):
     normal(latent(), 1.0, data, name="x")
     normal(0.5 * data["x"], 1.0, data)
@@ -119,6 +127,7 @@ REFUSED = {
     prior_at_the_mean: (("y",), "'mean' changes with the sensitive columns"),
     prior_as_wide_as_the_data: (("y",), "'mean' changes with the sensitive columns"),
     survey_weights_in_a_factor: (("y",), "'survey' changes with the sensitive columns"),
+    prior_scaled_by_the_data: (("y",), "'mean' changes with the sensitive columns"),
     likelihood_at_the_mean: (("y",), "not the sum of those of its records"),
     likelihood_standardised: (("y",), "not the sum of those of its records"),
     likelihood_of_the_record_before: (("y",), "not the sum of those of its records"),
