@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet._random import seeded
-from discreet._text import counted_up, percent
+from discreet._text import counted_up
 from discreet._writing import check_outputs
 from discreet.confidential import (
     Confidential,
@@ -28,7 +28,7 @@ from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import positive_size, require_relation
-from discreet.planner import chosen_cells, plan, said_before, with_cells, with_sampling
+from discreet.planner import chosen_cells, common, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
 from discreet.releases._certificate import delta_caveats
@@ -184,8 +184,11 @@ def release(
         closed = with_public(asked.count(solved.domain), public, domain=solved.domain)
         why = "; ".join([*chosen_cells(declared, solved.domain), why])
     closed = with_public(closed, solved.public_inputs(), domain=solved.domain)
+    reference, group = public.get("reference"), closed.relation_group
+    like = common(reference, solved.domain)
     if announce is not None:
-        for line in _said(asked, solved, why, n=n, group=closed.relation_group, reference=public.get("reference")):
+        told = f"{why}; {solved.share_in_words(n, like)}"
+        for line in _said(asked, solved, told, n=n, group=group, reference=reference):
             announce(line)
     return publish(
         closed,
@@ -198,9 +201,10 @@ def release(
         rng=asked.rng,
         accept=accept,
         accept_poor_utility=accept_poor_utility,
+        like=like,
         progress=progress,
         form="counts" if counts else "records",
-        info={"mechanism": solved.name, "why": why, "share_not_from_data": solved.share_not_from_data(n)},
+        info={"mechanism": solved.name, "why": why, "share_not_from_data": solved.share_not_from_data(n, like)},
     )
 
 
@@ -330,11 +334,9 @@ def _checked_files(
 
 def _said(asked: _Asked, solved: Mechanism, why: str, *, n: int, group: int, reference: Any) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    share = solved.share_not_from_data(n)
-    rare = ", besides what stands in for rare records, of which only the data tell how many" * solved.leaves_out
-    yield f"{why}; about {percent(share)} of the records are expected to come from prior or noise alone{rare}"
+    yield why
     if solved.random_size and asked.size is not None:
         expected = counted_up(asked.size * solved.share_released(n))
-        yield f"of {asked.size:,} draws at most about {expected} will be released"
+        yield f"of {asked.size:,} draws about {expected} are expected to be released"
     yield from delta_caveats(asked.budget.delta, n)
     yield from said_before(solved, asked.budget, n=n, size=asked.size, group=group, reference=reference)

@@ -21,6 +21,7 @@ __all__ = [
     "GuaranteeKindError",
     "Infeasible",
     "LawNotAvailable",
+    "MissingExtra",
     "MissingPublicFact",
     "NotPublic",
     "ParameterError",
@@ -124,6 +125,22 @@ class ParameterError(DiscreetError, ValueError):
     """A parameter of a mechanism is outside its range, unknown, or of the wrong kind."""
 
 
+class MissingExtra(ParameterError):
+    """An extra of this package is needed and not installed.
+
+    Parameters
+    ----------
+    problem : str
+        What needs it.
+    extra : str
+        Its name.
+    """
+
+    def __init__(self, problem: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{problem}: pip install 'discreet[{extra}]'")
+
+
 class RandomnessError(DiscreetError, RuntimeError):
     """A source of randomness would be used in a way that breaks the guarantee."""
 
@@ -190,7 +207,7 @@ def _outwards(name: str, value: float) -> str:
 
 
 class PoorUtility(Refused):
-    """Too large a share of the records would come from prior or noise alone."""
+    """Too large a share of the records would carry nothing of the data."""
 
 
 class GuaranteeKindError(Refused):

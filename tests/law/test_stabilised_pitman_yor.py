@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet._random import secure, seeded
-from discreet.domain import Counts, Domain, Integer, OpenLabels, Records
+from discreet.domain import Commonness, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.privacy import Budget
@@ -171,5 +171,7 @@ def test_predictive_weights_and_the_stated_share() -> None:
     assert mean.sum() == pytest.approx(1.0)
     assert mean[2] == 0.0
     assert mean[3] == pytest.approx(30 / 1010, abs=0.005)
-    assert mechanism.share_not_from_data(1000) == pytest.approx(0.5 / math.sinh(0.5) / 42 + 10 / 1010)
-    assert mechanism.share_not_from_data(10) == 1.0
+    common = Commonness.of_counts(np.array([600, 380, 20]), cells=None)
+    stated = mechanism.share_not_from_data(1000, common)
+    assert stated == pytest.approx((10 + 20 + 2 * 0.5 / math.sinh(0.5)) / 1010, abs=1e-4)
+    assert mechanism.share_not_from_data(10) > 0.999

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -16,9 +17,10 @@ import pytest
 
 import discreet
 from discreet._random import secure, seeded
-from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
-from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.domain import Category, Commonness, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
+from discreet.mechanisms._discrete_noise import log_laplace_below
 from discreet.privacy import (
     Budget,
     DiscreteLaplacePair,
@@ -327,17 +329,26 @@ def test_calibrated_with_given_parameters() -> None:
             calibrated(**wrong)
 
 
-def test_the_stated_share_is_that_of_noise() -> None:
+def test_the_stated_share_is_what_is_left_out_and_noise() -> None:
     mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
-    assert mechanism.share_not_from_data(10**6) == pytest.approx(0.5 / math.sinh(0.5) / 42)
-    assert mechanism.share_not_from_data(41) == 1.0
+    common = Commonness.of_counts(np.array([500, 400, 60, 40]), cells=None)
+    noise = sum(0.5 / math.sinh(0.5) / held * held / 1000 for held in (500, 400, 60))
+    kept_40 = -math.expm1(log_laplace_below(2.0, 2)) * (1.0 - 0.5 / math.sinh(0.5) / 40)
+    assert mechanism.share_not_from_data(1000, common) == pytest.approx(noise + 0.04 * (1.0 - kept_40), abs=1e-3)
+    assert mechanism.share_not_from_data(20) > 0.999
+    assert mechanism.most_not_from_data(10**9) == 1.0
 
 
 def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
     frame = pl.DataFrame({"word": ["often"] * 900 + [f"rare {i}" for i in range(100)]})
     words = Domain(columns={"word": OpenLabels()})
-    made = discreet.release(frame, words, epsilon=1, delta=1e-9, size=50, mechanism="stability-histogram")
+    facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-9, "size": 50, "mechanism": "stability-histogram"}
+    with pytest.raises(PoorUtility, match="give a public table like this one as reference"):
+        discreet.release(frame, words, **facts)
+    made = discreet.release(frame, words, reference=frame, **facts)
     outcome = made.certificate.facts["released"]["outcome"]
-    assert outcome.startswith("1 labels were kept")  # a rare one would be with probability 1e-7 in all
+    assert made.certificate.facts["released"]["share_from_data"] == pytest.approx(0.9, abs=0.05)
+    assert made.certificate.poor is None
+    assert outcome.startswith("1 label was kept")  # a rare one would be with probability 1e-7 in all
     assert 0.85 < float(outcome.split("about ")[1].split("%")[0]) / 100 < 0.95  # noise of scale 2 on 900
     assert outcome in str(made.certificate)

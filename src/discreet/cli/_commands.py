@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from discreet._text import as_written, harmless
-from discreet.cli._echo import echo, show
+from discreet.cli._echo import alarm, echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
@@ -87,7 +87,7 @@ _sampling = click.option(
 @click.option("--checkpoint", type=click.Path(), help="File to continue from, for mechanisms that work in steps.")
 @click.option("--redraw", is_flag=True, help="Draw other records from a finished --checkpoint; DATA are not asked.")
 @click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
-@click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records from prior or noise.")
+@click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records not from the data.")
 @_json
 def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **options: Any) -> None:
     """Release a synthetic table from the confidential table DATA."""
@@ -98,15 +98,19 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
     with progress_bar(options["size"], as_json) as progress:
         made = run(data, domain_file, out=out, progress=progress, stepped=progress, announce=announce, **given)
     facts = made.certificate.facts
+    if made.certificate.poor is not None:
+        alarm(made.certificate.poor, err=as_json)
     if as_json:
         show(
             {
+                "poor": made.certificate.poor,
                 "out": str(made.path),
                 "certificate": str(made.certificate_path),
                 "rows": facts["released"]["rows"],
                 "mechanism": facts["mechanism"],
                 "relation": facts["relation"],
                 "guarantee": facts["guarantee"],
+                "released": {key: facts["released"][key] for key in ("outcome", "share_from_data")},
                 "randomness": facts["randomness"],
                 **{key: made.info[key] for key in ("why", "share_not_from_data")},
             }
@@ -117,7 +121,7 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
                f"{made.certificate_path}")  # fmt: skip
     echo(f"mechanism: {facts['mechanism']['name']} "
                + ", ".join(f"{k}={v}" for k, v in facts["mechanism"]["parameters"].items()))  # fmt: skip
-    echo(str(made.certificate))
+    echo(made.certificate.text)
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
 
@@ -136,14 +140,16 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     """Compare the mechanisms for a budget, from public facts alone: no data is read."""
     from discreet.domain import Domain
     from discreet.planner import plan as run
+    from discreet.planner import wrapped
 
     with progress_bar(1, as_json, "mechanisms") as progress:
         made = run(Domain.read(domain_file), group=max_records, progress=progress, **options)
     if as_json:
         show(made.to_dict())
         return
-    echo(str(made))
-    echo(f"Chosen: {made.why}." if made.feasible else "No mechanism meets this budget.")
+    for line in wrapped(made.verdict):
+        alarm(line)
+    echo(made.text)
 
 
 @click.command()

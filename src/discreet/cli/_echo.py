@@ -10,14 +10,22 @@ import click
 
 from discreet._text import harmless
 
-__all__ = ["echo", "show"]
+__all__ = ["alarm", "echo", "show"]
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text of one or several lines, control characters in it as escapes."""
+    click.echo(_shown(text, err=err), err=err, nl=nl, color=False)
+
+
+def alarm(text: str, *, err: bool = False) -> None:
+    """Print what has to be seen first: in red, where colours are shown."""
+    click.secho(_shown(text, err=err), fg="red", bold=True, err=err)
+
+
+def _shown(text: str, *, err: bool) -> str:
     encoding = (sys.stderr if err else sys.stdout).encoding or "ascii"
-    shown = harmless(text, lines=True).encode(encoding, "backslashreplace").decode(encoding)
-    click.echo(shown, err=err, nl=nl, color=False)
+    return harmless(text, lines=True).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def show(document: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from discreet._boundary import seal
 from discreet.domain._column import Column
+from discreet.domain._commonness import Commonness
 from discreet.domain._decimal import Decimal
 from discreet.domain._discrete import Boolean, Category, OpenLabels
 from discreet.domain._domain import Domain
@@ -14,6 +15,7 @@ __all__ = [
     "Boolean",
     "Category",
     "Column",
+    "Commonness",
     "Counts",
     "Date",
     "Datetime",

@@ -14,18 +14,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import least_integer, least_real
-from discreet._text import as_written
-from discreet.domain import Counts, Domain, Parts, Records
+from discreet._text import as_written, rounded_up
+from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
 __all__ = [
+    "MOST_CELLS",
     "MOST_LISTED",
     "NEIGHBOURS",
     "CellCounts",
@@ -33,9 +34,11 @@ __all__ = [
     "Estimates",
     "Floats",
     "Mechanism",
+    "Outcome",
     "Output",
     "Outputs",
     "PartsMechanism",
+    "Remedy",
     "Votes",
     "feasible",
     "held_frequencies",
@@ -44,11 +47,15 @@ __all__ = [
     "real",
     "refuse_unknown",
     "require_relation",
+    "shown_cells",
     "solve_drawn",
 ]
 
 MOST_LISTED = 2_000_000
 """Outcomes that may be listed."""
+
+MOST_CELLS = 1 << 62
+"""Cells of a domain that can be numbered."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,6 +83,39 @@ Output = Iterator[Records] | CellCounts | Counts | Sequence[Votes]
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""
+
+
+Remedy = Literal[
+    "cells",
+    "columns",
+    "points",
+    "size",
+    "fewer steps",
+    "more steps",
+    "smaller population",
+    "larger population",
+    "discount",
+    "mixing",
+    "epsilon",
+    "delta",
+]
+"""What may lower the share of released records that is not from the data: see :meth:`Mechanism.remedies`."""
+
+
+class Outcome(NamedTuple):
+    """What the output of a kernel tells about its use: public post-processing.
+
+    Parameters
+    ----------
+    text : str
+        In words.
+    share_from_data : float or None
+        Estimated share of the released records that carries information from the table, in [0, 1]; None where the
+        output tells no more of it than was known beforehand.
+    """
+
+    text: str
+    share_from_data: float | None = None
 
 
 class Outputs(NamedTuple):
@@ -156,6 +196,13 @@ class Mechanism(ABC):
         Between which tables it has a theorem.
     most_draws : int
         How many draws of :meth:`predictive` a prediction takes at most.
+    share_is : {"expectation", "bound", "prediction"}
+        What :meth:`share_not_from_data` is: the expectation for every table; a bound on it for every table; or the
+        expectation for tables like a public or an invented one, or under a stated model.
+    share_is_of : str
+        What the released records of that share have in common, after "of the released records".
+    helped_by : tuple of Remedy
+        What may lower that share.
     """
 
     name: ClassVar[str]
@@ -168,12 +215,25 @@ class Mechanism(ABC):
     reads_parts: ClassVar[bool] = False
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
     most_draws: ClassVar[int] = 32
+    share_is: ClassVar[Literal["expectation", "bound", "prediction"]]
+    share_is_of: ClassVar[str]
+    helped_by: ClassVar[tuple[Remedy, ...]]
 
     domain: Domain
 
     @property
     def _cells(self) -> int:
-        """Number of cells of the domain, which has to be finite."""
+        """Number of cells of the domain, which has to be finite, and small enough for cells to be numbered."""
+        cells = self._finite_cells()
+        if cells > MOST_CELLS:
+            raise ParameterError(
+                f"{self.name} goes by the cells of the domain, and the product of its columns has "
+                f"{shown_cells(cells)}, more than can be numbered: declare fewer columns or fewer cells"
+            )
+        return cells
+
+    def _finite_cells(self) -> int:
+        """Return the number of cells of the domain, however large, or refuse one that is not finite."""
         cells = self.domain.size
         if cells is None:
             raise ParameterError(f"{self.name} needs a finite domain: declare cells, a grid or categories")
@@ -267,8 +327,8 @@ class Mechanism(ABC):
         """Return what the private step will do, in words, before it does it; None where the parameters say it all."""
         return None
 
-    def outcome(self, y: Output, n: int) -> str | None:
-        """Return what the output itself tells about its use, in words: public post-processing.
+    def outcome(self, y: Output, n: int) -> Outcome | None:
+        """Return what the output itself tells about its use: public post-processing.
 
         Parameters
         ----------
@@ -279,14 +339,51 @@ class Mechanism(ABC):
 
         Returns
         -------
-        str or None
+        Outcome or None
             None where there is nothing that was not known beforehand.
         """
         return None
 
     @abstractmethod
-    def share_not_from_data(self, n: int) -> float:
-        """Return the expected share of released records that come from prior or noise alone, an upper estimate."""
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return the share of the released records that carries nothing of a table of ``n`` records.
+
+        An expectation, a bound on it, or a prediction: ``share_is`` says which. It does not fall when the domain gets a
+        further column and the mechanism is calibrated anew.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, public.
+        like : Commonness, optional
+            How common the records of tables like this one are; by default those of an invented one. Only predictions
+            depend on it, and not all of them.
+        """
+
+    def most_not_from_data(self, n: int) -> float:
+        """Return a bound on that share that holds for every table of ``n`` records; 1 where none is known."""
+        return 1.0 if self.share_is == "prediction" else self.share_not_from_data(n)
+
+    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
+        """Return the share that is not from the data in a sentence that says what it is."""
+        share = f"{rounded_up(100.0 * self.share_not_from_data(n, like))} %"
+        if self.share_is == "expectation":
+            return f"{share} of the released records {self.share_is_of}, on average"
+        if self.share_is == "bound":
+            return f"at most {share} of the released records {self.share_is_of}, on average"
+        most = self.most_not_from_data(n)
+        worst = "all" if most >= 1.0 else f"at most {rounded_up(100.0 * most)} %"
+        return f"about {share} of the released records {self.share_is_of}; in the worst case, {worst}"
+
+    def remedies(self, n: int) -> tuple[Remedy, ...]:
+        """Return what would lower the share that is not from the data, were the mechanism calibrated with it."""
+        sizes = [column.size for column in self.domain.columns.values()]
+        never = {
+            "cells": not any(size is not None and size > 2 for size in sizes),
+            "columns": len(sizes) == 1,
+            "size": getattr(self, "size", 2) == 1,
+        }
+        return tuple(remedy for remedy in self.helped_by if not never.get(remedy, False))
 
     @abstractmethod
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
@@ -527,6 +624,12 @@ class _DrawnSearch(NamedTuple):
         if (found := self.value(size)) is not None:
             nearest[f"{parameter} {'>=' if self.rising else '<='}"] = found
         return nearest
+
+
+def shown_cells(cells: int) -> str:
+    """Write a number of cells, by its order of magnitude where it is long."""
+    digits = len(str(cells)) if cells < 10**300 else round(cells.bit_length() * math.log10(2.0))
+    return f"{cells:,} cells" if digits <= 16 else f"about 1e{digits - 1} cells"
 
 
 def held_frequencies(domain: Domain, x: Counts, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -10,17 +10,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._text import percent
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
     Floats,
+    Remedy,
     held_frequencies,
     positive_size,
     real,
@@ -107,6 +108,9 @@ class Mixture(DrawnMechanism):
 
     free: ClassVar[tuple[str, ...]] = ("mixing", "size")
     theorem: ClassVar[str] = "T5"
+    share_is: ClassVar[Literal["expectation"]] = "expectation"
+    share_is_of: ClassVar[str] = "are uniform over the cells"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
     distinct: ClassVar[bool] = False  # whether no record is drawn twice
 
     domain: Domain
@@ -149,7 +153,7 @@ class Mixture(DrawnMechanism):
             caveats=(uniform,),
         )
 
-    def share_not_from_data(self, n: int) -> float:
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``mixing``."""
         return mixing_units(self.mixing) / UNIT
 

@@ -6,13 +6,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
 from discreet._numeric import least_real, written
 from discreet._text import as_written
-from discreet.domain import Counts, Records
+from discreet.domain import Commonness, Counts, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
@@ -22,6 +22,7 @@ from discreet.mechanisms._base import (
     Mechanism,
     Output,
     Outputs,
+    Remedy,
     feasible,
     listed,
     positive_size,
@@ -38,6 +39,7 @@ from discreet.mechanisms._discrete_noise import (
     standard_deviation,
 )
 from discreet.mechanisms._draws import Sampling, check_sampling, draw_cells
+from discreet.mechanisms._projections import l1_projection_error
 from discreet.privacy import (
     Budget,
     ConstantProfile,
@@ -78,6 +80,9 @@ class NoisyCounts(Mechanism):
     free: ClassVar[tuple[str, ...]] = ("scale",)
     cells_cost: ClassVar[bool] = False
     theorem: ClassVar[str] = "T6"
+    share_is: ClassVar[Literal["bound", "prediction"]] = "bound"
+    share_is_of: ClassVar[str] = "are put into other cells than the table's by noise"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     records: int
     scale: float
@@ -182,10 +187,16 @@ class NoisyCounts(Mechanism):
             caveats=("any number of records may be drawn from the noisy counts at no further cost",),
         )
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return the share that positive noise would have if every cell were empty, ``k E[Z_+] / (n + k E[Z_+])``."""
-        noise = 0.5 * self._cells * mean_absolute(self.noise, self.scale)
-        return noise / (n + noise) if self._cells > 1 else 0.0
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
+
+        It holds for whatever is nowhere above the positive part of the noisy counts (or nowhere below it), once these
+        are shifted onto the total or not: for all the projections here. Proof:
+        docs/theory/laplace-projection-sampler.md.
+        """
+        if self._cells == 1:
+            return 0.0
+        return l1_projection_error(self.noise, self.scale, cells=self._cells, total=n)
 
 
 def checked_scale(noise: str, scale: Any) -> float:

@@ -10,15 +10,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up
-from discreet.domain import Counts, Domain
+from discreet._numeric import log_rising, up
+from discreet.domain import Commonness, Counts, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import DrawnMechanism, positive_size, real, refuse_unknown, solve_drawn
+from discreet.mechanisms._base import DrawnMechanism, Remedy, positive_size, real, refuse_unknown, solve_drawn
 from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import Budget, Guarantee, Relation
 
@@ -52,6 +52,9 @@ class PitmanYorUrn(DrawnMechanism):
     free: ClassVar[tuple[str, ...]] = ("size", "strength")
     needs_cells: ClassVar[bool] = False
     verbatim: ClassVar[bool] = True
+    share_is: ClassVar[Literal["expectation", "prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "come from the prior"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("discount", "size", "delta")
 
     domain: Domain
     size: int
@@ -91,6 +94,25 @@ class PitmanYorUrn(DrawnMechanism):
             size=self.size,
             rng=rng,
         )
+
+    def _expected_new(self, n: int, like: Commonness | None = None) -> float:
+        """Return the expected probability of a new value, ``(theta + sigma E k) / (theta + n)``, ``k`` distinct values.
+
+        ``k`` of a table like another one, or, by default, under the urn's own prior: then it is
+        ``(theta + sigma)_n / (theta + 1)_n``, or less where the domain has fewer cells.
+        """
+        theta, sigma = self.strength_units / UNIT, self.discount_units / UNIT
+        if sigma == 0.0 or like is not None:
+            distinct = 0.0 if like is None else like.distinct(n)
+            return max(0.0, theta + sigma * distinct) / (theta + n)
+        own = math.exp(float(log_rising(theta + sigma, n)) - float(log_rising(theta + 1.0, n)))
+        return min(own, self._most_new(n))
+
+    def _most_new(self, n: int) -> float:
+        """Return that probability for a table of as many distinct values as it can have."""
+        theta, sigma = self.strength_units / UNIT, self.discount_units / UNIT
+        distinct = n if self.domain.size is None else min(n, self.domain.size)
+        return max(0.0, theta + sigma * distinct) / (theta + n)
 
     def parameters(self) -> dict[str, Any]:
         """Return ``strength`` and ``discount``."""

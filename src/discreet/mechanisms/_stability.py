@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
 from discreet._numeric import least_integer, least_real
-from discreet._text import as_written, percent, rounded_up
-from discreet.domain import Counts, Records
+from discreet._text import as_written, rounded_down, rounded_up
+from discreet.domain import Commonness, Counts, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     Estimates,
     Floats,
     Mechanism,
+    Outcome,
     Output,
     Outputs,
+    Remedy,
     feasible,
     listed,
     positive_size,
@@ -59,6 +61,9 @@ class StableCounts(Mechanism):
     needs_cells: ClassVar[bool] = False
     cells_cost: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = True
+    share_is: ClassVar[Literal["prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "stand for records whose labels are too rare to be kept, or for noise"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     scale: float
     threshold: int
@@ -127,14 +132,21 @@ class StableCounts(Mechanism):
         error = standard_deviation("laplace", self.scale)
         return Estimates(kept.records, kept.frequencies.astype(np.float64), np.full(kept.distinct, error))
 
-    def outcome(self, y: Output, n: int) -> str:
+    def outcome(self, y: Output, n: int) -> Outcome:
         """Return how many labels were kept, and about what share of the records holds one of them."""
         kept = cast(Counts, y)
         share = min(1.0, float(kept.frequencies.sum()) / n)
-        return (
-            f"{kept.distinct:,} labels were kept; their noisy counts add up to about {percent(share, 1)} of the "
-            f"{n:,} records, "
-            "the others have rarer labels"
+        if kept.distinct == 0:
+            return Outcome(
+                "no label was kept, since none reached the threshold: every released record comes from the base "
+                "measure, none from the table",
+                0.0,
+            )
+        labels = "1 label was" if kept.distinct == 1 else f"{kept.distinct:,} labels were"
+        return Outcome(
+            f"{labels} kept; the noisy counts add up to about {rounded_down(100.0 * share)} % of the {n:,} records, "
+            "the others have rarer labels",
+            share,
         )
 
     def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
@@ -174,9 +186,17 @@ class StableCounts(Mechanism):
             ),
         )
 
-    def _noise_share(self, n: int) -> float:
-        """Return the share of positive noise in labels held ``threshold`` times; 1 where a table cannot hold one."""
-        return 1.0 if n < self.threshold else min(1.0, 0.5 * mean_absolute("laplace", self.scale) / self.threshold)
+    def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
+        """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.
+
+        Records are counted without the share that noise has in labels held as often; labels as a share of ``n``.
+        """
+        common = Commonness.invented(self.domain) if like is None else like
+        held, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
+        above = np.array([-math.expm1(log_laplace_below(self.scale, self.threshold - c)) for c in held.tolist()])
+        noise = np.minimum(1.0, 0.5 * mean_absolute("laplace", self.scale) / held)
+        records, labels = (above * (1.0 - noise))[place], (above / held)[place]
+        return float(common.weight @ records), float(common.weight @ labels)
 
 
 class Thresholded(Protocol):

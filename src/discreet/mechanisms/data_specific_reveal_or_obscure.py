@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet._text import as_written, percent
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import GuaranteeKindError, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
     Floats,
+    Remedy,
     positive_size,
     real,
     refuse_unknown,
@@ -84,6 +85,9 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
 
     name: ClassVar[str] = "data-specific-reveal-or-obscure"
     free: ClassVar[tuple[str, ...]] = ("draw_epsilon", "size")
+    share_is: ClassVar[Literal["prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "are uniform over the cells"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
 
     domain: Domain
     size: int
@@ -163,8 +167,15 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             ),
         )
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return ``q_0``, its largest value: the share itself would tell the smallest count."""
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return ``q_i`` at the smallest count of a table like that one: the table's own would tell its count."""
+        if self._cells == 1:
+            return 0.0
+        common = Commonness.invented(self.domain) if like is None else like
+        return self._units_of(n, math.floor(n * common.least)) / UNIT
+
+    def most_not_from_data(self, n: int) -> float:
+        """Return ``q_0``, the largest."""
         return self._units_of(n, 0) / UNIT if self._cells > 1 else 0.0
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:

@@ -9,18 +9,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._numeric import log_rising
 from discreet._text import percent
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
+    MOST_CELLS,
     NEIGHBOURS,
     DrawnMechanism,
     Floats,
+    Remedy,
     held_frequencies,
     positive_size,
     real,
@@ -95,6 +97,9 @@ class DirichletMultinomial(DrawnMechanism):
 
     name: ClassVar[str] = "dirichlet-multinomial"
     free: ClassVar[tuple[str, ...]] = ("prior", "size")
+    share_is: ClassVar[Literal["expectation"]] = "expectation"
+    share_is_of: ClassVar[str] = "come from the prior"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "size", "epsilon", "delta")
 
     domain: Domain
     size: int
@@ -186,7 +191,7 @@ class DirichletMultinomial(DrawnMechanism):
         pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in sorted(orders)]
         return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
 
-    def share_not_from_data(self, n: int) -> float:
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``sum alpha / A``."""
         strength = self.strength_units / _UNIT
         return strength / (strength + n)
@@ -211,7 +216,7 @@ class DirichletMultinomial(DrawnMechanism):
         relation = Relation(group=group)
         prior = fixed.pop("prior", None)
         refuse_unknown(cls.name, fixed, "prior")
-        most = 2.0**40 / (domain.size or 1)
+        most = 2.0**40 / min(domain.size or 1, MOST_CELLS)
         return solve_drawn(
             lambda m, mass: cls(domain=domain, size=m, prior=mass),
             "prior",

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from discreet._numeric import least_real, up
 from discreet._text import about, as_written, percent
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     DrawnMechanism,
     Floats,
+    Remedy,
     feasible,
     positive_size,
     real,
@@ -90,6 +91,9 @@ class ExponentialHistogram(DrawnMechanism):
 
     name: ClassVar[str] = "exponential-histogram"
     free: ClassVar[tuple[str, ...]] = ("pure_epsilon",)
+    share_is: ClassVar[Literal["prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "are drawn into other cells than the nearest release of this size has"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
     sampling: ClassVar[str] = "stratified"  # the counts are the kernel's own: no independent draws come after it
 
     domain: Domain
@@ -206,9 +210,8 @@ class ExponentialHistogram(DrawnMechanism):
             theorem="T10",
             chosen="the cells and the loss",
             caveats=(
-                f"at most about {percent(self.share_not_from_data(n))} of the released records are in another "
-                f"cell than in "
-                "the nearest release of the same size",
+                f"about {percent(self.share_not_from_data(n))} of the released records are expected to be in another "
+                "cell than in the nearest release of the same size",
             ),
         )
 
@@ -221,11 +224,12 @@ class ExponentialHistogram(DrawnMechanism):
         logs = largest + (k + m) * math.log(2.0)
         return k * (2.0 * rounding(2.0 * logs) + 32.0 * _UNIT * (logs + m))
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return an upper estimate of the expected total variation from the table's shares, but for whole counts.
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return an estimate of the expected total variation from the table's shares, but for whole counts.
 
-        The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, or less; total
-        variation is at most the distance times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
+        The distance is nearly a Gamma variable of shape ``k - 1`` and rate ``pure_epsilon / (2 Delta)``, less where the
+        table is near a corner of the simplex: the estimate is rather too large. Total variation is at most the distance
+        times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
         """
         if self._cells == 1:
             return 0.0

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from discreet.domain import Domain
+from discreet.domain import Commonness, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Floats, real, refuse_unknown
+from discreet.mechanisms._base import CellCounts, Floats, Remedy, real, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind
 from discreet.mechanisms._draws import Sampling
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms._projections import l1_projection, l1_projection_error
+from discreet.mechanisms._projections import l1_projection
 from discreet.privacy import Budget
 
 __all__ = ["GaussianSmoothedHistogram"]
@@ -71,6 +71,8 @@ class GaussianSmoothedHistogram(NoisyCounts):
     """
 
     name: ClassVar[str] = "gaussian-smoothed-histogram"
+    share_is_of: ClassVar[str] = "are uniform, or put into other cells than the table's by noise"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("mixing", *NoisyCounts.helped_by)
 
     domain: Domain
     records: int
@@ -89,12 +91,13 @@ class GaussianSmoothedHistogram(NoisyCounts):
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
         return (1.0 - self.mixing) * l1_projection(y, self.records) + self.mixing / self._cells
 
-    def share_not_from_data(self, n: int) -> float:
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``mixing``, and of the rest a bound on the expected total variation that the noise causes."""
-        if self._cells == 1:
-            return self.mixing
-        noise = l1_projection_error(self.noise, self.scale, cells=self._cells, total=n)
-        return self.mixing + (1.0 - self.mixing) * noise
+        return self.mixing + (1.0 - self.mixing) * NoisyCounts.share_not_from_data(self, n)
+
+    def remedies(self, n: int) -> tuple[Remedy, ...]:
+        """Return what would lower that share; a smaller mixing where there is any."""
+        return tuple(r for r in NoisyCounts.remedies(self, n) if r != "mixing" or self.mixing > 0.0)
 
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``mixing`` and ``sampling``."""

@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind, approximate_noise, standard_deviation
@@ -25,6 +25,7 @@ from discreet.privacy import Budget, Guarantee, Relation
 
 __all__ = ["HierarchicalHistogram"]
 
+_MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
 
 
@@ -83,6 +84,8 @@ class HierarchicalHistogram(NoisyCounts):
     name: ClassVar[str] = "hierarchical-histogram"
     cells_cost: ClassVar[bool] = True
     theorem: ClassVar[str] = "T9"
+    share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
 
     domain: Domain
     records: int
@@ -92,7 +95,8 @@ class HierarchicalHistogram(NoisyCounts):
     sampling: Sampling = "iid"
 
     def __post_init__(self) -> None:
-        _ = self._cells  # refuses a domain that is not finite
+        _ = self._finite_cells()
+        _check_columns(self.domain)
         object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.of(self.domain).depth))
         self._check()
 
@@ -183,7 +187,7 @@ class HierarchicalHistogram(NoisyCounts):
         within = f"leaves hold up to {most:,} cells each: where in its leaf a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
-    def share_not_from_data(self, n: int) -> float:
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return how far a record is displaced on average, as a share of the domain's diameter: a prediction.
 
         Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
@@ -217,6 +221,7 @@ class HierarchicalHistogram(NoisyCounts):
         sampling, levels = fixed.pop("sampling", "iid"), fixed.pop("levels", None)
         scale, noise = fixed.pop("scale", None), fixed.pop("noise", None)
         refuse_unknown(cls.name, fixed, "scale, noise, levels, sampling")
+        _check_columns(domain)
         tree = Tree.of(domain)
 
         def solved(kind: NoiseKind, chosen: Any, given: float | None = None) -> HierarchicalHistogram:
@@ -242,6 +247,14 @@ class HierarchicalHistogram(NoisyCounts):
         if not options:
             raise refusals[-1]
         return min(options, key=lambda m: m.share_not_from_data(n))
+
+
+def _check_columns(domain: Domain) -> None:
+    """Refuse more columns than arrays have dimensions."""
+    if len(domain.columns) > _MOST_COLUMNS:
+        raise ParameterError(
+            f"hierarchical-histogram cuts at most {_MOST_COLUMNS} columns, not {len(domain.columns):,}: declare fewer"
+        )
 
 
 def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:

@@ -84,10 +84,6 @@ class LaplaceProjectionSampler(NoisyCounts):
         """
         return l1_projection_error(self.noise, self.scale, cells=self._cells, total=self.records)
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return the bound of :attr:`accuracy`, at ``n`` records."""
-        return l1_projection_error(self.noise, self.scale, cells=self._cells, total=n) if self._cells > 1 else 0.0
-
     @staticmethod
     def sample_complexity(epsilon: float, *, accuracy: float, cells: int) -> float:
         """Return how many confidential records give an accuracy at a pure epsilon.

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from discreet._numeric import log_rising
 from discreet._text import counted_up, rounded_up
-from discreet.domain import Counts, Records
+from discreet.domain import Commonness, Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, Floats, Remedy, positive_size, require_relation
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Kind, Relation
@@ -180,9 +180,23 @@ class PitmanYor(PitmanYorUrn):
             ),
         )
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return ``theta/(theta+n)`` at discount 0, and ``(theta + sigma n)/(theta+n)``, an upper bound, otherwise."""
-        return max(0.0, self.strength + self.discount * n) / (self.strength + n)
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return ``theta/(theta+n)`` at discount 0; otherwise ``(theta + sigma E k)/(theta+n)``, ``k`` distinct values.
+
+        The expectation of ``k`` is that of tables like the one given, or of tables drawn from the process itself.
+        """
+        return self._expected_new(n, like)
+
+    def most_not_from_data(self, n: int) -> float:
+        """Return ``(theta + sigma k)/(theta+n)`` for the most distinct values, ``k = n`` where the domain has as many.
+
+        Where new values may coincide with held ones, on a finite domain, the share itself is smaller.
+        """
+        return self._most_new(n)
+
+    def remedies(self, n: int) -> tuple[Remedy, ...]:
+        """Return what would lower that share; a smaller discount where there is any."""
+        return tuple(r for r in PitmanYorUrn.remedies(self, n) if r != "discount" or self.discount > 0.0)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Draw the posterior weights of the held values; each is taken to be one value, held ``n`` times its share."""

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet._random import SecureGenerator, public
+from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down, with_article
-from discreet.domain import Domain, Parts, Records
-from discreet.errors import ParameterError
+from discreet.domain import Commonness, Domain, Parts, Records
+from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
 from discreet.evolution._api import whole
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
     Floats,
+    Outcome,
     Output,
     PartsMechanism,
+    Remedy,
     Votes,
     positive_size,
     refuse_unknown,
@@ -37,6 +39,7 @@ from discreet.mechanisms._discrete_noise import (
     discrete_noise,
     log_laplace_below,
     log_noise,
+    mean_absolute,
     standard_deviation,
 )
 from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cells
@@ -139,6 +142,11 @@ class PrivateEvolution(PartsMechanism):
     name: ClassVar[str] = "private-evolution"
     free: ClassVar[tuple[str, ...]] = ("scale",)
     needs_cells: ClassVar[bool] = False
+    share_is: ClassVar[Literal["prediction"]] = "prediction"
+    share_is_of: ClassVar[str] = (
+        "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
+    )
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("columns", "epsilon", "delta")
     cells_cost: ClassVar[bool] = False
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
@@ -186,7 +194,8 @@ class PrivateEvolution(PartsMechanism):
     def predictable(self) -> bool:
         """Whether a release can be predicted in seconds: not with a user's own model, nor for many distinct records."""
         held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
-        work = held * min(self.candidates, _MOST_PREDICTED) * len(self.domain.columns)
+        coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1] if self._api.quick else 1
+        work = held * min(self.candidates, _MOST_PREDICTED) * coordinates
         return self._api.quick and work <= _MOST_WORK
 
     @property
@@ -258,15 +267,13 @@ class PrivateEvolution(PartsMechanism):
 
         Raises
         ------
-        ParameterError
+        MissingExtra
             When votes would have to be projected by POT, which is not installed.
         """
         projected = self.variant == "projection" and self.noise == "gaussian" and self.steps > 0
         if projected and not transport_available():
-            raise ParameterError(
-                f"the projection variant of {self.name} needs POT: pip install 'discreet[transport]', or ask for "
-                "variant=practical"
-            )
+            what = f"the projection variant of {self.name} needs POT, variant=practical does not"
+            raise MissingExtra(what, "transport")
 
     def _evolved(self, x: Parts, checkpoint: Checkpoint | None, rng: np.random.Generator) -> list[Votes]:
         free = public(rng)
@@ -346,6 +353,9 @@ class PrivateEvolution(PartsMechanism):
 
     # -- public post-processing ---------------------------------------------------------------------------------
 
+    def _clipped(self, noisy: CellCounts) -> Floats:
+        return np.where(noisy >= self.threshold, noisy, 0.0)
+
     def _copies(self, noisy: CellCounts) -> Floats:
         lots = np.where(noisy >= self.threshold, noisy, 0) / self.multiplicity
         return np.asarray(np.maximum(0.0, np.rint(lots)) * self.multiplicity)
@@ -376,7 +386,7 @@ class PrivateEvolution(PartsMechanism):
         if self.variant == "theoretical":
             weights = self._copies(step.votes)
         else:
-            weights = np.maximum(0.0, np.where(step.votes >= self.threshold, step.votes, 0.0))
+            weights = np.maximum(0.0, self._clipped(step.votes))
         weights = weights if weights.any() else np.ones(len(weights))
         return np.asarray(weights / weights.sum())
 
@@ -481,11 +491,24 @@ class PrivateEvolution(PartsMechanism):
         alone = "where the API says a record lies is computed from that record alone"
         return replace(promised, assumptions=(*promised.assumptions, alone))
 
-    def outcome(self, y: Output, n: int) -> str | None:
-        """Return that the votes were kept in a checkpoint, where they were."""
-        if self._path is None:
-            return None
-        return "the noisy votes were kept in a checkpoint: steps may be of an earlier run, and serve other releases"
+    def outcome(self, y: Output, n: int) -> Outcome | None:
+        """Return whether the last step's votes were all lost to noise, and that votes were kept in a checkpoint."""
+        steps, said, share = cast("list[Votes]", y), [], None
+        if steps and self._nothing_kept(steps[-1].votes):
+            share = 0.0
+            said.append("no votes were kept in the last step: its candidates are drawn alike, whatever the table holds")
+        if self._path is not None:
+            said.append(
+                "the noisy votes were kept in a checkpoint: steps may be of an earlier run, and serve other releases"
+            )
+        return Outcome("; ".join(said), share) if said else None
+
+    def _nothing_kept(self, noisy: CellCounts) -> bool:
+        """Return whether no candidate's votes count, so that all are as likely."""
+        if self.variant == "projection":
+            return self.noise == "laplace" and not noisy.any()
+        weights = self._copies(noisy) if self.variant == "theoretical" else np.maximum(0, self._clipped(noisy))
+        return not weights.any()
 
     def public_inputs(self) -> dict[str, Records]:
         """Return what the API was made of."""
@@ -503,28 +526,60 @@ class PrivateEvolution(PartsMechanism):
             "variant"
         )
 
-    def share_not_from_data(self, n: int) -> float:
-        r"""Return the share of votes that is noise, or how far noise displaces a record: a prediction.
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.
 
-        Where votes are clipped, the share that positive noise would have if no candidate had votes,
-        ``V E[Z 1(Z >= H)] / (n + V E[Z 1(Z >= H)])``. Where they are projected, noise moves mass between neighbours:
-        the sum over dyadic scales of what has to move, times how far, as a share of the domain's diameter, as if
-        candidates were spread evenly.
+        As if candidates were spread evenly, ``V`` distinct ones, and shared the votes alike. Noise: where votes are
+        clipped, the share that positive noise would have if no candidate had votes,
+        ``V E[Z 1(Z >= H)] / (n + V E[Z 1(Z >= H)])``; where they are released above a threshold, the share that is not,
+        and noise in the others; where they are projected, noise moves mass between neighbours: on dyadic scales, what
+        has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
+        of its part's width from the records it stands for, ``V^(-1/d) / 4``.
         """
         if not self.steps:
             return 1.0
+        candidates = self.candidates if self.domain.size is None else min(self.candidates, self.domain.size)
+        apart = 0.25 * candidates ** (-1.0 / len(self.domain.columns)) if candidates != self.domain.size else 0.0
+        return float(min(1.0, self._lost_to_noise(n, candidates) + apart))
+
+    def _lost_to_noise(self, n: int, candidates: int) -> float:
         deviation = standard_deviation(self.noise, self.scale)
         if self.noise == "laplace":
-            return 1.0 if n < self.threshold else min(1.0, 0.5 * self.scale / self.threshold)
+            votes = max(1, round(n / candidates))
+            kept = -math.expm1(log_laplace_below(self.scale, self.threshold - votes))
+            return 1.0 - kept * max(0.0, 1.0 - 0.5 * mean_absolute("laplace", self.scale) / votes)
         if self.variant == "projection":
             d = len(self.domain.columns)
-            scales = np.arange(1, max(1, math.ceil(math.log2(max(2, self.candidates)) / d)) + 1)
-            nodes = 2.0 ** np.minimum(d * scales, math.log2(self.candidates))
-            misplaced = deviation / n * np.sqrt(self.candidates * nodes / (2.0 * math.pi))
-            return float(min(1.0, (2.0**-scales * np.minimum(1.0, misplaced)).sum()))
+            scales = np.arange(1, max(1, math.ceil(math.log2(max(2, candidates)) / d)) + 1)
+            nodes = 2.0 ** np.minimum(d * scales, math.log2(candidates))
+            misplaced = deviation / n * np.sqrt(candidates * nodes / (2.0 * math.pi))
+            moved = 2.0**-scales * np.minimum(1.0, misplaced)
+            if d == 1:
+                return math.sqrt(4.0 / 3.0 * float((moved * moved).sum()))
+            return float(moved.sum()) / (2.0 - 2.0 ** (1 - d))  # the share of columns in which parts of a scale differ
         least = max(0.5, float(self.threshold)) / deviation
-        noise = self.candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
+        noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
         return noise / (n + noise)
+
+    def remedies(self, n: int) -> tuple[Remedy, ...]:
+        """Return what would lower that share: fewer steps, a smaller or a larger population, fewer columns, budget."""
+        if not self.steps:
+            return ("more steps",)
+        tried: dict[Remedy, dict[str, Any]] = {
+            "fewer steps": {"steps": self.steps // 2, "scale": self.scale / math.sqrt(2.0)},  # about what they cost
+            "smaller population": {"population": self.population // 2},
+            "larger population": {"population": 2 * self.population},
+        }
+        helpful = [remedy for remedy, values in tried.items() if self._is_better(n, values)]
+        return (*helpful, *super().remedies(n))
+
+    def _is_better(self, n: int, values: dict[str, Any]) -> bool:
+        """Return whether other steps or another population would lower the share that is not from the data."""
+        try:
+            other = replace(self, **values)
+        except ParameterError:
+            return False
+        return other.steps > 0 and other.share_not_from_data(n) < self.share_not_from_data(n)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names."""

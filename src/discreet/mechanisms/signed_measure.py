@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import ParameterError
+from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution._metric import ground_diameter, ground_embedding
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, refuse_unknown
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Remedy, refuse_unknown
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._discrete_noise import NoiseKind
 from discreet.mechanisms._draws import BLOCK, Sampling
@@ -172,13 +172,11 @@ class SignedMeasure(NoisyCounts):
 
         Raises
         ------
-        ParameterError
+        MissingExtra
             When the projection would need POT, which is not installed.
         """
         if self._coordinates > 1 and not transport_available():
-            raise ParameterError(
-                f"{self.name} needs POT beyond one ordered column; install it with: pip install 'discreet[transport]'"
-            )
+            raise MissingExtra(f"{self.name} needs POT beyond one ordered column", "transport")
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``; what follows can be computed."""
@@ -212,6 +210,12 @@ class SignedMeasure(NoisyCounts):
     def public_inputs(self) -> dict[str, Records]:
         """Return the points as they were given."""
         return {} if self.points is None or self.points.rows is None else {"points": self.points.given(self.domain)}
+
+    def remedies(self, n: int) -> tuple[Remedy, ...]:
+        """Return what would lower the share that noise puts elsewhere: fewer points instead of cells, if given."""
+        if self.points is None:
+            return super().remedies(n)
+        return (*(("points",) if self.points.count > 2 else ()), "epsilon", "delta")
 
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``noise`` and ``sampling``, and ``points`` where there are any: rows, or count and hash."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import Floats, Output, positive_size, real, refuse_unknown
 from discreet.mechanisms._stability import StableCounts, solve_threshold
@@ -127,14 +127,14 @@ class StabilisedPitmanYor(StableCounts):
         weights = rng.standard_gamma(masses)
         return np.asarray(weights / weights.sum())
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return the share of noise and of the prior where every label is held ``threshold`` times or more.
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return the expected share of new values and noise, for a table like that one.
 
-        Records of labels held less come back as new values, too: how many, only the data tell.
+        Records whose labels are too rare to be kept come back as new values from the base measure: in the worst case
+        all of them. How many, only the data tell.
         """
-        labels = n / self.threshold
-        prior = min(1.0, (self.strength + self.discount * labels) / (self.strength + n))
-        return min(1.0, self._noise_share(n) + prior)
+        records, labels = self._kept(n, like)
+        return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)
 
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``threshold``, ``strength`` and ``discount``."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms._base import Floats, Output, refuse_unknown
 from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._stability import StableCounts, solve_threshold
@@ -93,12 +93,13 @@ class StabilityHistogram(StableCounts):
         weights = np.append(kept, 0.0 if kept.any() else 1.0)
         return np.asarray(weights / weights.sum())
 
-    def share_not_from_data(self, n: int) -> float:
-        """Return the share of positive noise in labels that ``threshold`` records hold; labels held less are left out.
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
+        """Return the expected share of the records, in a table like that one, that no released record stands for.
 
-        Where no label is held that often, which only the data tell, all records come from noise or the base measure.
+        Their labels are too rare to be kept, or noise stands for them. Which labels are held how often only the data
+        tell: in the worst case none is kept, and all records come from the base measure.
         """
-        return self._noise_share(n)
+        return 1.0 - self._kept(n, like)[0]
 
     def parameters(self) -> dict[str, Any]:
         """Return ``scale``, ``threshold`` and ``sampling``."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._numeric import log_rising
 from discreet._text import counted_up
-from discreet.domain import Counts, Records
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     Floats,
     Outputs,
+    Remedy,
     listed,
     positive_size,
     require_relation,
@@ -78,6 +79,9 @@ class UrnHistogram(PitmanYorUrn):
     name: ClassVar[str] = "urn-histogram"
     cells_cost: ClassVar[bool] = False
     random_size: ClassVar[bool] = True
+    share_is: ClassVar[Literal["expectation", "prediction"]] = "expectation"
+    share_is_of: ClassVar[str] = "come from anything but the table"
+    helped_by: ClassVar[tuple[Remedy, ...]] = ("delta",)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw in chunks, in exchangeable order, and keep the draws of the table's own values; a chunk may be empty."""
@@ -150,10 +154,10 @@ class UrnHistogram(PitmanYorUrn):
         return self.size * (n - distinct * self.discount) / (self.strength + n)
 
     def share_released(self, n: int) -> float:
-        """Return ``(n - sigma) / (theta + n)``: that of a table of one value, the largest."""
-        return self.expected_size(n) / self.size
+        """Return the expected share, under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table."""
+        return 1.0 - self._expected_new(n)
 
-    def share_not_from_data(self, n: int) -> float:
+    def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return 0: every released record is one of the table's."""
         return 0.0
 

@@ -3,9 +3,10 @@
 from discreet._boundary import seal
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._plan import Option, Plan, plan, with_sampling
-from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner._predicted import Reference, common, predicted_w1
 from discreet.planner._stated import Solution, on_domain, parameter_names, solved, stated
 from discreet.planner._steps import said_before
+from discreet.planner._table import wrapped
 
 __all__ = [
     "Option",
@@ -13,6 +14,7 @@ __all__ = [
     "Reference",
     "Solution",
     "chosen_cells",
+    "common",
     "on_domain",
     "parameter_names",
     "plan",
@@ -22,6 +24,7 @@ __all__ = [
     "stated",
     "with_cells",
     "with_sampling",
+    "wrapped",
 ]
 
 seal(globals())

@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from discreet._text import about, percent, rounded_up
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, Infeasible, Refused
+from discreet.errors import DiscreetError, Infeasible, MissingExtra, Refused
 from discreet.mechanisms import REGISTRY, Mechanism, named
-from discreet.mechanisms._base import positive_size
+from discreet.mechanisms._base import positive_size, shown_cells
 from discreet.mechanisms._draws import check_sampling
 from discreet.planner._cells import chosen_cells, with_cells
+from discreet.planner._instead import fewer_cells
 from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner._table import shown_options, wrapped
 from discreet.privacy import Budget, Relation
 from discreet.releases import POOR_UTILITY, poor_utility
 
 __all__ = ["Option", "Plan", "plan"]
 
+_HEADER = ("mechanism", "delta", "not from data", "predicted W1", "largest size", "parameters")
 _UNLIKE = 0.05  # of the range of a column
+_HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
+_MANY_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +41,20 @@ class Option:
         Calibrated; None where the budget or the domain rules it out.
     refused : str or None
         Why, in words.
+    extra : str or None
+        The extra of this package that it needs and that is not installed.
     epsilon, delta : float or None
         The exact guarantee at the budget's epsilon.
     largest_size : int or None
-        The most records it can release within the budget with at most a fifth of them from prior or noise alone,
+        The most records it can release within the budget with a share of at most a fifth that is not from the data,
         found to within 1 % below, up to 100 times the number of records held.
     share_not_from_data : float or None
-        Expected share of records from prior or noise alone.
+        Share of the released records that carries nothing of the data: an expectation, a bound or a prediction, as
+        ``share_in_words`` says.
+    share_at_most : float or None
+        A bound on it for every table; 1 where none is known.
+    share_in_words : str or None
+        Both in a sentence.
     w1 : float or None
         Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
         temporal column, else on the scaled ground metric.
@@ -53,12 +65,20 @@ class Option:
     name: str
     mechanism: Mechanism | None = None
     refused: str | None = None
+    extra: str | None = None
     epsilon: float | None = None
     delta: float | None = None
     largest_size: int | None = None
     share_not_from_data: float | None = None
+    share_at_most: float | None = None
+    share_in_words: str | None = None
     w1: float | None = None
     caveats: tuple[str, ...] = ()
+
+    @property
+    def poor(self) -> bool:
+        """Whether a release would be refused as mostly not from the data."""
+        return (self.share_not_from_data or 0.0) > POOR_UTILITY
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
@@ -66,10 +86,13 @@ class Option:
             "mechanism": self.name,
             "parameters": None if self.mechanism is None else self.mechanism.parameters(),
             "refused": self.refused,
+            "extra": self.extra,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "largest_size": self.largest_size,
             "share_not_from_data": self.share_not_from_data,
+            "share_at_most": self.share_at_most,
+            "share_in_words": self.share_in_words,
             "predicted_w1": self.w1,
             "caveats": list(self.caveats),
         }
@@ -91,7 +114,11 @@ class Plan:
     budget : Budget
         What may be spent.
     options : tuple of Option
-        Feasible ones by predicted error, then the others.
+        Feasible ones by predicted error, those that would be refused as mostly not from the data last; then the others.
+    group : int
+        Records a privacy unit holds.
+    reference : Reference
+        The public table that predictions are about.
     """
 
     domain: Domain
@@ -99,6 +126,17 @@ class Plan:
     size: int
     budget: Budget
     options: Sequence[Option]
+    group: int = 1
+    reference: Reference = field(default_factory=Reference)
+
+    @property
+    def missing(self) -> str | None:
+        """Which mechanisms were not compared because an extra of this package is not installed."""
+        extras = {o.extra for o in self.options if o.extra is not None}
+        if not extras:
+            return None
+        names = ", ".join(o.name for o in self.options if o.extra is not None)
+        return f"not compared: {names}; they need: pip install 'discreet[{','.join(sorted(extras))}]'"
 
     @property
     def feasible(self) -> list[Option]:
@@ -117,7 +155,7 @@ class Plan:
         for option in self.feasible:
             if option.mechanism is not None:
                 return option.mechanism
-        reasons = "; ".join(f"{o.name}: {o.refused}" for o in self.options)
+        reasons = "; ".join([*self.verdict[1:], *(f"{o.name}: {o.refused}" for o in self.options)])
         raise Infeasible(f"{self.budget} for {self.size} records on this domain ({reasons})", {})
 
     @property
@@ -126,10 +164,13 @@ class Plan:
         best, *others = self.feasible
         behind = any(_rank(o.w1) < _rank(best.w1) for o in others)
         those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
+        if best.poor:
+            those = "mechanisms, each mostly not from the data, that"
         reason = f"{best.name}: least predicted W1 ({about(best.w1 or 0.0, 4)}) of the {those} meet {self.budget}"
         if others:
             reason += f"; next {others[0].name} ({about(others[0].w1 or 0.0, 4)})"
-        return reason + f"; predicted from public facts alone{_unlike(self.domain, best.w1 or 0.0)}"
+        reason += f"; predicted from public facts alone{_unlike(self.domain, best.w1 or 0.0)}"
+        return reason if self.missing is None else f"{reason}; {self.missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -138,6 +179,7 @@ class Plan:
             "size": self.size,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
+            "verdict": self.verdict,
             "notes": self.notes,
             "chosen": self.feasible[0].name if self.feasible else None,
             "options": [o.to_dict() for o in self.options],
@@ -145,51 +187,62 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about the best option: cells that were chosen, what is not promised, whether it would be refused.
+        """Sentences about the best option: cells that were chosen, what is not promised; what was not compared.
 
         The other options' caveats are in :attr:`options`.
         """
+        notes = [] if self.missing is None else [self.missing]
         if not self.feasible:
-            return []
+            return notes
         best = self.feasible[0]
-        notes = [*chosen_cells(self.domain, self.best.domain), *(f"{best.name}: {caveat}" for caveat in best.caveats)]
-        if (share := best.share_not_from_data or 0.0) > POOR_UTILITY:
-            notes.append(f"a release would be refused: {poor_utility(self.domain, share)}")
-        return notes
+        caveats = [f"{best.name}: {caveat}" for caveat in best.caveats]
+        return [*chosen_cells(self.domain, self.best.domain), *caveats, *notes]
+
+    @property
+    def verdict(self) -> list[str]:
+        """Why the best option would be refused, or that there is none, and what to do instead; empty where all is well.
+
+        Each is a sentence or two.
+        """
+        if self.feasible and not self.feasible[0].poor:
+            return []
+        if self.feasible:
+            why = poor_utility(self.best, self.n, self.reference.commonness(self.best.domain))
+            verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
+        else:
+            verdict = ["no mechanism can release this table: each says why below"]
+        instead = fewer_cells(self.domain, self.n, self.budget, self.group)
+        return verdict if instead is None else [*verdict, instead]
 
     def rows(self) -> list[tuple[str, str, str, str, str, str]]:
-        """Return the table's cells as text: mechanism, parameters, delta, share, predicted W1, largest size."""
+        """Return the table's cells as text: mechanism, delta, share, predicted W1, largest size, parameters.
+
+        The share is marked ``<=`` where it is a bound, and ``~`` where it is a prediction.
+        """
         rows = []
         for o in self.options:
             if o.mechanism is None:
-                rows.append((o.name, o.refused or "", "", "", "", ""))
+                rows.append((o.name, "", "", "", "", o.refused or ""))
                 continue
             parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
             if o.mechanism.domain != self.domain:
                 parameters += f"; {_cells(o.mechanism.domain)}"
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
             largest += "+" if o.largest_size == _most(self.n) else ""
-            rows.append(
-                (
-                    o.name,
-                    parameters,
-                    rounded_up(o.delta or 0.0),
-                    percent(o.share_not_from_data or 0.0),
-                    about(o.w1 or 0.0, 4),
-                    largest,
-                )
-            )
+            mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[o.mechanism.share_is]
+            share = mark + percent(o.share_not_from_data or 0.0)
+            rows.append((o.name, rounded_up(o.delta or 0.0), share, about(o.w1 or 0.0, 4), largest, parameters))
         return rows
 
     def __str__(self) -> str:
+        return "\n".join([*wrapped(self.verdict), self.text])
+
+    @property
+    def text(self) -> str:
+        """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
         head = f"{self.size:,} records from {self.n:,}, {self.budget}, {_cells(self.domain)}"
-        header = ("mechanism", "parameters", "delta", "not from data", "predicted W1", "largest size")
-        table = [header, *self.rows()]
-        shown = [row for row in table if row[2]]
-        widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
-        refused = [f"{row[0]}: {row[1]}" for row in table if not row[2]]
-        return "\n".join([head, *lines, *refused, *self.notes])
+        chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
+        return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
 
     def _repr_html_(self) -> str:
         import html
@@ -197,12 +250,10 @@ class Plan:
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows()
         )
-        header = "".join(
-            f"<th>{h}</th>"
-            for h in ("mechanism", "parameters", "delta", "not from data", "predicted W1", "largest size")
-        )
+        header = "".join(f"<th>{name}</th>" for name in _HEADER)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
+        first = "".join(f'<p style="color:#b3001e"><b>{html.escape(line)}</b></p>' for line in self.verdict)
+        return f"{first}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
 
 
 def plan(
@@ -279,10 +330,9 @@ def plan(
         if progress is not None:
             progress(len(options), len(names))
     last = {o.name: _last_resort(named(o.name), like) for o in options}
-    enough = any(o.w1 is not None and not last[o.name] and (o.share_not_from_data or 0.0) <= POOR_UTILITY
-                 for o in options)  # fmt: skip
-    options.sort(key=lambda o: (o.w1 is None, enough and last[o.name], _rank(o.w1)))
-    return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options))
+    enough = any(o.w1 is not None and not last[o.name] and not o.poor for o in options)
+    options.sort(key=lambda o: (o.w1 is None, o.poor, enough and last[o.name], _rank(o.w1)))
+    return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options), group=group, reference=like)
 
 
 def _unlike(domain: Domain, w1: float) -> str:
@@ -344,7 +394,12 @@ def _option(
     except DiscreetError as error:
         if fixed and not isinstance(error, Refused):
             raise
-        return Option(name=name, refused=str(error).removeprefix(f"{name} "))
+        extra = error.extra if isinstance(error, MissingExtra) else None
+        return Option(name=name, refused=str(error).removeprefix(f"{name} "), extra=extra)
+    like = reference.commonness(domain)
+    share, words = mechanism.share_not_from_data(n, like), mechanism.share_in_words(n, like)
+    if share >= _HOPELESS and (domain.size or 0) > _MANY_CELLS:
+        return Option(name=name, refused=words)
     if not mechanism.predictable:
         return Option(name=name, refused="its error would take minutes to predict; ask for it by name")
     if (expected := size * mechanism.share_released(n)) < 1.0:
@@ -355,28 +410,39 @@ def _option(
         mechanism=mechanism,
         epsilon=budget.epsilon,
         delta=guarantee.delta(budget.epsilon),
-        largest_size=_largest_size(kind, domain, n, budget, group, fixed) if largest_sizes else None,
-        share_not_from_data=mechanism.share_not_from_data(n),
+        largest_size=_largest_size(kind, domain, n, budget, group, fixed, reference) if largest_sizes else None,
+        share_not_from_data=share,
+        share_at_most=mechanism.most_not_from_data(n),
+        share_in_words=words,
         w1=predicted_w1(mechanism, n=n, size=size, reference=reference),
         caveats=guarantee.caveats,
     )
 
 
 def _largest_size(
-    kind: type[Mechanism], domain: Domain, n: int, budget: Budget, group: int, fixed: dict[str, Any]
+    kind: type[Mechanism],
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    group: int,
+    fixed: dict[str, Any],
+    reference: Reference,
 ) -> int:
-    """Return, to within 1 % below, the most records within the budget of which a fifth are from prior or noise."""
+    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data."""
+    like = reference.commonness(domain)
 
     def too_many(m: int) -> bool:
         try:
             mechanism = kind.calibrated(budget, domain=domain, n=n, size=m, group=group, **fixed)
         except DiscreetError:  # too many for the budget, or for the mechanism at all
             return True
-        return bool(mechanism.share_not_from_data(n) > POOR_UTILITY)
+        return bool(mechanism.share_not_from_data(n, like) > POOR_UTILITY)
 
     fits, beyond = 0, _most(n)
     if not too_many(beyond):
         return beyond
+    if all(item.name != "size" for item in fields(kind)) or too_many(1):  # any number is too many
+        return 0
     while beyond - fits > max(1.0, 0.01 * fits):
         middle = math.isqrt(max(fits, 1) * beyond) if beyond > 4 * max(fits, 1) else (fits + beyond) // 2
         fits, beyond = (fits, middle) if too_many(middle) else (middle, beyond)
@@ -397,4 +463,4 @@ def _shown(value: Any) -> str:
 
 
 def _cells(domain: Domain) -> str:
-    return "no finite cells" if domain.size is None else f"{domain.size:,} cells"
+    return "no finite cells" if domain.size is None else shown_cells(domain.size)

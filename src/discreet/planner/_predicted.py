@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._random import seeded
-from discreet.domain import Category, Column, Domain, OpenLabels, Records
+from discreet.domain import Category, Column, Commonness, Domain, OpenLabels, Records
+from discreet.domain._commonness import inner_half
 from discreet.errors import DomainError
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import Floats
@@ -24,7 +25,7 @@ from discreet.mechanisms._base import Floats
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Reference", "predicted_w1"]
+__all__ = ["Reference", "common", "predicted_w1"]
 
 _MOST_CELLS = 1 << 22
 _BASE_DRAWS = 4096
@@ -64,19 +65,56 @@ class Reference:
         size = domain.size
         cells = domain.unflat(np.arange(size)) if size is not None and size <= _MOST_CELLS else None
         if self.table is None:
-            records = domain.draw_base(_BASE_DRAWS, seeded(0)) if cells is None else cells
-            inner = np.ones(len(records)) if cells is None else np.exp(domain.log_base(cells))
-            for column, codes in zip(domain.columns.values(), records.columns, strict=True):
-                inner *= _inner_half(column, codes)
-            return records, inner / inner.sum()
+            if cells is None:
+                records = _invented(domain)
+                index, counts = _distinct(records)
+                return records.take(index), counts / len(records)
+            inner = np.exp(domain.log_base(cells))
+            for column, codes in zip(domain.columns.values(), cells.columns, strict=True):
+                inner *= inner_half(column, codes)
+            return cells, inner / inner.sum()
         records = domain.encode(self.table)
         if cells is not None:
             shares = np.bincount(domain.flat(records), minlength=len(cells)) / len(records)
             return cells, shares
-        first: dict[Any, int] = {}
-        place = np.array([first.setdefault(row, len(first)) for row in records.rows()])
-        _, index = np.unique(place, return_index=True)
-        return records.take(index), np.bincount(place) / len(records)
+        index, counts = _distinct(records)
+        return records.take(index), counts / len(records)
+
+    def commonness(self, domain: Domain) -> Commonness | None:
+        """Return how common the table's records are on a domain; None where there is no table."""
+        if self.table is None:
+            return None
+        return Commonness.of_counts(_distinct(domain.encode(self.table))[1], cells=domain.size)
+
+
+def common(reference: Any, domain: Domain) -> Commonness | None:
+    """Return how common the records of a public reference table are; None without one.
+
+    Raises
+    ------
+    DataError
+        When it does not fit the domain.
+    """
+    return Reference.of(reference, domain).commonness(domain)
+
+
+def _invented(domain: Domain) -> Records:
+    """Draw records from the inner half of the base measure, each column by itself."""
+    rng = seeded(0)
+    base = domain.draw_base(_BASE_DRAWS, rng).columns
+    drawn = []
+    for column, codes in zip(domain.columns.values(), base, strict=True):
+        weight = inner_half(column, codes)
+        drawn.append(codes[rng.choice(_BASE_DRAWS, size=_BASE_DRAWS, p=weight / weight.sum())])
+    return Records(columns=tuple(drawn))
+
+
+def _distinct(records: Records) -> tuple[Any, Any]:
+    """Return the places of the first of each distinct record, and how often it occurs."""
+    first: dict[Any, int] = {}
+    place = np.array([first.setdefault(row, len(first)) for row in records.rows()], dtype=np.int64)
+    _, index = np.unique(place, return_index=True)
+    return index, np.bincount(place)
 
 
 def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None) -> float:
@@ -163,22 +201,6 @@ def _column_error(
         )
         total += float(gaps @ _folded(law - distribution, variance * law * (1.0 - law))[:-1])
     return total / len(weights)
-
-
-def _inner_half(column: Column, codes: Any) -> Floats:
-    """Return 1 for values between the quartiles of a column's base measure, else 0; Zipf's weights without order."""
-    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
-    try:
-        at = column.positions(values)
-    except DomainError:
-        return np.asarray(1.0 / (1.0 + place))
-    mass = np.exp(column.log_base(values)) if column.finite else np.ones(len(values))
-    order = np.argsort(at)
-    below = np.empty(len(values))
-    below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
-    share = below / mass.sum()
-    inner = (share >= 0.25) & (share <= 0.75) & np.isfinite(at)
-    return np.asarray((inner if inner.any() else np.isfinite(at))[place], dtype=np.float64)
 
 
 def _folded(mean: Floats, variance: Floats) -> Floats:

@@ -24,13 +24,18 @@ from discreet.domain import Domain
 from discreet.domain._column import quietly
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
+from discreet.mechanisms._base import Outcome
 from discreet.privacy import Budget, Guarantee, Relation
-from discreet.releases._errata import erratum_of
+from discreet.releases._errata import erratum_of, written_by
 from discreet.releases._shape import misshapen
+from discreet.releases._utility import POOR_UTILITY
 
 __all__ = ["Certificate", "Check", "guarantee_of", "verify"]
 
 SCHEMA = 1
+_ADDED = ("share_at_most", "share_in_words")
+"""Claims that certificates of version 0.1.0 lack."""
+
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SHOWN_ALONE = (
     "This certificate can be recomputed from the public facts in it, and shows whether the released file was changed "
@@ -93,7 +98,14 @@ class Certificate:
             "public_inputs": public_inputs or {},
             "guarantee": _promise(mechanism, guarantee, epsilon, unit=unit, seeded=seeded or seeded_cut),
             "randomness": _SEEDED if seeded else _SEEDED_CUT if seeded_cut else _SECURE,
-            "released": {"columns": columns, "rows": size, "file": None, "sha256": None, "outcome": None},
+            "released": {
+                "columns": columns,
+                "rows": size,
+                "file": None,
+                "sha256": None,
+                "outcome": None,
+                "share_from_data": None,
+            },
             "shows": _SHOWS,
         }
         return cls(facts=facts)
@@ -117,9 +129,25 @@ class Certificate:
         """Return the certificate with the number of rows that were released."""
         return Certificate(facts={**self.facts, "released": {**self.facts["released"], "rows": rows}})
 
-    def with_outcome(self, outcome: str) -> Certificate:
+    def with_outcome(self, outcome: Outcome) -> Certificate:
         """Return the certificate with what the output itself tells about its use."""
-        return Certificate(facts={**self.facts, "released": {**self.facts["released"], "outcome": outcome}})
+        told = {"outcome": outcome.text, "share_from_data": outcome.share_from_data}
+        return Certificate(facts={**self.facts, "released": {**self.facts["released"], **told}})
+
+    @property
+    def poor(self) -> str | None:
+        """Why the release is of poor use, in a sentence; None where it is not known to be.
+
+        From the outcome, where that tells how much of the release is from the data, else from what was known before.
+        """
+        released, promise = self.facts["released"], self.facts["guarantee"]
+        from_data, before = released.get("share_from_data"), promise.get("share_not_from_data")
+        if from_data is not None:
+            return f"Poor utility: {released['outcome']}." if from_data < 1.0 - POOR_UTILITY else None
+        if before is None or before <= POOR_UTILITY:
+            return None
+        stated = promise.get("share_in_words") or f"about {before:.3%} of the released records are not from the data"
+        return f"Poor utility: {stated}."
 
     def for_file(self, path: Path, *, named: Path) -> Certificate:
         """Return the certificate with the name and hash of the file the records were written to."""
@@ -182,18 +210,28 @@ class Certificate:
         import html
 
         promise = self.whole().facts["guarantee"]
-        caveats = "".join(f"<li>{html.escape(str(caveat))}</li>" for caveat in promise["caveats"])
+        caveats = "".join(f"<li>{html.escape(str(caveat))}</li>" for caveat in self._said())
+        poor = f'<p style="color:#b3001e"><b>{html.escape(self.poor)}</b></p>' if self.poor else ""
         return (
-            f"<p><b>{html.escape(self.summary)}</b></p><p>{html.escape(promise['statement'])}</p><ul>{caveats}</ul>"
+            f"{poor}<p><b>{html.escape(self.summary)}</b></p><p>{html.escape(promise['statement'])}</p><ul>{caveats}</ul>"
             f"<p>{html.escape(self.facts['shows'])}</p>"
         )
 
     def __str__(self) -> str:
-        promise = self.whole().facts["guarantee"]
-        outcome = self.facts["released"].get("outcome")
-        said = [*promise["caveats"], *([] if outcome is None else [outcome])]
-        lines = [promise["statement"], *(f"- {line}" for line in said), self.facts["shows"]]
+        return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
+
+    @property
+    def text(self) -> str:
+        """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
+        statement = self.whole().facts["guarantee"]["statement"]
+        lines = [statement, *(f"- {line}" for line in self._said()), self.facts["shows"]]
         return "\n".join(map(harmless, lines))
+
+    def _said(self) -> list[str]:
+        """Return the caveats, and what the output told where it is not said first."""
+        outcome = self.facts["released"].get("outcome")
+        told = [] if outcome is None or (self.poor is not None and outcome in self.poor) else [outcome]
+        return [*self.facts["guarantee"]["caveats"], *told]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +289,8 @@ def verify(
         seeded = facts["randomness"] in _MARKED
         unit = None if facts["unit"] is None else str(facts["unit"]["column"])
         recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), unit=unit, seeded=seeded)
-        keys = sorted(set(claimed) | set(recomputed))
+        added = set(_ADDED) - set(claimed) if written_by(facts) == "0.1.0" else set()
+        keys = sorted((set(claimed) | set(recomputed)) - added)
         checks += [_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)) for key in keys]
         checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
         if facts["size"] is not None:
@@ -347,9 +386,18 @@ def _promise(
         **guarantee.to_dict(),
         "profile": [[e, guarantee.delta(e)] for e in _PROFILE_EPSILONS],
         "caveats": _caveats(guarantee, epsilon, delta, unit),
-        "share_not_from_data": mechanism.share_not_from_data(guarantee.n),
+        "share_not_from_data": None if mechanism.leaves_out else mechanism.share_not_from_data(guarantee.n),
+        "share_at_most": mechanism.most_not_from_data(guarantee.n),
+        "share_in_words": _share_in_words(mechanism, guarantee.n),
         "statement": statement,
     }
+
+
+def _share_in_words(mechanism: Mechanism, n: int) -> str:
+    """Say what share of the release was not going to be from the data, where a public fact says it."""
+    if mechanism.leaves_out:
+        return f"how many of the released records {mechanism.share_is_of} depends on the data; in the worst case, all"
+    return mechanism.share_in_words(n)
 
 
 def _unit(guarantee: Guarantee) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ERRATA", "Erratum", "erratum_of"]
+__all__ = ["ERRATA", "Erratum", "erratum_of", "written_by"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,18 @@ def erratum_of(claim: str, facts: Mapping[str, Any]) -> str | None:
     facts : mapping
         The document: whatever was read, which need not have the right form.
     """
-    version, mechanism = _inside(facts, "library", "version"), _inside(facts, "mechanism", "name")
+    version, mechanism = written_by(facts), _inside(facts, "mechanism", "name")
     found = [
         str(erratum)
         for erratum in ERRATA
         if claim in erratum.claims and version in erratum.versions and mechanism in erratum.mechanisms
     ]
     return "\n".join(found) or None
+
+
+def written_by(facts: Mapping[str, Any]) -> Any:
+    """Return the version of the library that wrote a certificate, as it says."""
+    return _inside(facts, "library", "version")
 
 
 def _inside(facts: Mapping[str, Any], outer: str, inner: str) -> Any:

@@ -16,26 +16,23 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from discreet._random import SecureGenerator, public, secure, seeded
-from discreet._text import about, percent
 from discreet._writing import together
 from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind, with_public
 from discreet.confidential._open import open_confidential
-from discreet.domain import Counts, Domain, Records
-from discreet.errors import FileProblem, ParameterError, PoorUtility
+from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.errors import FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, Output
 from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, positive_size, require_relation
 from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._replaced import require_whole_pair
+from discreet.releases._utility import require_utility
 from discreet.releases._writing import check_output, write_frames
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["POOR_UTILITY", "Release", "publish"]
-
-POOR_UTILITY = 0.2
-"""Above this share of records from prior or noise alone, a release must be asked for explicitly."""
+__all__ = ["Release", "publish"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -104,6 +101,7 @@ def publish(
     rng: np.random.Generator | None = None,
     accept: Collection[str] = (),
     accept_poor_utility: bool = False,
+    like: Commonness | None = None,
     progress: Callable[[int], None] | None = None,
     info: dict[str, Any] | None = None,
     form: Literal["records", "counts"] = "records",
@@ -134,8 +132,10 @@ def publish(
     accept : collection of str
         Kinds of guarantee accepted beside ``unconditional``.
     accept_poor_utility : bool
-        Release even where more than 20 % of the records are expected to come from prior or noise alone, or where not
-        one record is expected.
+        Release even where more than 20 % of the records are expected to carry nothing of the data, or where not one
+        record is expected.
+    like : Commonness, optional
+        How common the records of tables like this one are, for those expectations; by default those of an invented one.
     progress : callable, optional
         Called with the number of records drawn so far, a public number.
     info : dict, optional
@@ -179,15 +179,8 @@ def publish(
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
         feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
-    share = mechanism.share_not_from_data(n)
-    if share > POOR_UTILITY and not accept_poor_utility:
-        raise PoorUtility(poor_utility(mechanism.domain, share))
-    if size is not None and not accept_poor_utility and (kept := size * mechanism.share_released(n)) < 1.0:
-        raise PoorUtility(
-            f"of {size:,} draws {about(kept, 2)} would be released, on average: allow a larger delta, or accept "
-            f"poor utility "
-            "explicitly"
-        )
+    if not accept_poor_utility:
+        require_utility(mechanism, n, size=size, like=like)
     document = Certificate.of(
         mechanism=mechanism,
         guarantee=guarantee,
@@ -226,19 +219,6 @@ def _private_step(mechanism: Mechanism, x: Counts | Rows) -> Callable[..., Outpu
     if isinstance(mechanism, PartsMechanism):
         return partial(mechanism.kernel, x)
     raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
-
-
-def poor_utility(domain: Domain, share: float) -> str:
-    """Return why a release with this share of records from prior or noise is refused, and what to do."""
-    many = len(domain.columns) >= 3
-    return (
-        f"{percent(share, 0)} of the records would come from prior or noise alone, more than "
-        f"{percent(POOR_UTILITY, 0)}: declare fewer "
-        "cells"
-        + (" or fewer columns" if many else "")
-        + ", release fewer records, allow a larger epsilon or delta, or accept poor utility explicitly"
-        + ("; tables with many columns are the business of marginal-based tools such as AIM or MST" if many else "")
-    )
 
 
 def _public_number(n: int, mechanism: Mechanism, relation: RelationName) -> int:

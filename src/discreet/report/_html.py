@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._text import about, as_written, rounded_up
+from discreet._text import about, as_written
 from discreet._version import __version__
 from discreet._writing import check_outputs, check_writable, require_own, together
 from discreet.confidential import public_domain
@@ -179,7 +179,9 @@ def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where:
         "pictures": pictures(columns),
         "left_out": max(0, len(stated.names) - MOST_COLUMNS),
         "parameters": {key: _parameter(value) for key, value in mechanism.parameters().items()},
-        "share_not_from_data": rounded_up(100.0 * mechanism.share_not_from_data(n), 3),
+        "share": _share(promise),
+        "outcome": facts["released"].get("outcome"),
+        "poor": promise.poor,
         "command": f"discreet verify {names[0]} --data {names[1]}",
         "version": __version__,
         "confidential": None,
@@ -204,6 +206,12 @@ def _confidential(
         "pictures": pictures(page["columns"], shares),
         "compared": compared,
     }
+
+
+def _share(promise: Promise) -> str:
+    """Say what share of the release is not from the data: recomputed, and where it depends on the data, as told."""
+    words = promise.share_in_words
+    return words[:1].upper() + words[1:] + "."
 
 
 def _parameter(value: Any) -> str:

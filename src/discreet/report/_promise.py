@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, Check, verify
-from discreet.releases._certificate import _caveats, _rebuild
+from discreet.releases._certificate import _caveats, _rebuild, _share_in_words
 
 __all__ = ["Joint", "Promise", "epsilon_text", "joint"]
 
@@ -83,6 +83,19 @@ class Promise:
     def seeded(self) -> bool:
         """Whether a seed was used, so that the release is not for publication."""
         return self.certificate.seeded
+
+    @property
+    def share_in_words(self) -> str:
+        """What share of the release is not from the data, as known before it, recomputed."""
+        return _share_in_words(self.mechanism, self.guarantee.n)
+
+    @property
+    def poor(self) -> str | None:
+        """Why the release is of poor use, recomputed where it was known before; None where it is not known to be."""
+        facts = self.certificate.facts
+        before = None if self.mechanism.leaves_out else self.mechanism.share_not_from_data(self.guarantee.n)
+        known = {"share_not_from_data": before, "share_in_words": self.share_in_words}
+        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **known}}).poor
 
     @property
     def epsilon(self) -> float:

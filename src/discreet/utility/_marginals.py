@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Bins", "Shares", "bins_of", "confidential_shares", "shown"]
 
 _MOST_BINS = 40
-_MOST_LABELS = 12
+_MOST_LABELS = 40
 _TAIL = 0.005  # share of the released records that a picture may leave out at either end
 
 
@@ -103,7 +103,7 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
     """Choose bins for a column from its declaration and released values.
 
     Up to 40 bins of whole cells that cover the released values, but for up to 0.5 % at an end that would take more than
-    a third of the picture; or the 12 most frequent labels.
+    a third of the picture; or all labels, the 40 most frequent of more.
 
     Parameters
     ----------

@@ -47,7 +47,9 @@ def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
 def test_what_leaves_out_rare_records_comes_last_unless_a_reference_says_how_many() -> None:
     request = {"records": 50_000, "epsilon": 1.0, "delta": 1e-9, "largest_sizes": False}
     guessed = plan(AGES, **request)
-    assert [o.name for o in guessed.feasible][-2:] == ["stability-histogram", "stabilised-pitman-yor"]
+    good = [o.name for o in guessed.feasible if not o.poor]
+    assert sorted(good[-2:]) == ["stabilised-pitman-yor", "stability-histogram"]
+    assert [o.name for o in guessed.feasible][: len(good)] == good
     assert "repeat none verbatim and meet" in guessed.why
     common = pl.DataFrame({"age": [20, 21, 22, 23] * 500})
     assert plan(AGES, reference=common, **request).feasible[0].name == "stability-histogram"

@@ -1,0 +1,125 @@
+"""How common the records of a table are, from public facts: of an invented table, or of a public one.
+
+What a mechanism that leaves out rare labels will keep, and how many distinct values an urn starts from, depend on this
+alone. The invented table has independent columns, so that no column makes its records commoner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._random import seeded
+from discreet.domain._column import Codes, Column
+from discreet.domain._discrete import OpenLabels
+from discreet.errors import DomainError
+
+if TYPE_CHECKING:
+    from discreet.domain._domain import Domain
+
+__all__ = ["Commonness", "inner_half"]
+
+_DRAWN = 4096
+_LABELS = 64  # open labels of an invented table
+_ALONE = 1e-15
+_LISTED = 1 << 16
+"""Cells of a column that are listed one by one."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Commonness:
+    """How common the records of a table are. Public.
+
+    Parameters
+    ----------
+    alike : ndarray of float64
+        For some records of the table, the share of its records that are equal to each, itself included.
+    weight : ndarray of float64
+        Probability that a record drawn from the table is (or stands for) each of them; they sum to one.
+    least : float
+        Share of the records in the emptiest cell of the domain; 0 where it is not finite.
+    """
+
+    alike: Floats
+    weight: Floats
+    least: float = 0.0
+
+    @classmethod
+    def invented(cls, domain: Domain) -> Self:
+        """Return that of an invented table: the inner half of each column's base measure, the columns independent.
+
+        Ordered columns hold what lies between the quartiles of their base measure, no value of a continuous one twice;
+        categories have Zipf's weights in their declared order, open labels those of 64 labels. A further column
+        makes no record commoner: it multiplies ``alike`` by shares of at most 1.
+
+        Examples
+        --------
+        >>> from discreet.domain import Category, Domain
+        >>> one = Commonness.invented(Domain(columns={"a": Category(categories=["x", "y", "z"])}))
+        >>> sorted({round(share, 4) for share in one.alike.tolist()})
+        [0.1818, 0.2727, 0.5455]
+        """
+        alike, least = np.ones(_DRAWN), 1.0
+        for place, column in enumerate(domain.columns.values()):
+            shares, smallest = _column_shares(column, place)
+            alike *= shares
+            least *= smallest
+            if alike.max() < _ALONE:  # in any table, each record is the only one of its kind
+                return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN))
+        return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN), least)
+
+    @classmethod
+    def of_counts(cls, counts: npt.NDArray[np.int64], *, cells: int | None) -> Self:
+        """Return that of a public table, from how often each of its distinct records occurs."""
+        shares = counts / counts.sum()
+        return cls(shares, shares, float(shares.min()) if len(shares) == cells else 0.0)
+
+    def held(self, n: int) -> Floats:
+        """Return how often each of the records occurs in a table of ``n``, on average: at least once."""
+        return np.maximum(1.0, n * self.alike)
+
+    def distinct(self, n: int) -> float:
+        """Return the expected number of distinct records among ``n`` independent ones, ``sum 1 - (1 - p)^n``."""
+        rare = n * self.alike < 1e-9
+        p = np.where(rare, 1.0, self.alike)
+        each = np.where(rare, float(n), -np.expm1(n * np.log1p(-np.minimum(p, 1.0 - 1e-16))) / p)
+        return min(float(n), float(self.weight @ each))
+
+
+def inner_half(column: Column, codes: Codes) -> Floats:
+    """Return 1 for values between the quartiles of a column's base measure, else 0; Zipf's weights without order."""
+    values, place = np.unique(codes.astype(str) if isinstance(column, OpenLabels) else codes, return_inverse=True)
+    try:
+        at = column.positions(values)
+    except DomainError:
+        zipf = 1.0 / (1.0 + place)
+        return np.asarray(np.where(place < _LABELS, zipf, 0.0) if isinstance(column, OpenLabels) else zipf)
+    mass = np.exp(column.log_base(values)) if column.finite else np.ones(len(values))
+    order = np.argsort(at)
+    below = np.empty(len(values))
+    below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
+    share = below / mass.sum()
+    inner = (share >= 0.25) & (share <= 0.75) & np.isfinite(at)
+    return np.asarray((inner if inner.any() else np.isfinite(at))[place], dtype=np.float64)
+
+
+def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
+    """Return the share of the values of 4,096 records of one invented column, and the smallest of any cell."""
+    rng = seeded(place)
+    if column.size is not None and column.size <= _LISTED:
+        codes = np.arange(column.size)
+        mass = np.exp(column.log_base(codes)) * inner_half(column, codes)
+    elif isinstance(column, OpenLabels):
+        mass = 1.0 / np.arange(1.0, _LABELS + 1.0)
+    elif column.size is None:  # continuous: no value twice
+        return np.zeros(_DRAWN), 0.0
+    else:  # the inner half has twice the mass of the base measure
+        return np.minimum(1.0, 2.0 * np.exp(column.log_base(column.draw(_DRAWN, rng)))), 0.0
+    mass = mass / mass.sum()
+    drawn = np.searchsorted(np.cumsum(mass)[:-1], rng.random(_DRAWN), side="right")
+    return mass[drawn], 0.0 if column.size is None else float(mass.min())

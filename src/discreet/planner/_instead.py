@@ -1,0 +1,80 @@
+"""What to do instead where a table has too many cells: how many a budget carries, and which columns have no more."""
+
+from __future__ import annotations
+
+from discreet._numeric import least_integer
+from discreet.domain import Domain, Integer
+from discreet.errors import DiscreetError
+from discreet.mechanisms import PerturbedHistogram
+from discreet.mechanisms._projections import l1_projection_error
+from discreet.privacy import Budget
+from discreet.releases import POOR_UTILITY
+
+__all__ = ["carried_cells", "fewer_cells"]
+
+_MOST = 1 << 40
+_NAMED = 6  # columns
+
+
+def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
+    """Return the most cells that independent noise leaves at most a fifth of the records out of place in.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, public.
+    budget : Budget
+        What may be spent.
+    group : int
+        Records a privacy unit holds.
+
+    Returns
+    -------
+    int
+        0 where the budget allows no noise of any scale.
+
+    Examples
+    --------
+    >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
+    1919
+    """
+    three = Domain(columns={"cell": Integer(lower=0, upper=2)})
+    try:
+        noisy = PerturbedHistogram.calibrated(budget, domain=three, n=n, group=group)
+    except DiscreetError:
+        return 0
+
+    def too_many(cells: int) -> bool:
+        return l1_projection_error(noisy.noise, noisy.scale, cells=cells, total=n) > POOR_UTILITY
+
+    beyond = least_integer(too_many, 1, _MOST)
+    return _MOST if beyond is None else beyond - 1
+
+
+def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str | None:
+    """Say how many cells would do and which columns have no more together; None where cells are not what is wrong."""
+    most = carried_cells(n, budget, group)
+    if domain.size is not None and domain.size <= most:
+        return None
+    if most < 2:
+        return f"what to do instead: {budget} is too little for {n:,} records, whatever the cells"
+    return (
+        f"what to do instead: {n:,} records at {budget} carry about {most:,} cells in all; with more, noise puts more "
+        f"than {POOR_UTILITY:.0%} of the records out of place. {_within(domain, most)}"
+    )
+
+
+def _within(domain: Domain, most: int) -> str:
+    """Return the columns of the fewest cells that have no more together."""
+    sizes = sorted((column.size, name) for name, column in domain.columns.items() if column.size is not None)
+    kept, cells = [], 1
+    for size, name in sizes:
+        if cells * size > most:
+            break
+        kept.append(name)
+        cells *= size
+    if not kept:
+        return "Declare fewer cells, or coarser labels"
+    some = ", ".join(map(repr, kept[:_NAMED])) + (", ..." if len(kept) > _NAMED else "")
+    alone = "alone has" if len(kept) == 1 else "together have"
+    return f"Release fewer columns ({some} {alone} {cells:,}), or declare fewer cells"

@@ -1,0 +1,67 @@
+"""A plan as text, no wider than the terminal (or ``COLUMNS``)."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+
+__all__ = ["shown_options", "wrapped"]
+
+_PIPED = 100
+_NARROWEST = 40
+
+Row = Sequence[str]
+
+
+def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[str]) -> str:
+    """Write options as a table whose last column stands below each row, and what was refused as sentences.
+
+    Parameters
+    ----------
+    head : str
+        The first line.
+    header : sequence of str
+        Names of the columns; the first is that of the option, the last that of what is wrapped.
+    rows : sequence of sequence of str
+        The cells; a row without anything between the first and the last was refused, and the last says why.
+    notes : sequence of str
+        Sentences that follow.
+    """
+    width = _width()
+    table = [row for row in rows if any(row[1:-1])]
+    lines = _wrapped(head, width)
+    if table:
+        widths = [max(len(row[i]) for row in (header, *table)) for i in range(len(header) - 1)]
+        for row in (header, *table):
+            line = "  ".join(map(str.ljust, row[:-1], widths)).rstrip()
+            lines += [line] if len(line) <= width else _stacked(header, row, width)
+            lines += [] if row is header else _wrapped(row[-1], width, "    ")
+    for row in rows:
+        if not any(row[1:-1]):
+            lines += _wrapped(f"{row[0]}: {row[-1]}", width)
+    for note in notes:
+        lines += _wrapped(note, width)
+    return "\n".join(lines)
+
+
+def wrapped(sentences: Sequence[str]) -> list[str]:
+    """Return the lines of sentences, each begun on a new one."""
+    return [line for sentence in sentences for line in _wrapped(sentence, _width())]
+
+
+def _width() -> int:
+    return max(_NARROWEST, shutil.get_terminal_size((_PIPED, 24)).columns)
+
+
+def _stacked(header: Row, row: Row, width: int) -> list[str]:
+    """Return a row too long for a line as its name and what the others are, in words."""
+    if row is header:
+        return []
+    facts = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
+    return [row[0], *_wrapped(", ".join(facts), width, "    ")]
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    after = indent + "  "
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)

@@ -1,0 +1,75 @@
+"""The gate of utility: what share of a release is not from the data, and what would help."""
+
+from __future__ import annotations
+
+from discreet._text import about, percent
+from discreet.domain import Commonness
+from discreet.errors import PoorUtility
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._base import Remedy
+
+__all__ = ["POOR_UTILITY", "poor_utility", "require_utility"]
+
+POOR_UTILITY = 0.2
+"""Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
+
+_MARGINALS = 3  # columns from which on tools for marginals are named
+
+_WORDS: dict[Remedy, str] = {
+    "cells": "declare fewer cells",
+    "columns": "declare fewer columns",
+    "points": "give fewer points",
+    "size": "release fewer records",
+    "fewer steps": "take fewer steps",
+    "more steps": "take a step",
+    "smaller population": "take a smaller population",
+    "larger population": "take a larger population",
+    "discount": "take a smaller discount",
+    "mixing": "take a smaller mixing",
+    "epsilon": "allow a larger epsilon",
+    "delta": "allow a larger delta",
+}
+
+
+def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Commonness | None = None) -> None:
+    """Refuse a release most of which would not be from the data, from public facts alone.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Calibrated.
+    n : int
+        Number of records, public.
+    size : int or None
+        Number of records to release; None for counts.
+    like : Commonness, optional
+        How common the records of tables like this one are; by default those of an invented one.
+
+    Raises
+    ------
+    PoorUtility
+        When more than 20 % of the records are expected to carry nothing of the data, or when not one record is
+        expected at all; it says what would help this mechanism.
+    """
+    if mechanism.share_not_from_data(n, like) > POOR_UTILITY:
+        raise PoorUtility(poor_utility(mechanism, n, like))
+    if size is not None and (kept := size * mechanism.share_released(n)) < 1.0:
+        raise PoorUtility(
+            f"of {size:,} draws {about(kept, 2)} would be released, on average: {_either(['allow a larger delta'])}"
+        )
+
+
+def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -> str:
+    """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
+    said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused: "
+    helps = [_WORDS[remedy] for remedy in mechanism.remedies(n)]
+    if mechanism.leaves_out and like is None:
+        helps.append("give a public table like this one as reference, if its labels are commoner than guessed")
+    text = said[0].upper() + said[1:] + _either(helps)
+    if len(mechanism.domain.columns) >= _MARGINALS:
+        text += "; tables with many columns are the business of marginal-based tools such as AIM or MST"
+    return text
+
+
+def _either(helps: list[str]) -> str:
+    return ", ".join([*helps, "or accept poor utility explicitly"])
