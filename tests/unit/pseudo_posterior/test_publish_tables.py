@@ -236,7 +236,7 @@ def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
     def fail(*_, **__):
         raise OSError
 
-    monkeypatch.setattr(module, "write_text", fail)
+    monkeypatch.setattr(module, "file_sha256", fail)
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
     with pytest.raises(FileProblem, match="cannot be written"):
         publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
