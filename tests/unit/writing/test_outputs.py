@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
 import stat
 import subprocess
 import sys
@@ -176,16 +174,17 @@ def test_a_full_disk_leaves_the_old_release(here: Path) -> None:
     assert release("--out", "x.csv") == 0
     before = contents(here)
 
-    def small() -> None:
+    program = """if True:
+        import resource, signal, sys
+        from discreet.cli import main
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-    for size, out in (("500000", "x.csv"), ("500000", "new.parquet")):
-        program = "import sys; from discreet.cli import main; main(sys.argv[1:])"
+        main(sys.argv[1:])"""
+    for out in ("x.csv", "new.parquet"):
         done = subprocess.run(
             [sys.executable, "-c", program, "release", "data.csv", "--domain", "d.toml", "--epsilon", "1", "--delta",
-             "1e-6", "--size", size, "--out", out, "--mechanism", "perturbed-histogram"],
-            capture_output=True, text=True, check=False, preexec_fn=small,
+             "1e-6", "--size", "500000", "--out", out, "--mechanism", "perturbed-histogram"],
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 2
         assert "file too large" in done.stderr
