@@ -134,6 +134,8 @@ def _at(value: Any, at: tuple[Any, ...]) -> Any:
         (("released", "sha256"), "0"),
         (("released", "file"), "a/b.csv"),
         (("created",), "yesterday"),
+        (("public_inputs",), {"reference": "0"}),
+        (("public_inputs",), ["reference"]),
         (("discreet_certificate",), 2),
         (("domain", "columns"), {}),
         (("domain", "columns", "income", "type"), "secret"),
