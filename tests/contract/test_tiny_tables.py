@@ -124,7 +124,7 @@ def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
                 delta=BUDGET.delta,
                 size=3,
                 mechanism=name,
-                announce=said.append,
+                announce=said.append if form in ("polars", "pandas") else None,  # predictions take time
                 accept={"empirical"},
                 accept_poor_utility=True,
                 **options,
