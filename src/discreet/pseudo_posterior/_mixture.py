@@ -49,7 +49,7 @@ class MixtureRegression(Synthesiser):
         The column, its public transformation and unit, and the least scale :math:`\sigma_0`, without which the
         posterior would not exist where values repeat.
     design : Design
-        The columns it depends on; an intercept alone for full synthesis.
+        The columns it depends on, at least one: correlations of coefficients need two of them.
     clusters : int
         K, from 2 to 100: more than are needed, since the prior empties those that are not.
     weights : {"dirichlet", "sticks"}
@@ -70,6 +70,8 @@ class MixtureRegression(Synthesiser):
             raise ParameterError("clusters is a whole number from 2 to 100")
         if self.weights not in ("dirichlet", "sticks"):
             raise ParameterError("the clusters' weights are 'dirichlet' or 'sticks'")
+        if not self.design.columns:
+            raise ParameterError("a mixture needs at least one given column; take LinearRegression, or declare one")
 
     @property
     def sensitive(self) -> tuple[str, ...]:

@@ -214,6 +214,7 @@ def test_synthesisers_are_built_from_declared_facts() -> None:
     for call, error in (
         (lambda: synthesiser_for(domain, ("income",), model="forest"), ParameterError),
         (lambda: synthesiser_for(domain, ("wealth",)), ParameterError),
+        (lambda: synthesiser_for(Domain(columns={"a": Integer(lower=0, upper=9)}), ("a",)), ParameterError),
         (lambda: synthesiser_for(domain, ("income", "ill")), ParameterError),
         (lambda: synthesiser_for(domain, ("sex",)), DomainError),
         (lambda: synthesiser_for(domain, ("income",), model="poisson"), ParameterError),
