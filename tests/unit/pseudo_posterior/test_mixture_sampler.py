@@ -225,3 +225,21 @@ def test_exchanges_keep_the_product_of_the_three_laws(logs: tuple[float, float, 
     assert scores(expected(np.asarray(POWERS))) < 4.5
     if any(logs):
         assert scores(expected(-np.asarray(POWERS))) > 4.5
+
+
+def test_a_record_that_is_not_finite_says_the_same_to_all_parameters() -> None:
+    """Clipped, it says minus the bound everywhere: a constant, which a weight of 0 leaves out."""
+    from discreet.pseudo_posterior._mixture_sampler import _Facts, _Mixture, _without_missing
+
+    with quiet():
+        facts = _without_missing(_Facts(
+            design=np.array([[1.0, 0.0], [1.0, math.nan], [1.0, 2.0]]), response=np.array([math.nan, 1.0, 2.0]),
+            weights=np.array([1.0, 1.0, 0.5]), map=np.eye(2)))  # fmt: skip
+        assert facts.weights.tolist() == [0.0, 0.0, 0.5]
+        assert np.isfinite(facts.design).all()
+        assert np.isfinite(facts.response).all()
+        assert (float(facts.response[2]), facts.design[2].tolist()) == (2.0, [1.0, 2.0])
+        target = _Mixture(StickShares(clusters=2), 0.5, BOUND)
+        logs = np.array([[math.nan, -math.inf, -1.0], [math.nan, -math.inf, -90.0]])
+        plain = facts._replace(weights=np.ones(3))
+        assert float(target.log_likelihood(plain, logs)) == pytest.approx(-2 * BOUND - 1.0)
