@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -99,10 +100,11 @@ def test_t1_is_attained_at_every_epsilon(theta: float, group: int) -> None:
         assert guarantee.exact
         assert guarantee.theorem == "T1"
         g = min(group, n)
-        formula = 1 - math.prod(1 - g / (theta + n + i) for i in range(m))
+        drawn = math.ceil(Fraction(theta) * 2**20) / 2**20  # the kernel's own strength
+        formula = 1 - math.prod(1 - g / (drawn + n + i) for i in range(m))
         claimed = [guarantee.delta(e) for e in EPSILONS]
         np.testing.assert_allclose(claimed, formula, rtol=1e-12)
-        brute = brute_force(n, m, theta, 0.0, g)
+        brute = brute_force(n, m, drawn, 0.0, g)
         np.testing.assert_allclose(brute, formula, rtol=1e-10)
 
 
