@@ -6,6 +6,7 @@ The law is written here again, in one formula, and not read from the mechanism: 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -45,6 +46,12 @@ def brute_force(alpha: Floats, n: int, m: int, group: int, epsilons: list[float]
     return np.asarray(hockey_stick(law[left], law[right], epsilons).max(axis=0))
 
 
+def drawn(prior: float, weights: tuple[int, ...]) -> Floats:
+    """Return the prior masses that the kernel draws with: the mean is a multiple of 2^-20, rounded up."""
+    mean = math.ceil(Fraction(prior) * 2**20) / 2**20
+    return mean * len(weights) * np.array(weights) / sum(weights)
+
+
 def lattice(alpha: Floats, m: int) -> list[float]:
     """Every loss that an outcome can have, up to 12: where the profile has its kinks."""
     a, b = np.sort(alpha)[:2]
@@ -80,7 +87,7 @@ def test_one_record(cells: int, prior: float) -> None:
         if len(weights) != cells or mean != prior:
             continue
         mechanism = DirichletMultinomial(domain=domain(weights), size=m, prior=prior)
-        alpha = prior * cells * np.array(weights) / sum(weights)
+        alpha = drawn(prior, weights)
         guarantee = mechanism.guarantee(n=n)
         assert guarantee.exact  # three cells or more, or maximised over the counts of two
         epsilons = [*EPSILONS, *lattice(alpha, m)]
@@ -98,7 +105,7 @@ def test_groups_are_dominated_and_exact_ones_attained(group: int, prior: float) 
     for weights in [(1, 1), (1, 3), (1, 1, 1), (1, 2, 5), (1, 1, 1, 1), (1, 2, 3, 4)]:
         for n, m in ((1, 2), (2, 3), (3, 3), (4, 2), (5, 2)):
             mechanism = DirichletMultinomial(domain=domain(weights), size=m, prior=prior)
-            alpha = prior * len(weights) * np.array(weights) / sum(weights)
+            alpha = drawn(prior, weights)
             guarantee = mechanism.guarantee(Relation(group=group), n=n)
             brute = brute_force(alpha, n, m, group, list(EPSILONS))
             claimed = np.array([guarantee.delta(e) for e in EPSILONS])
@@ -127,7 +134,8 @@ def test_the_maximum_over_two_cells_is_not_at_an_end() -> None:
 
 def test_unequal_priors_need_both_orders() -> None:
     mechanism = DirichletMultinomial(domain=domain((5, 6, 20)), size=5, prior=3.1 / 3)
-    orders = [UrnPair(size=5, a=a, b=b, rest=2 + 3.1 - 1.1 - 1) for a, b in ((0.5, 0.6), (0.6, 0.5))]
+    a, b, c = drawn(3.1 / 3, (5, 6, 20)).tolist()
+    orders = [UrnPair(size=5, a=x, b=y, rest=1.0 + c) for x, y in ((a, b), (b, a))]
     guarantee = mechanism.guarantee(n=2)
     grid = np.linspace(0.01, 2.2, 60)
     assert {int(np.argmax([order.delta(e) for order in orders])) for e in grid} == {0, 1}
