@@ -93,7 +93,7 @@ class Domain:
         object.__setattr__(self, "_size", size)
 
     def __eq__(self, other: object) -> bool:
-        return (
+        return self is other or (
             isinstance(other, Domain)
             and list(self.columns) == list(other.columns)
             and (self.to_dict() == other.to_dict())

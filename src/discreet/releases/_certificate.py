@@ -141,9 +141,9 @@ class Certificate:
         From the outcome, where that tells how much of the release is from the data, else from what was known before.
         """
         released, promise = self.facts["released"], self.facts["guarantee"]
-        from_data, before = released.get("share_from_data"), promise.get("share_not_from_data")
+        from_data, before = _share(released.get("share_from_data")), _share(promise.get("share_not_from_data"))
         if from_data is not None:
-            return f"Poor utility: {released['outcome']}." if from_data < 1.0 - POOR_UTILITY else None
+            return f"Poor utility: {released.get('outcome')}." if from_data < 1.0 - POOR_UTILITY else None
         if before is None or before <= POOR_UTILITY:
             return None
         stated = promise.get("share_in_words") or f"about {before:.3%} of the released records are not from the data"
@@ -296,6 +296,7 @@ def verify(
         if facts["size"] is not None:
             checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
         checks.append(_rows(facts, mechanism))
+        checks.append(_told(facts["released"]))
         said_before = facts["shows"] == _SHOWN_ALONE  # as version 0.1.0 wrote it
         checks.append(_compare("shows", facts["shows"], _SHOWN_ALONE if said_before else _SHOWS))
         if "public_inputs" in facts:  # older certificates have none
@@ -425,6 +426,19 @@ def _public_inputs(claimed: Any, mechanism: Mechanism) -> Check:
     hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
     agrees = all(hashes) and set(mechanism.public_inputs()) <= set(claimed)
     return Check(what="public_inputs", claimed=claimed, found=wanted, agrees=agrees)
+
+
+def _told(released: dict[str, Any]) -> Check:
+    """Check that what came out is a share; it cannot be recomputed."""
+    told = released.get("share_from_data")
+    fits = told is None or _share(told) is not None
+    return Check(what="released.share_from_data", claimed=told, found="a share or null", agrees=fits)
+
+
+def _share(value: Any) -> float | None:
+    """Return a share that a document states, or None where it is none."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if number and 0.0 <= value <= 1.0 else None
 
 
 def _alike(claimed: Any, found: Any) -> bool:

@@ -1,0 +1,78 @@
+"""Wide tables: the plan answers at once, says what to do instead, and fits the terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from discreet.domain import Category, Domain, Integer, Numeric
+from discreet.errors import Infeasible
+from discreet.mechanisms import REGISTRY, signed_measure
+from discreet.mechanisms import private_evolution as evolution
+from discreet.planner import Plan, plan
+from discreet.planner._instead import carried_cells
+from discreet.privacy import Budget
+from discreet.releases import POOR_UTILITY
+
+REQUEST: dict[str, Any] = {"records": 10_000, "epsilon": 1.0, "delta": 1e-6}
+
+
+def columns(count: int, cells: int) -> Domain:
+    return Domain(columns={f"c{i}": Category(categories=[str(j) for j in range(cells)]) for i in range(count)})
+
+
+@pytest.mark.parametrize("domain", [columns(10, 1000), columns(3000, 4)], ids=["10 of 1,000 cells", "3,000 columns"])
+def test_what_cannot_be_released_is_answered_at_once(domain: Domain) -> None:
+    started = time.process_time()
+    made = plan(domain, **REQUEST)
+    assert time.process_time() - started < 2.0
+    assert all(o.poor or o.mechanism is None for o in made.options)
+    assert len(made.options) == len(REGISTRY) - 1
+    assert any("carry about" in line for line in made.verdict)
+    assert "what to do instead" in str(made)
+    with pytest.raises(Infeasible, match="what to do instead"):
+        _ = made.best
+
+
+def test_what_to_do_instead_can_be_done() -> None:
+    most = carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
+    for cells, good in ((most, True), (most + 60, False)):
+        one = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+        made = plan(one, mechanisms=["laplace-projection-sampler"], largest_sizes=False, **REQUEST)
+        assert ((made.options[0].share_not_from_data or 0.0) <= POOR_UTILITY) is good
+    made = plan(columns(10, 5), largest_sizes=False, mechanisms=["hierarchical-histogram"], **REQUEST)
+    assert "'c0', 'c1', 'c2', 'c3' together have 625" in made.verdict[1]
+    assert not plan(columns(4, 5), largest_sizes=False, **REQUEST).verdict
+    assert carried_cells(10, Budget(epsilon=0.01)) < 2
+
+
+def test_what_would_be_refused_comes_last() -> None:
+    made = plan(columns(5, 5), largest_sizes=False, **{**REQUEST, "records": 50_000})
+    poor = [o.poor for o in made.feasible]
+    assert poor == sorted(poor)
+    assert not poor[0]
+    assert poor[-1]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_nothing_is_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for domain in (columns(2, 5), columns(20, 5), Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})):
+        made = plan(domain, largest_sizes=False, **REQUEST)
+        assert max(map(len, str(made).splitlines())) <= width
+    assert "Chosen: " in str(made)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (signed_measure, evolution):
+        monkeypatch.setattr(module, "transport_available", lambda: False)
+    made: Plan = plan(columns(2, 5), largest_sizes=False, **REQUEST)
+    assert (
+        made.missing == "not compared: signed-measure, private-evolution; they need: pip install 'discreet[transport]'"
+    )
+    assert made.missing in made.notes
+    assert made.missing in made.why
+    assert plan(Domain(columns={"x": Integer(lower=0, upper=9)}), largest_sizes=False, mechanisms=["signed-measure"],
+                **REQUEST).missing is None  # fmt: skip

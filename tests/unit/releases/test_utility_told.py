@@ -1,0 +1,121 @@
+"""What came out is told first: in the certificate, the command and the report, and old certificates stay readable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import discreet
+from discreet.cli._main import discreet as command
+from discreet.domain import Category, Domain, Integer
+from discreet.errors import PoorUtility
+from discreet.releases import Certificate, verify
+
+WIDE = Domain(columns={f"c{i}": Category(categories=list("abcde")) for i in range(20)})
+FACTS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 500}
+
+
+def wide_frame() -> pl.DataFrame:
+    rng = np.random.default_rng(1)  # a confidential table of a test
+    return pl.DataFrame({f"c{i}": rng.choice(list("abcde"), size=2000) for i in range(20)})
+
+
+@pytest.fixture(scope="module")
+def poor() -> discreet.Release:
+    return discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", accept_poor_utility=True, **FACTS)
+
+
+def test_a_wide_table_is_refused_whatever_mechanism_is_chosen() -> None:
+    with pytest.raises(PoorUtility, match="declare fewer columns") as caught:
+        discreet.release(wide_frame(), WIDE, **FACTS)
+    assert caught.value.exit_status == 3
+    with pytest.raises(PoorUtility, match="too rare to be kept"):
+        discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", **FACTS)
+
+
+def test_nothing_kept_is_a_number_and_said_first(poor: discreet.Release) -> None:
+    facts = poor.certificate.facts
+    assert facts["released"]["share_from_data"] == 0.0
+    assert facts["guarantee"]["share_not_from_data"] is None  # only the data tell
+    assert facts["guarantee"]["share_at_most"] == 1.0
+    assert str(poor.certificate).startswith("Poor utility: no label was kept")
+    assert str(poor.certificate).count("no label was kept") == 1
+    assert poor.certificate._repr_html_().startswith('<p style="color:#b3001e">')
+    assert "Poor utility" in str(poor)
+    assert all(check.agrees for check in verify(Certificate(facts=json.loads(poor.certificate.to_json()))))
+
+
+def test_a_poor_share_that_was_known_before_is_said_first() -> None:
+    cells = Domain(columns={"cell": Integer(lower=0, upper=99)})
+    frame = pl.DataFrame({"cell": [1, 2, 3] * 20})
+    made = discreet.release(frame, cells, mechanism="dirichlet-multinomial", accept_poor_utility=True,
+                            epsilon=1.0, delta=1e-6, size=50)  # fmt: skip
+    assert str(made.certificate).startswith("Poor utility: ")
+    assert "come from the prior, on average" in (made.certificate.poor or "")
+    good = discreet.release(pl.DataFrame({"cell": list(range(100)) * 200}), cells, epsilon=1.0, delta=1e-6, size=50)
+    assert good.certificate.poor is None
+    assert "Poor" not in str(good.certificate)
+
+
+def test_the_command_says_it_first_and_in_red(tmp_path: Path) -> None:
+    wide_frame().write_parquet(tmp_path / "wide.parquet")
+    (tmp_path / "wide.toml").write_text(WIDE.to_toml())
+    arguments = ["release", str(tmp_path / "wide.parquet"), "--domain", str(tmp_path / "wide.toml"), "--epsilon", "1",
+                 "--delta", "1e-6", "--size", "100", "--out", str(tmp_path / "out.csv"), "--mechanism",
+                 "stability-histogram", "--accept-poor-utility"]  # fmt: skip
+    result = CliRunner().invoke(command, arguments, color=True)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(click.style("Poor utility: no label was kept", fg="red", bold=True)[:-4])
+    answer = json.loads(CliRunner().invoke(command, [*arguments, "--json"]).stdout)
+    assert answer["poor"].startswith("Poor utility")
+    assert answer["released"]["share_from_data"] == 0.0
+
+
+def test_the_report_has_a_red_banner_and_no_green_one(poor: discreet.Release, tmp_path: Path) -> None:
+    from discreet.report import write_report
+
+    written = poor.write(tmp_path / "poor.parquet")
+    page = write_report(written.path or "", tmp_path / "poor.html").path.read_text()
+    assert page.index('<p class="alarm" role="alert"><strong>Poor utility: no label was kept') < page.index("<nav")
+    assert 'class="fine"' not in page
+    assert "claims of the certificate were recomputed and agree" in page
+    good = discreet.release(pl.DataFrame({"cell": list(range(10)) * 500}),
+                            Domain(columns={"cell": Integer(lower=0, upper=9)}), **FACTS)  # fmt: skip
+    page = write_report(good.write(tmp_path / "good.parquet").path or "", tmp_path / "good.html").path.read_text()
+    assert 'class="fine"' in page
+    assert 'role="alert"' not in page
+
+
+def test_certificates_from_before_are_read_and_their_share_is_withdrawn(poor: discreet.Release) -> None:
+    facts = json.loads(poor.certificate.to_json())
+    for key in ("share_at_most", "share_in_words"):
+        del facts["guarantee"][key]
+    facts["guarantee"]["share_not_from_data"] = 0.0344
+    del facts["released"]["share_from_data"]
+    old = Certificate(facts=facts)
+    checks = verify(old)
+    assert all(check.agrees for check in checks)
+    (erratum,) = [check for check in checks if check.erratum is not None]
+    assert erratum.what == "guarantee.share_not_from_data"
+    assert "22 November 2026" in (erratum.erratum or "")
+    assert str(old)
+    facts["guarantee"]["delta"] /= 2  # nothing else is excused
+    assert not all(check.agrees for check in verify(Certificate(facts=facts)))
+    new = json.loads(poor.certificate.to_json())
+    new["guarantee"]["share_at_most"] = 0.03
+    assert not all(check.agrees for check in verify(Certificate(facts=new)))
+
+
+@pytest.mark.parametrize("share", ["much", [0.5], True])
+def test_a_share_that_is_no_number_is_no_fault_of_the_program(poor: discreet.Release, share: object) -> None:
+    facts = json.loads(poor.certificate.to_json())
+    facts["released"]["share_from_data"] = share
+    checks = verify(Certificate(facts=facts))
+    assert not all(check.agrees for check in checks)
