@@ -403,7 +403,7 @@ def test_one_row_is_refused_for_poor_utility_and_possible_on_request(
     arguments = release_arguments(files, data=str(files / "one.parquet"), size="10")
     assert run(arguments) == 3
     error = capsys.readouterr().err
-    assert "prior or noise" in error
+    assert "More than 20% is refused" in error
     assert str(CANARY) not in error
     assert run([*arguments, "--accept-poor-utility"]) == 0
 
