@@ -57,6 +57,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Hostile input, ten times as much as in the test-suite; DISCREET_FUZZ_FIRST is the first seed."""
+    session.install("-e", ".[pandas,report,transport,bayes]", *GROUPS["test"])
+    session.run("pytest", "-n", "auto", "tests/fuzz", *session.posargs, env={"DISCREET_FUZZ_CASES": "10"})
+
+
+@nox.session
 def engines(session: nox.Session) -> None:
     """The other dataframe engines: skips with a message where Java or a package is missing."""
     session.install("-e", ".[pandas,duckdb,dask,ibis,spark]", *GROUPS["test"])

@@ -18,7 +18,8 @@ import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -27,7 +28,7 @@ from discreet._reading import MOST_DIGITS
 from discreet._text import with_article
 from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError, Refused
 
-__all__ = ["seal", "sealed", "total"]
+__all__ = ["explained", "seal", "sealed", "total"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -36,6 +37,7 @@ _LIBRARIES = (
     str(Path(__file__).parent) + os.sep,
     *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
+_LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 _PASSING = (DiscreetError, Warning, ImportError, StopIteration)
 
 
@@ -70,10 +72,13 @@ def _sealed_function(found: types.FunctionType) -> Any:
 
 def _seal_class(kind: type[Any]) -> None:
     """Put the boundary around the constructor and the public methods that a class defines itself."""
-    if issubclass(kind, BaseException):
+    if issubclass(kind, BaseException) or getattr(kind, "_is_protocol", False):
         return
+    for base in kind.__bases__:
+        if base.__module__.startswith("discreet."):
+            _seal_class(base)
     for name, member in list(vars(kind).items()):
-        if name.startswith("_") and name != "__init__":
+        if name.startswith("_") and name not in ("__init__", "__new__"):
             continue
         if inspect.isfunction(member):
             setattr(kind, name, total(member))
@@ -91,13 +96,29 @@ def total(function: _F) -> _F:
         try:
             return function(*args, **kwargs)
         except BaseException as problem:
-            if _passes(problem):
-                raise
-            error = _explained(problem, function, args, kwargs)
+            error = _unquoted(problem, function, (*args, *kwargs.values()))
+            if error is None:
+                if _passes(problem):
+                    raise
+                error = explained(problem, function, args, kwargs)
         raise error  # outside of the handler, so that no chained traceback repeats a value
 
     setattr(bounded, _MARK, True)
     return cast("_F", bounded)
+
+
+def _unquoted(problem: BaseException, function: Callable[..., Any], values: tuple[Any, ...]) -> DiscreetError | None:
+    """Return another error where one of ours quotes an argument that is no plain value: a table given as a size."""
+    if not isinstance(problem, DiscreetError):
+        return None
+    said = str(problem)
+    for value in values:
+        plain = value is None or isinstance(value, (str, bytes, os.PathLike, *_NUMBERS.values(), type))
+        ours = type(value).__module__.startswith("discreet.")
+        short = not isinstance(value, (list, tuple, dict, set)) or len(value) <= len(said)
+        if not plain and not ours and short and repr(value) in said:
+            return ParameterError(f"{_called(function)}: an argument cannot be {with_article(type(value).__name__)}")
+    return None
 
 
 def _passes(problem: BaseException) -> bool:
@@ -118,10 +139,10 @@ def _is_the_callers(problem: BaseException) -> bool:
     return False
 
 
-def _explained(
+def explained(
     problem: BaseException, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DiscreetError:
-    """Return the error of this library that stands for another one, without its text."""
+    """Return the error of this library that stands for another one that a call raised, without its text."""
     blamed = _wrong_argument(function, args, kwargs)
     if blamed is not None:
         return ParameterError(f"{_called(function)}: {blamed}")
@@ -134,7 +155,7 @@ def _explained(
 
 
 def _called(function: Callable[..., Any]) -> str:
-    return function.__qualname__.removesuffix(".__init__")
+    return function.__qualname__.removesuffix(".__init__").removesuffix(".__new__")
 
 
 def _where(problem: BaseException) -> str:
@@ -165,7 +186,9 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             if wrong is not None:
                 return f"{key} {wrong}"
             if not _fits(one, _hint(function, parameter)):
-                return f"{key} cannot be {with_article(type(one).__name__)}"
+                return f"{key} cannot be {with_article(type(one).__name__)}, or holds what it cannot"
+            if "ArrayLike" in str(parameter.annotation) and not _numeric(one):
+                return f"{key} is an array of numbers"
     return None
 
 
@@ -204,6 +227,15 @@ def _unprintable(text: str | bytes) -> bool:
     return "\0" in text or any("\ud800" <= c <= "\udfff" for c in text)
 
 
+def _numeric(value: Any) -> bool:
+    import numpy as np
+
+    try:
+        return bool(np.asarray(value).size == 0 or np.asarray(value, dtype=np.float64).ndim > 0)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """Return a parameter's annotation as a type; Any where it cannot be known without loading a library."""
     if parameter.annotation is parameter.empty:
@@ -222,7 +254,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, part) for part in typing.get_args(hint))
     if origin is Literal:
         return any(type(value) is type(part) and value == part for part in typing.get_args(hint))
-    return _is_a(value, hint if origin is None else origin)
+    return _is_a(value, hint if origin is None else origin) and _elements_fit(value, typing.get_args(hint))
 
 
 def _is_a(value: Any, kind: Any) -> bool:
@@ -233,6 +265,12 @@ def _is_a(value: Any, kind: Any) -> bool:
     if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):  # Any, a type variable, a shape
         return True
     return isinstance(value, kind)
+
+
+def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
+    """Whether the elements of a collection are of the one type that is annotated for all of them."""
+    several = isinstance(value, Collection) and (len(hints) == 1 or hints[1:] == (...,))
+    return not several or all(_fits(part, hints[0]) for part in islice(value, _LOOKED_AT))
 
 
 _NUMBERS: dict[Any, Any] = {int: Integral, float: Real}

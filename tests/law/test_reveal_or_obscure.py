@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest

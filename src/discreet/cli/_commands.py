@@ -262,8 +262,9 @@ def _promise(guarantee: Any) -> dict[str, Any]:
 @click.argument("certificate", type=click.Path())
 @click.option("--data", type=click.Path(), help="The released file, to compare its hash, rows and columns too.")
 @click.option("--recover", "settle", is_flag=True, help="First finish, or undo, a write of it that was interrupted.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long recomputing may take.")
 @_json
-def verify(certificate: str, data: str | None, settle: bool, as_json: bool) -> int:
+def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
     """Recompute everything a CERTIFICATE claims; exit status 1 where anything disagrees.
 
     CERTIFICATE is the file beside a release, or a folder of tables that synthesize wrote, which are then checked too.
@@ -272,7 +273,7 @@ def verify(certificate: str, data: str | None, settle: bool, as_json: bool) -> i
         from discreet._writing import recover
 
         recover(Path(certificate))
-    checks, compared = _verified(certificate, data)
+    checks, compared = _verified(certificate, data, seconds)
     wrong = [check for check in checks if not check.agrees]
     if as_json:
         show(
@@ -299,14 +300,14 @@ def verify(certificate: str, data: str | None, settle: bool, as_json: bool) -> i
     return 1 if wrong else 0
 
 
-def _verified(certificate: str, data: str | None) -> tuple[list[Any], bool]:
+def _verified(certificate: str, data: str | None, seconds: float) -> tuple[list[Any], bool]:
     """Return the checks of a release or of a folder of tables, and whether the released records were among them."""
     from discreet.pseudo_posterior import verify_tables
     from discreet.releases import Certificate
     from discreet.releases import verify as run
 
     if not Path(certificate).is_dir():
-        return run(Certificate.read(certificate), data=data), data is not None
+        return run(Certificate.read(certificate), data=data, seconds=seconds), data is not None
     if data is not None:
         raise ParameterError("leave --data out: a folder of synthetic tables holds them beside their certificate")
     return verify_tables(certificate), True

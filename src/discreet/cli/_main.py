@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
+from discreet._boundary import explained
 from discreet._text import harmless
 from discreet.cli._commands import COMMANDS, help_without_command
 from discreet.cli._echo import echo
 from discreet.cli._synthesize import synthesize
-from discreet.errors import DiscreetError, Fault
+from discreet.errors import DiscreetError
 
 __all__ = ["main"]
 
@@ -56,11 +57,11 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     except BaseException as error:  # noqa: BLE001  # told below, each in its own way
-        return _told(error)
+        return _told(error, arguments)
     return result if isinstance(result, int) else 0
 
 
-def _told(error: BaseException) -> int:
+def _told(error: BaseException, arguments: list[str] | None) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, DiscreetError):
         return _complain(str(error), error.exit_status)
@@ -68,7 +69,8 @@ def _told(error: BaseException) -> int:
         return _complain(error.format_message(), 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return _complain("interrupted; nothing was left half-written", 2)
-    return _complain(str(Fault(type(error).__name__, "the command")), 4)
+    told = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
+    return _complain(str(told), told.exit_status)
 
 
 def _complain(message: str, status: int) -> int:

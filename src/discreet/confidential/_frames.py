@@ -70,6 +70,8 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     ParameterError
         If PyArrow is needed and not installed.
     """
+    if not hasattr(frame, "to_arrow"):
+        raise ParameterError("the frame is a Polars one")
     if kind in ("polars", "parquet", "csv"):
         return frame
     try:

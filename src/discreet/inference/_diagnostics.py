@@ -13,6 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import ParameterError
+
 __all__ = ["effective_sample_size", "r_hat"]
 
 Floats = npt.NDArray[np.float64]
@@ -98,6 +100,8 @@ def _r_hat(x: Floats) -> float:
 
 def _split(x: Floats) -> Floats:
     """Cut each chain in halves, so that a drift shows as disagreement."""
+    if x.ndim != 2 or not x.size or not np.isfinite(x).all():
+        raise ParameterError("chains are finite numbers, one row a chain")
     half = x.shape[1] // 2
     return np.concatenate((x[:, :half], x[:, x.shape[1] - half :])) if half >= 2 else x
 

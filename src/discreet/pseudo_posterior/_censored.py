@@ -65,6 +65,8 @@ def censored_law(
     >>> censored_law([[-1.0], [-9.0]], bound=2.0, log_prior=[0.0, 0.0]).round(6).tolist()
     [0.731059, 0.268941]
     """
+    if np.ndim(log_likelihoods) != 2 or np.shape(log_prior) != np.shape(log_likelihoods)[:1]:
+        raise ParameterError("log_likelihoods has a row, and log_prior a number, for each parameter")
     given = np.asarray(log_likelihoods, dtype=np.float64)
     clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
     logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)

@@ -26,6 +26,8 @@ from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._base import Outcome
 from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases._deadline import SECONDS, within
+from discreet.releases._earlier import EARLIER, still_holds
 from discreet.releases._errata import erratum_of, written_by
 from discreet.releases._shape import misshapen
 from discreet.releases._utility import POOR_UTILITY
@@ -259,7 +261,10 @@ class Check:
 
 
 def verify(
-    certificate: Certificate | str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
+    certificate: Certificate | str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    seconds: float = SECONDS,
 ) -> list[Check]:
     """Recompute everything a certificate claims.
 
@@ -269,6 +274,9 @@ def verify(
         As read from its file, or the file.
     data : path, optional
         The released file: its hash, rows and columns are compared too.
+    seconds : float
+        How long recomputing may take: a certificate can claim what is dear to check. Kept in the main thread of
+        systems with interval timers.
 
     Returns
     -------
@@ -280,8 +288,19 @@ def verify(
     ------
     FileProblem
         When a file cannot be read.
+    Refused
+        When recomputing takes longer.
     """
     facts = certificate.facts if isinstance(certificate, Certificate) else Certificate.read(certificate).facts
+    with within(seconds):
+        checks = _recomputed(facts)
+    if data is not None and checks[-1].what != "certificate":
+        checks += _check_data(facts["released"], data)
+    return with_errata(checks, facts)
+
+
+def _recomputed(facts: dict[str, Any]) -> list[Check]:
+    """Compare what a certificate claims with what follows from its public facts; the last check is that it can be."""
     checks: list[Check] = []
     try:
         mechanism, guarantee = _rebuild(facts)
@@ -289,9 +308,7 @@ def verify(
         seeded = facts["randomness"] in _MARKED
         unit = None if facts["unit"] is None else str(facts["unit"]["column"])
         recomputed = _promise(mechanism, guarantee, float(claimed["epsilon"]), unit=unit, seeded=seeded)
-        added = set(_ADDED) - set(claimed) if written_by(facts) == "0.1.0" else set()
-        keys = sorted((set(claimed) | set(recomputed)) - added)
-        checks += [_compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key)) for key in keys]
+        checks += _promised(claimed, recomputed, earlier=written_by(facts) in EARLIER)
         checks.append(_compare("mechanism.parameters", facts["mechanism"]["parameters"], mechanism.parameters()))
         if facts["size"] is not None:
             checks.append(_compare("released.columns", facts["released"]["columns"], list(mechanism.domain.names)))
@@ -306,10 +323,21 @@ def verify(
     except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         problem = str(error) if isinstance(error, DiscreetError) else "a field is missing or of the wrong kind"
         checks.append(Check(what="certificate", claimed="can be recomputed", found=problem, agrees=False))
-        return with_errata(checks, facts)
-    if data is not None:
-        checks += _check_data(facts["released"], data)
-    return with_errata(checks, facts)
+    return checks
+
+
+def _promised(claimed: dict[str, Any], recomputed: dict[str, Any], *, earlier: bool) -> list[Check]:
+    """Compare a guarantee with the one computed now; an earlier version's holds where it still does."""
+    keys = set(claimed) | set(recomputed)
+    if earlier:
+        keys -= set(_ADDED) - set(claimed)
+    checks = [(key, _compare(f"guarantee.{key}", claimed.get(key), recomputed.get(key))) for key in sorted(keys)]
+    return [
+        replace(check, agrees=True)
+        if earlier and not check.agrees and still_holds(key, check.claimed, check.found)
+        else check
+        for key, check in checks
+    ]
 
 
 def with_errata(checks: list[Check], facts: dict[str, Any]) -> list[Check]:

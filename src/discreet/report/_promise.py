@@ -13,6 +13,7 @@ from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, Check, verify
 from discreet.releases._certificate import _caveats, _rebuild, _share_in_words
+from discreet.releases._deadline import SECONDS, within
 
 __all__ = ["Joint", "Promise", "epsilon_text", "joint"]
 
@@ -59,8 +60,9 @@ class Promise:
         """
         certificate = Certificate.read(path)
         try:
-            mechanism, guarantee = _rebuild(certificate.facts)
-            guarantee.delta(certificate.epsilon)
+            with within(SECONDS):
+                mechanism, guarantee = _rebuild(certificate.facts)
+                guarantee.delta(certificate.epsilon)
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"

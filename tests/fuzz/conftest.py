@@ -1,0 +1,174 @@
+"""Fuzzing: each case is a seed; what it did, and how to repeat it, is printed where it fails.
+
+``DISCREET_FUZZ_CASES`` multiplies the number of cases (``nox -s fuzz`` runs ten times as many), and
+``DISCREET_FUZZ_FIRST`` is the first seed. A case is repeated by its name, such as
+``pytest "tests/fuzz/test_odd_declarations.py::test_toml[seed17]"``.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from _spoil import CANARIES, DOMAIN, EVOLUTION, NUMBER, RELEASED, Attempt
+
+from discreet.cli._main import run
+
+TIMES = float(os.environ.get("DISCREET_FUZZ_CASES", "1"))
+FIRST = int(os.environ.get("DISCREET_FUZZ_FIRST", "0"))
+CASES = {
+    "test_parquet": 130,
+    "test_released_parquet": 100,
+    "test_csv": 140,
+    "test_toml": 180,
+    "test_certificate": 200,
+    "test_tables": 90,
+    "test_checkpoint": 50,
+    "test_options": 150,
+    "test_arguments": 260,
+}
+SECONDS = 60
+GROWTH = 2**30
+"""Bytes that one case may add to the most memory the process ever held."""
+
+SMOOTH = '[columns.x]\ntype = "numeric"\nlower = 0\nupper = 1\n'
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        count = max(1, int(CASES[metafunc.function.__name__] * TIMES))
+        seeds = range(FIRST, FIRST + count)
+        metafunc.parametrize("seed", seeds, ids=[f"seed{seed}" for seed in seeds])
+
+
+@pytest.fixture
+def rng(seed: int, request: pytest.FixtureRequest) -> random.Random:
+    return random.Random(f"{request.function.__name__} {seed}")
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make everything that is then spoiled: tables, domains, releases and their certificates, a checkpoint."""
+    folder = tmp_path_factory.mktemp("originals")
+    values = np.random.default_rng(1).random(60)
+    table = pl.DataFrame({"x": np.full(60, NUMBER), "s": ["a", "=b", "c"] * 20})
+    table.write_parquet(folder / "data.parquet")
+    table.write_csv(folder / "data.csv")
+    pl.DataFrame({"x": values}).write_parquet(folder / "smooth.parquet")
+    (folder / "domain.toml").write_text(DOMAIN)
+    (folder / "smooth.toml").write_text(SMOOTH)
+    given = ["--epsilon", "5", "--delta", "0.1", "--accept-poor-utility"]
+    for mechanism, options in RELEASED.items():
+        data, domain = ("smooth", "smooth") if mechanism == "dirichlet-process" else ("data", "domain")
+        ending = "csv" if mechanism == "dirichlet-multinomial" else "parquet"
+        made = ["release", str(folder / f"{data}.parquet"), "--domain", str(folder / f"{domain}.toml"), *given]
+        assert run([*made, "--mechanism", mechanism, *options, "--out", str(folder / f"{mechanism}.{ending}")]) == 0
+    evolution = ["--mechanism", "private-evolution", *EVOLUTION, "--checkpoint", str(folder / "steps.npz")]
+    assert run(["release", str(folder / "data.parquet"), "--domain", str(folder / "domain.toml"), *given, *evolution,
+                "--out", str(folder / "evolved.parquet")]) == 0  # fmt: skip
+    _write_tables(folder / "tables")
+    return folder
+
+
+def _write_tables(folder: Path) -> None:
+    """Write a folder as ``discreet synthesize`` does, with a certificate that verifies, and without its chains."""
+    from discreet.privacy import Relation
+    from discreet.pseudo_posterior import _publish as tables
+    from discreet.releases._writing import file_sha256
+
+    folder.mkdir()
+    path = folder / "table-01.parquet"
+    pl.DataFrame({"y": [1.0, 2.0, 3.0]}).write_parquet(path)
+    mechanism: dict[str, Any] = {
+        "name": "censored-posterior",
+        "model": "m",
+        "synthesised": ["y"],
+        "published_exactly": [],
+        "densities_at_most_one": True,
+        "tables": 1,
+        "chains": {"chains": 1, "draws": 9, "warm_up": 9, "doublings": 0, "refused_beyond": {"r_hat": 1.1}},
+        "bound": 0.5,
+        "on_a_grid": False,
+    }
+    made = tables._rebuilt(mechanism)
+    document = {
+        "discreet_tables_certificate": tables.SCHEMA,
+        "mechanism": mechanism,
+        "domain": {"columns": {"y": {"type": "numeric", "lower": 0.0, "upper": 9.0}}},
+        "records": 3,
+        "relation": {"name": "replacement", "group": 1},
+        "guarantee": tables._promise(made.guarantee(Relation(), n=3), 1, seeded=False),
+        "randomness": tables._SECURE,
+        "shows": tables._SHOWS,
+        "tables": [{"file": path.name, "rows": 3, "sha256": file_sha256(path)}],
+    }
+    (folder / "certificate.json").write_text(json.dumps(document))
+
+
+@pytest.fixture
+def folder(originals: Path, tmp_path: Path) -> Path:
+    """A copy of the originals to spoil."""
+    return Path(shutil.copytree(originals, tmp_path / "work"))
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture
+def bounded() -> Iterator[None]:
+    """Refuse a case that takes too long or too much memory."""
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    faulthandler.dump_traceback_later(3 * SECONDS, exit=True, file=sys.__stderr__)  # it hangs: say where
+    start = time.perf_counter()
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    assert time.perf_counter() - start < SECONDS
+    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    assert grown < GROWTH, f"the case took {grown:,} bytes"
+
+
+@pytest.fixture
+def attempt(folder: Path, capsys: pytest.CaptureFixture[str], bounded: None, seed: int) -> Attempt:
+    """Run the command and hold it to what is promised of any input.
+
+    Its exit status is 0 to 3; it prints no traceback, no confidential value and no control character; every file that
+    was there is as it was; a new file is there only where the command succeeded.
+    """
+
+    def checked(*arguments: object, new: tuple[str, ...] = ()) -> int:
+        given = [str(part) for part in arguments]
+        before = _hashes(folder)
+        status = run(given)
+        said = capsys.readouterr()
+        text, what = said.out + said.err, f"seed {seed}: {given}\n{said.out}\n{said.err}"
+        after = _hashes(folder)
+        assert status in (0, 1, 2, 3), what
+        assert "Traceback" not in text, what
+        assert "Warning" not in text, what
+        shown = text
+        for path in {str(folder), *(part for part in given if any(canary in part for canary in CANARIES))}:
+            shown = shown.replace(path, "")
+        assert not any(canary in shown for canary in CANARIES), what
+        assert all(c.isprintable() or c in "\n\t" for c in text), what
+        assert {name: after.get(name) for name in before} == before, what
+        made = status == 0 or (status == 1 and given[0] == "report")  # a report says itself what disagrees
+        assert set(after) - set(before) == (set(new) if made else set()), what
+        return status
+
+    return checked

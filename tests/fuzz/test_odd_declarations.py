@@ -1,0 +1,151 @@
+"""Domains that nobody would declare, as TOML: wrong, contradictory, deep, wide and huge."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from _spoil import DOMAIN, ODD_NUMBERS, ODD_TEXTS, Attempt, spoilt_bytes
+
+TYPES = (
+    "numeric",
+    "integer",
+    "boolean",
+    "date",
+    "datetime",
+    "duration",
+    "decimal",
+    "category",
+    "open_labels",
+    "string",
+)
+KEYS = (
+    "lower",
+    "upper",
+    "cells",
+    "grid",
+    "step",
+    "spacing",
+    "digits",
+    "categories",
+    "ordered",
+    "nulls",
+    "base",
+    "dtype",
+    "prefix",
+    "time_zone",
+    "within",
+    "out_of_bounds",
+    "type",
+)
+WORDS = (
+    '"log"',
+    '"category"',
+    '"error"',
+    '"clip"',
+    '"1h"',
+    '"0s"',
+    '"1us"',
+    "2020-01-01",
+    "2021-01-01T00:00:00Z",
+    "true",
+    '"Europe/Paris"',
+    '"float32"',
+    '"int8"',
+    "[1, 2, 3]",
+    '["a", "b"]',
+    "[0.5, 0.25]",
+    "{weights = [1, 2]}",
+    '"0.01"',
+    '{distribution = "lognorm", s = 1.0}',
+    '{distribution = "norm", scale = -1.0}',
+    "inf",
+    "nan",
+    "0x7f",
+    "12:00:00",
+    '"9999-12-31"',
+    "0001-01-01",
+    '"999999999999d"',
+    "[[1], [2]]",
+    "[]",
+    "{}",
+    "1e400",
+    '"1e400"',
+    "9" * 30,
+)
+
+
+def literal(rng: random.Random) -> str:
+    kind = rng.randrange(6)
+    if kind == 0:
+        return repr(rng.choice(ODD_NUMBERS))
+    if kind == 1:
+        text = rng.choice(ODD_TEXTS)
+        return '"' + "".join(c if c.isalnum() else f"\\u{ord(c):04x}" for c in text if ord(c) < 0xD800) + '"'
+    if kind == 2:
+        return rng.choice(("9" * 5000, "[" * 3000 + "]" * 3000, "{a = " * 500 + "1" + "}" * 500, "1" + "_0" * 3000))
+    return rng.choice(WORDS)
+
+
+def column(rng: random.Random, name: str) -> str:
+    facts = {"type": f'"{rng.choice(TYPES)}"', "lower": "0", "upper": rng.choice(("1", "100", "1000000000"))}
+    for _ in range(rng.randrange(4)):
+        facts[rng.choice(KEYS)] = literal(rng)
+    if rng.random() < 0.3:
+        facts["cells"] = rng.choice(("1000000000", "100000000", "4000000", "1000"))
+    return f"[columns.{name}]\n" + "".join(f"{key} = {value}\n" for key, value in facts.items())
+
+
+def text_of(rng: random.Random) -> str:
+    kind = rng.randrange(10)
+    if kind == 0:
+        return "a." * rng.choice((50, 30_000)) + "b = 1\n"
+    if kind == 1:  # wide
+        facts = rng.choice(
+            (
+                'type = "boolean"',
+                'type = "integer"\nlower = 0\nupper = 999',
+                'type = "open_labels"',
+                'type = "numeric"\nlower = 0\nupper = 1',
+                'type = "numeric"\nlower = 0\nupper = 1\ncells = 9',
+            )
+        )
+        return "".join(f"[columns.c{i}]\n{facts}\n" for i in range(rng.choice((10, 40, 300, 3000, 20_000))))
+    if kind == 2:
+        return "x = " + "[" * 50_000
+    if kind == 3:
+        return "".join(column(rng, f'"{rng.randrange(9)}"') for _ in range(rng.choice((1, 3))))
+    parts = [DOMAIN] if rng.random() < 0.5 else [column(rng, "x"), column(rng, "s")]
+    if rng.random() < 0.3:
+        parts.insert(0, f"[metric_weights]\nx = {literal(rng)}\n")
+    return "\n".join(parts)
+
+
+def test_toml(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    raw = text_of(rng).encode(errors="replace")
+    path = folder / "domain.toml"
+    path.write_bytes(spoilt_bytes(rng, raw) if rng.random() < 0.3 else raw)
+    records = rng.choice((1, 60, 1000))
+    if rng.random() < 0.15:
+        attempt("plan", "--domain", path, "--records", records, "--epsilon", 1, "--delta", 1e-6)
+        return
+    mechanism = rng.choice(("perturbed-histogram", "smoothed-histogram", "stability-histogram", "dirichlet-process"))
+    attempt(
+        "release",
+        folder / "data.parquet",
+        "--domain",
+        path,
+        "--epsilon",
+        5,
+        "--delta",
+        0.01,
+        "--size",
+        5,
+        "--accept-poor-utility",
+        "--mechanism",
+        mechanism,
+        "--columns",
+        "--out",
+        folder / "new.csv",
+        new=("new.csv", "new.certificate.json"),
+    )

@@ -1,0 +1,185 @@
+"""Tables that were changed: confidential and released ones, as Parquet and CSV."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zipfile
+from pathlib import Path
+
+import polars as pl
+from _spoil import EVOLUTION, NUMBER, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
+
+from discreet.cli._main import run
+
+BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility")
+
+
+def released_with(mechanism: str, out: Path) -> tuple[object, ...]:
+    return (*BUDGET, "--size", 5, "--mechanism", mechanism, "--out", out)
+
+
+def use(attempt: Attempt, rng: random.Random, data: Path, folder: Path) -> None:
+    """Give a confidential table to one of the commands that read one."""
+    out = folder / f"new.{rng.choice(('csv', 'parquet'))}"
+    domain, kind = ("--domain", folder / "domain.toml"), rng.randrange(6)
+    unit = rng.choice(((), (), ("--unit", "s", "--max-records", 2)))
+    if kind <= 2:
+        mechanism = rng.choice(("perturbed-histogram", "smoothed-histogram"))
+        attempt(
+            "release",
+            data,
+            *domain,
+            *released_with(mechanism, out),
+            *unit,
+            "--columns",
+            new=(out.name, "new.certificate.json"),
+        )
+    elif kind == 3:
+        attempt("compare", data, folder / "smoothed-histogram.parquet", *domain, "--resamples", 2)
+    elif kind == 4:
+        attempt("domain", "init", data, *rng.choice(((), ("--json",))))
+    else:
+        released = folder / "smoothed-histogram.parquet"
+        attempt("report", released, "--data", data, "--resamples", 2, "--out", folder / "p.html", new=("p.html",))
+
+
+def test_parquet(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    data = folder / "data.parquet"
+    if rng.random() < 0.3:
+        rows = rng.choice((0, 1, 5, 60))
+        odd = rng.choice(
+            (
+                [TEXT] * rows,
+                [NUMBER] * rows,
+                [None] * rows,
+                [[1]] * rows,
+                [b"\xff"] * rows,
+                [True] * rows,
+                [float("nan")] * rows,
+                [{"a": TEXT}] * rows,
+                [2**63] * rows,
+                [-1e300] * rows,
+            )
+        )
+        columns = {"x": [1.0] * rows, "s": ["a"] * rows}
+        columns[rng.choice(("x", "s", "more", ""))] = odd
+        pl.DataFrame(columns, strict=False).write_parquet(data)
+    if rng.random() < 0.8:
+        data.write_bytes(spoilt_bytes(rng, data.read_bytes()))
+    use(attempt, rng, data, folder)
+
+
+def test_released_parquet(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    name = rng.choice(("dirichlet-process", "dirichlet-process", "perturbed-histogram", "smoothed-histogram"))
+    released, certificate = folder / f"{name}.parquet", folder / f"{name}.certificate.json"
+    released.write_bytes(spoilt_bytes(rng, released.read_bytes()))
+    if name == "dirichlet-process":
+        attempt("estimate", released, "--functional", "mean", "--draws", 20)
+    attempt("verify", certificate, "--data", released)
+    if rng.random() < 0.2:
+        attempt("compare", folder / "data.parquet", released, "--domain", folder / "domain.toml", "--resamples", 2)
+
+
+def test_csv(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    data, rows = folder / "data.csv", []
+    header = rng.choice(
+        (
+            ["x", "s"],
+            ["x", "s"],
+            ["s", "x", "more"],
+            ["x"],
+            ["x", "x"],
+            [f"{NUMBER}", TEXT],
+            ["'=x", "s"],
+            [TEXT, "47", TEXT],
+            ["", "s"],
+        )
+    )
+    fields = (
+        str(NUMBER),
+        "1",
+        TEXT,
+        "a",
+        "'=b",
+        "=b",
+        "",
+        "NaN",
+        "1e999",
+        "\x00",
+        "\x1b[2J",
+        '"',
+        '"a',
+        "x" * 200_000,
+        "2024-01-01",
+        "\ud7ff",
+        "é",
+        "-1",
+        "@SUM(A1)",
+    )
+    for _ in range(rng.choice((0, 1, 3, 50))):
+        plain = rng.random() < 0.7
+        width = len(header) if plain else rng.randrange(5)
+        row = ["1", "a", "c"] if plain else [rng.choice(fields) for _ in range(width)]
+        rows.append(row[:width])
+    end = rng.choice(("\n", "\r\n", "\r"))
+    text = end.join((rng.choice((",", ",", ",", ";", "\t"))).join(row) for row in [header, *rows]) + end
+    raw = text.encode(rng.choice(("utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252")), errors="replace")
+    data.write_bytes(spoilt_bytes(rng, raw) if rng.random() < 0.4 else raw)
+    use(attempt, rng, data, folder)
+
+
+def archive_with_a_spoilt_part(rng: random.Random, path: Path) -> bytes:
+    """Return a whole archive of which one part was left out, spoilt, or says that it is enormous."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name, kind = rng.choice([part for part in parts if "run" not in part]), rng.randrange(4)
+    if kind == 0:
+        del parts[name]
+    elif kind == 1:
+        at, end = parts[name].find(b"'shape'"), parts[name].find(b"\n")
+        parts[name] = parts[name][:at] + b"'shape': (10000000000000,), }".ljust(end - at) + parts[name][-8:]
+    else:
+        parts[name] = spoilt_bytes(rng, parts[name])
+    changed = io.BytesIO()
+    with zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    return changed.getvalue()
+
+
+def test_checkpoint(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    path = folder / "steps.npz"
+    raw = path.read_bytes()
+    if zipfile.is_zipfile(path) and rng.random() < 0.5:
+        path.write_bytes(archive_with_a_spoilt_part(rng, path))
+    elif raw.startswith(b"{") and rng.random() < 0.5:
+        line, _, rest = raw.partition(b"\n")
+        path.write_bytes(as_json(rng, spoilt_document(rng, json.loads(line))) + b"\n" + rest)
+    else:
+        path.write_bytes(spoilt_bytes(rng, raw))
+    before = path.read_bytes()
+    # A checkpoint that is accepted is continued, and may be written again; so this is not left to `attempt`.
+    status = run(
+        [
+            str(part)
+            for part in (
+                "release",
+                folder / "data.parquet",
+                "--domain",
+                folder / "domain.toml",
+                *BUDGET,
+                "--mechanism",
+                "private-evolution",
+                *EVOLUTION,
+                "--checkpoint",
+                path,
+                "--out",
+                folder / "again.parquet",
+            )
+        ]
+    )
+    assert status in (0, 2, 3)
+    assert (folder / "again.parquet").exists() == (status == 0)
+    assert status == 0 or path.read_bytes() == before

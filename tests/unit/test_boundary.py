@@ -1,0 +1,178 @@
+"""The boundary of the public functions: errors of this library only, without values, and bugs called bugs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import discreet
+from discreet._boundary import seal, total
+from discreet.domain import Boolean, Category, Domain, Integer, Numeric
+from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet.inference import posterior
+from discreet.releases import Certificate, publish, verify
+
+SECRET = "canaryQ7Z"
+SEALED = ("audit", "confidential", "domain", "evolution", "inference", "mechanisms", "planner", "privacy",
+          "pseudo_posterior", "releases", "report", "utility")  # fmt: skip
+
+
+def failing(problem: BaseException) -> Any:
+    @total
+    def function(count: int, names: Sequence[str] = (), path: str | None = None, **more: float) -> None:
+        raise problem
+
+    # Code of a test counts as the caller's; this one stands for the library's own.
+    code = function.__wrapped__.__code__.replace(co_filename=inspect.getfile(discreet))  # type: ignore[attr-defined]
+    function.__wrapped__.__code__ = code  # type: ignore[attr-defined]
+    return function
+
+
+def told(function: Any, *args: Any, **kwargs: Any) -> DiscreetError:
+    with pytest.raises(DiscreetError) as found:
+        function(*args, **kwargs)
+    error: DiscreetError = found.value
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    assert SECRET not in "".join(traceback.format_exception(error))
+    return error
+
+
+class PanicException(BaseException):
+    """Named as the panics of libraries written in Rust are."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, PanicException])
+def test_what_was_not_foreseen_is_a_fault_and_quotes_nothing(kind: type[BaseException]) -> None:
+    error = told(failing(kind(SECRET)), 3)
+    assert isinstance(error, Fault)
+    assert error.exit_status == 4
+    assert kind.__name__ in str(error)
+    assert "__init__.py:" in error.where
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "blamed"),
+    [
+        (("3",), {}, "count cannot be a str"),
+        ((True,), {}, "count cannot be a bool"),
+        ((), {}, "missing a required argument: 'count'"),
+        ((3,), {"names": 4}, "names cannot be an int"),
+        ((3,), {"names": [1]}, "names cannot be a list, or holds what it cannot"),
+        ((3,), {"strength": "much"}, "strength cannot be a str"),
+        ((10**400,), {}, "count holds a number of more than 40 digits"),
+        ((3,), {"path": "a\0b"}, "path holds a text with a NUL character"),
+    ],
+)
+def test_arguments_are_blamed_where_they_are_to_blame(args: Any, kwargs: Any, blamed: str) -> None:
+    error = told(failing(TypeError(SECRET)), *args, **kwargs)
+    assert isinstance(error, ParameterError)
+    assert blamed in str(error)
+
+
+def test_the_system_is_blamed_where_it_refused(tmp_path: Path) -> None:
+    assert isinstance(told(failing(MemoryError()), 3), Refused)
+    error = told(failing(PermissionError(13, "no", str(tmp_path))), 3)
+    assert isinstance(error, FileProblem)
+    assert str(tmp_path) in str(error)
+
+
+@pytest.mark.parametrize("problem", [DataError(None, "is", "so"), KeyboardInterrupt(), UserWarning("so")])
+def test_what_was_meant_passes(problem: BaseException) -> None:
+    with pytest.raises(type(problem)) as found:
+        failing(problem)(3)
+    assert found.value is problem
+
+
+def test_errors_of_the_callers_own_functions_pass() -> None:
+    """A callback's error is the caller's business: it comes back as it was raised."""
+    domain = Domain(columns={"a": Boolean()})
+    frame = pl.DataFrame({"a": [True, False] * 500})
+
+    def stop(_done: int) -> None:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        discreet.release(frame, domain, epsilon=1.0, size=10, mechanism="perturbed-histogram", progress=stop)
+
+
+@pytest.mark.parametrize("package", SEALED)
+def test_every_public_function_and_method_is_sealed(package: str) -> None:
+    module = importlib.import_module(f"discreet.{package}")
+    for name in module.__all__:
+        found = getattr(module, name)
+        if inspect.isfunction(found):
+            assert hasattr(found, "__discreet_total__"), name
+        if (
+            inspect.isclass(found)
+            and not issubclass(found, BaseException)
+            and not getattr(found, "_is_protocol", False)
+        ):
+            for key, member in vars(found).items():
+                if inspect.isfunction(member) and (key == "__init__" or not key.startswith("_")):
+                    assert hasattr(member, "__discreet_total__"), f"{name}.{key}"
+
+
+def test_every_public_package_is_sealed() -> None:
+    """Only the tools for tests are left out: their assertions are meant to be seen."""
+    source = Path(inspect.getfile(discreet)).parent
+    packages = {path.parent.name for path in source.glob("[a-z]*/__init__.py")} - {"cli", "testing"}
+    assert packages == set(SEALED)
+    assert all(
+        hasattr(getattr(discreet, name), "__discreet_total__") for name in ("plan", "publish", "release", "verify")
+    )
+
+
+def test_names_signatures_and_pickles_stay() -> None:
+    assert publish.__name__ == "publish"
+    assert list(inspect.signature(Category).parameters) == ["nulls", "base", "categories", "ordered", "dtype"]
+    for thing in (discreet.plan, discreet.release, posterior, Integer(lower=0, upper=3)):
+        assert pickle.loads(pickle.dumps(thing)) == thing
+    namespace = {"__all__": ["publish"], "publish": publish}
+    seal(namespace)
+    assert namespace["publish"] is publish  # once is enough
+
+
+def test_constructors_say_how_they_are_called() -> None:
+    assert "give its arguments by name" in str(told(lambda: Category(["f", "m"])))  # type: ignore[misc, call-arg]
+    assert "lower, upper" in str(told(lambda: Integer(0, 9)))  # type: ignore[misc, call-arg]
+    assert "more than 40 digits" in str(told(lambda: Numeric(lower=10**5000, upper=1)))
+
+
+def test_verify_takes_a_path_and_says_what_is_wrong_with_another_thing(tmp_path: Path) -> None:
+    with pytest.raises(FileProblem, match="no such file"):
+        verify(str(tmp_path / "x.certificate.json"))
+    with pytest.raises(FileProblem, match="cannot be read"):
+        verify(3)  # type: ignore[arg-type]
+
+
+def test_a_certificate_without_its_fields_can_be_looked_at() -> None:
+    for look in (str, repr, lambda c: c.epsilon, lambda c: c.summary, lambda c: c._repr_html_()):
+        assert "mechanism is missing" in str(told(look, Certificate(facts={"discreet_certificate": 1})))
+
+
+@pytest.mark.parametrize("given", [pl.DataFrame({"a": [SECRET]}), pl.Series([SECRET]), [SECRET]])
+def test_a_table_in_the_wrong_place_is_not_quoted(given: Any) -> None:
+    """Messages say what they were given instead of a number; of a table they would say its rows."""
+    from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram
+    from discreet.privacy import Budget
+
+    domain = Domain(columns={"a": Boolean()})
+    for call in (
+        lambda: DirichletMultinomial(domain=domain, records=given, size=3, prior=1.0),
+        lambda: DirichletMultinomial(domain=domain, records=3, size=3, prior=given),
+        lambda: PerturbedHistogram(domain=domain, records=3, scale=given),
+        lambda: Integer(lower=given, upper=3),
+        lambda: Category(categories=["a"], nulls=given),
+        lambda: Budget(epsilon=given, delta=0.0),
+        lambda: discreet.release(pl.DataFrame({"a": [True]}), domain, epsilon=1.0, size=given),
+    ):
+        assert not isinstance(told(call), Fault)
