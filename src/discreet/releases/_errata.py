@@ -41,7 +41,60 @@ class Erratum:
         return f"Erratum of {self.date} to certificates of discreet {', '.join(self.versions)}: {self.text}"
 
 
-ERRATA: tuple[Erratum, ...] = ()
+_EVERYTHING_BUT_URNS = (
+    "perturbed-histogram",
+    "laplace-projection-sampler",
+    "gaussian-smoothed-histogram",
+    "hierarchical-histogram",
+    "signed-measure",
+    "private-evolution",
+    "stability-histogram",
+    "stabilised-pitman-yor",
+    "exponential-histogram",
+    "pitman-yor",
+)
+
+ERRATA: tuple[Erratum, ...] = (
+    Erratum(
+        date="2026-11-22",
+        versions=("0.1.0",),
+        mechanisms=_EVERYTHING_BUT_URNS,
+        claims=("guarantee.share_not_from_data",),
+        text="share_not_from_data was called an upper estimate and was for this mechanism neither an expectation nor a "
+        "bound; for labels that nobody declared it left out the records with rare ones. It is no part of the privacy "
+        "guarantee, which is not concerned.",
+    ),
+    Erratum(
+        date="2026-11-22",
+        versions=("0.1.0",),
+        mechanisms=("exponential-histogram",),
+        claims=("guarantee.caveats",),
+        text="The share of records in another cell was called a largest one and is an expected one.",
+    ),
+    Erratum(
+        date="2026-11-22",
+        versions=("0.1.0",),
+        mechanisms=("dirichlet-multinomial",),
+        claims=("guarantee.theorem",),
+        text="For groups the theorem was cited as 'T4, chained'. It is T4 for groups, and the promise holds as stated.",
+    ),
+    Erratum(
+        date="2026-11-22",
+        versions=("0.1.0",),
+        mechanisms=("censored-posterior",),
+        claims=("guarantee.kind", "guarantee.assumptions", "guarantee.statement", "guarantee.caveats"),
+        text="A table drawn by a Markov chain was called unconditional; the theorem speaks of exact draws, to which a "
+        "chain only comes near, and the kind is empirical. That the model's likelihood and weights look at one record "
+        "at a time was neither enforced nor stated. A draw on a grid was made in floating point.",
+    ),
+    Erratum(
+        date="2026-11-22",
+        versions=("0.1.0",),
+        mechanisms=("pseudo-posterior",),
+        claims=("guarantee.assumptions",),
+        text="That the model's likelihood looks at one record at a time was neither enforced nor stated.",
+    ),
+)
 """All errata, the earliest first."""
 
 
