@@ -36,7 +36,7 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     Examples
     --------
     >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
-    1919
+    2018
     """
     three = Domain(columns={"cell": Integer(lower=0, upper=2)})
     try:
@@ -66,7 +66,8 @@ def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str |
 
 def _within(domain: Domain, most: int) -> str:
     """Return the columns of the fewest cells that have no more together."""
-    sizes = sorted((column.size, name) for name, column in domain.columns.items() if column.size is not None)
+    finite = [(column.size, name) for name, column in domain.columns.items() if column.size is not None]
+    sizes = sorted(finite, key=lambda pair: pair[0])
     kept, cells = [], 1
     for size, name in sizes:
         if cells * size > most:

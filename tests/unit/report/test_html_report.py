@@ -386,12 +386,12 @@ def test_long_tails_and_long_lists_are_cut_and_said() -> None:
     bins = bins_of(Integer(lower=0, upper=1000), tail, np.ones(len(tail)))
     assert len(bins.names) == 10
     assert bins.shares(tail, np.ones(len(tail))).beyond == pytest.approx(1 / 1001)
-    letters = [chr(97 + i) for i in range(20)]
+    letters = [chr(97 + i % 26) * (1 + i // 26) for i in range(60)]
     many = Category(categories=letters)
-    series = pl.Series(letters * 3 + ["t"] * 5)
+    series = pl.Series(letters * 3 + ["hhh"] * 5)
     found = bins_of(many, series, np.ones(len(series)))
-    assert len(found.names) == 12
-    assert "t" in found.names
+    assert len(found.names) == 40
+    assert "hhh" in found.names
     assert found.shares(series, np.ones(len(series))).beyond > 0
 
 
