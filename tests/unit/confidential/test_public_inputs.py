@@ -174,7 +174,16 @@ def test_a_domain_file_that_is_the_table_is_not_opened(
         "compare": [str(data), str(released)],
         "privacy": [*privacy, "--data", str(data)],
         "report": [str(released), "--data", str(data), "--out", str(tmp_path / "r.html")],
-        "synthesize": [str(data), "--sensitive", "income", "--bound", "1", "--out", str(tmp_path / "tables")],
+        "synthesize": [
+            str(data),
+            "--sensitive",
+            "income",
+            "--bound",
+            "1",
+            "--accept-empirical",
+            "--out",
+            str(tmp_path / "tables"),
+        ],
     }[command]
     assert run([command, *arguments, *declared]) == 2
     assert capsys.readouterr().err.endswith(f"discreet: {SENTENCE}\n")
