@@ -186,10 +186,16 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             if wrong is not None:
                 return f"{key} {wrong}"
             if not _fits(one, _hint(function, parameter)):
-                return f"{key} cannot be {with_article(type(one).__name__)}, or holds what it cannot"
+                return _of_the_wrong_kind(key, one)
             if "ArrayLike" in str(parameter.annotation) and not _numeric(one):
-                return f"{key} is an array of numbers"
+                return f"{key} must be an array of numbers"
     return None
+
+
+def _of_the_wrong_kind(name: str, value: Any) -> str:
+    kind = with_article(type(value).__name__)
+    inside = " with these elements" if isinstance(value, (list, tuple, set, frozenset)) else ""
+    return f"{name} cannot be {kind}{inside}"
 
 
 def _not_called_so(signature: inspect.Signature, problem: str) -> str:
@@ -262,7 +268,7 @@ def _is_a(value: Any, kind: Any) -> bool:
         return value is None
     if kind in _NUMBERS:
         return isinstance(value, _NUMBERS[kind]) and not isinstance(value, bool)
-    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):  # Any, a type variable, a shape
+    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):  # a type variable, a shape
         return True
     return isinstance(value, kind)
 

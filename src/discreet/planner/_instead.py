@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from discreet._numeric import least_integer
+from discreet._text import percent
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError
 from discreet.mechanisms import PerturbedHistogram
@@ -60,7 +61,7 @@ def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str |
         return f"what to do instead: {budget} is too little for {n:,} records, whatever the cells"
     return (
         f"what to do instead: {n:,} records at {budget} carry about {most:,} cells in all; with more, noise puts more "
-        f"than {POOR_UTILITY:.0%} of the records out of place. {_within(domain, most)}"
+        f"than {percent(POOR_UTILITY, 0)} of the records out of place. {_within(domain, most)}"
     )
 
 

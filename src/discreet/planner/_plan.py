@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet._text import about, percent, rounded_up
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, Infeasible, MissingExtra, ParameterError, Refused
+from discreet.errors import DiscreetError, Infeasible, MissingExtra, Refused
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import positive_size, shown_cells
 from discreet.mechanisms._draws import check_sampling
@@ -24,7 +24,6 @@ from discreet.releases import POOR_UTILITY, poor_utility
 __all__ = ["Option", "Plan", "plan"]
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "largest size", "parameters")
-_MOST_COLUMNS = 256  # columns that are predicted in some seconds; the time goes with their number
 _UNLIKE = 0.05  # of the range of a column
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
@@ -319,11 +318,6 @@ def plan(
     'hierarchical-histogram'
     """
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
-    if len(domain.columns) > _MOST_COLUMNS:
-        raise ParameterError(
-            f"mechanisms are compared for at most {_MOST_COLUMNS} columns, not {len(domain.columns):,}; declare fewer "
-            "columns, or name the mechanism"
-        )
     budget = Budget(epsilon=epsilon, delta=delta)
     n = positive_size("records", records)
     m = n if size is None else positive_size("size", size)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._text import as_written
 from discreet.errors import ParameterError
 from discreet.mechanisms._weights import draw_weighted
 from discreet.pseudo_posterior._checks import check_model, latent_sites
@@ -170,7 +171,7 @@ def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, A
     held = log_prior[possible] - log_prior[possible].max()
     if held.min() < -_PRIOR_SPREAD:
         raise ParameterError(
-            f"the prior's log-densities on the grid are more than {_PRIOR_SPREAD:,.0f} nats apart: leave out the "
+            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart: leave out the "
             "parameters that it rules out"
         )
     return rows(points, possible), held

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet._reading import read_json
-from discreet._text import harmless, rounded_up
+from discreet._text import harmless, percent, rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, require_settled
 from discreet.confidential._source import open_source
@@ -142,13 +142,15 @@ class Certificate:
 
         From the outcome, where that tells how much of the release is from the data, else from what was known before.
         """
-        released, promise = self.facts["released"], self.facts["guarantee"]
+        released, promise = self.whole().facts["released"], self.facts["guarantee"]
         from_data, before = _share(released.get("share_from_data")), _share(promise.get("share_not_from_data"))
         if from_data is not None:
             return f"Poor utility: {released.get('outcome')}." if from_data < 1.0 - POOR_UTILITY else None
         if before is None or before <= POOR_UTILITY:
             return None
-        stated = promise.get("share_in_words") or f"about {before:.3%} of the released records are not from the data"
+        stated = (
+            promise.get("share_in_words") or f"about {percent(before, 3)} of the released records are not from the data"
+        )
         return f"Poor utility: {stated}."
 
     def for_file(self, path: Path, *, named: Path) -> Certificate:

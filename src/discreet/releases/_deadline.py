@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from discreet._text import as_written
 from discreet.errors import ParameterError, Refused
 
 __all__ = ["SECONDS", "within"]
@@ -57,7 +58,7 @@ def within(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     if late:
-        raise Refused(f"recomputing the claims takes more than {seconds:g} seconds; give more of them")
+        raise Refused(f"recomputing the claims takes more than {as_written(seconds)} seconds; give more of them")
 
 
 def _can_stop() -> bool:
