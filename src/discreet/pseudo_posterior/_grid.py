@@ -171,8 +171,8 @@ def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, A
     held = log_prior[possible] - log_prior[possible].max()
     if held.min() < -_PRIOR_SPREAD:
         raise ParameterError(
-            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart: leave out the "
-            "parameters that it rules out"
+            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart: leave out "
+            "the parameters that it rules out"
         )
     return rows(points, possible), held
 
