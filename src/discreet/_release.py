@@ -126,7 +126,7 @@ def release(
     Returns
     -------
     Release
-        Records (the kind of dataframe that came in), certificate and info.
+        Records (pandas for pandas, Polars for Polars and files, else PyArrow), certificate and info.
 
     Raises
     ------

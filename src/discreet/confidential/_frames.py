@@ -1,4 +1,4 @@
-"""Tables without confidential rows: the names and types of a table, and a release as the kind of frame that came in."""
+"""Tables without confidential rows: the names and types of a table, and a release as pandas, Polars or PyArrow."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table_schema(table: Any) -> dict[str, str]:
 
 
 def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
-    """Return a public Polars frame as the kind of frame that came in.
+    """Return a public Polars frame as pandas, Polars or PyArrow, whichever is nearest to what came in.
 
     Parameters
     ----------

@@ -42,7 +42,8 @@ class Release:
     Parameters
     ----------
     records : dataframe or None
-        The released records, as the kind of dataframe that came in; None when they were written to a file.
+        The released records: pandas for pandas, Polars for Polars and files, PyArrow for everything else; None
+        when they were written to a file.
     certificate : Certificate
         What was promised.
     info : dict
