@@ -1,7 +1,8 @@
 """Write the golden certificates of a version: ``python tests/golden/make_golden.py 0.1.0``, once, at its release.
 
 Every later version verifies them or answers with a dated erratum, so they are never written again once the version is
-out; those of a development version are. The tables are made up. Randomness is fresh, as in any release: hashes and times differ from run to run, promises do not.
+out; those of a development version are. The tables are made up. Randomness is fresh, as in any release: hashes and
+times differ from run to run, promises do not.
 """
 
 from __future__ import annotations
