@@ -85,9 +85,9 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _write_tables(folder: Path) -> None:
     """Write a folder as ``discreet synthesize`` does, with a certificate that verifies, and without its chains."""
+    from discreet._writing import file_sha256
     from discreet.privacy import Relation
     from discreet.pseudo_posterior import _publish as tables
-    from discreet.releases._writing import file_sha256
 
     folder.mkdir()
     path = folder / "table-01.parquet"

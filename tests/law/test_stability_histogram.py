@@ -345,7 +345,8 @@ def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
     facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-9, "size": 50, "mechanism": "stability-histogram"}
     with pytest.raises(PoorUtility, match="give a public table like this one as reference"):
         discreet.release(frame, words, **facts)
-    made = discreet.release(frame, words, reference=frame, **facts)
+    last_year = pl.DataFrame({"word": ["often"] * 890 + [f"rare {i}" for i in range(110)]})
+    made = discreet.release(frame, words, reference=last_year, **facts)
     outcome = made.certificate.facts["released"]["outcome"]
     assert made.certificate.facts["released"]["share_from_data"] == pytest.approx(0.9, abs=0.05)
     assert made.certificate.poor is None

@@ -6,6 +6,7 @@ alone. The invented table has independent columns, so that no column makes its r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -64,8 +65,11 @@ class Commonness:
         >>> sorted({round(share, 4) for share in one.alike.tolist()})
         [0.1818, 0.2727, 0.5455]
         """
+        columns = getattr(domain, "columns", None)
+        if not isinstance(columns, Mapping):
+            raise DomainError("a table is invented for a Domain")
         alike, least = np.ones(_DRAWN), 1.0
-        for place, column in enumerate(domain.columns.values()):
+        for place, column in enumerate(columns.values()):
             shares, smallest = _column_shares(column, place)
             alike *= shares
             least *= smallest

@@ -461,7 +461,8 @@ class Mechanism(ABC):
         ``(n epsilon / 30)^(1/columns)``, between 10 and 1,000: noise of the order ``1/epsilon`` on each cell then moves
         about one record in thirty.
         """
-        return round(min(1000.0, max(10.0, float((n * max(epsilon, 1e-6) / 30.0) ** (1.0 / columns)))))
+        roots = 1.0 / positive_size("columns", columns)
+        return round(min(1000.0, max(10.0, float((n * max(epsilon, 1e-6) / 30.0) ** roots))))
 
     @classmethod
     @abstractmethod

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, refuse_unknown
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, positive_size, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind, approximate_noise, standard_deviation
 from discreet.mechanisms._draws import Sampling, draw_cells
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
@@ -210,7 +210,7 @@ class HierarchicalHistogram(NoisyCounts):
 
         A cell then holds about as many records, on average, as the noise of its count.
         """
-        exponent = math.log2(max(1.0, n * max(epsilon, 1e-6) / 16.0)) / columns
+        exponent = math.log2(max(1.0, n * max(epsilon, 1e-6) / 16.0)) / positive_size("columns", columns)
         return 1 << round(min(20.0, max(4.0, exponent)))
 
     @classmethod

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution._metric import ground_diameter, ground_embedding
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Remedy, refuse_unknown
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Remedy, positive_size, refuse_unknown
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._discrete_noise import NoiseKind
 from discreet.mechanisms._draws import BLOCK, Sampling
@@ -229,7 +229,7 @@ class SignedMeasure(NoisyCounts):
         The order at which noise and cells displace records alike. PE25 takes ``n epsilon / (D sqrt(log(1/delta)))``
         cells: its diameter ``D`` would make the number depend on the unit of measurement.
         """
-        most = n * max(epsilon, 1e-6) / 16.0
+        columns, most = positive_size("columns", columns), n * max(epsilon, 1e-6) / 16.0
         wanted = most ** (2.0 / 3.0) if columns == 1 else min(float(_MOST_WANTED), most) ** (1.0 / columns)
         return int(min(1000.0, max(10.0, wanted)))
 
