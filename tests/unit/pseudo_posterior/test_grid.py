@@ -98,9 +98,19 @@ def test_many_records_and_a_wide_prior_stay_within_the_margin(seed) -> None:
     change = rng.integers(-UNITS, UNITS + 1, size=42)
     change[:4] = UNITS, -UNITS, UNITS, -UNITS
     other = np.clip(totals + change, -(2**62), 0)
-    p, q = ([Fraction(int(m)) * Fraction(2) ** int(o) for m, o in zip(*integer_weights(
-        grid_log_weights(t, prior, bound)), strict=True)] for t in (totals, other))  # fmt: skip
-    assert within(largest_loss([a / sum(p) for a in p], [b / sum(q) for b in q]), bound, 2)
+    with mpmath.workdps(60):  # the exponents reach 10^8: too many digits for fractions
+
+        def logs(total):
+            mantissa, octave = integer_weights(grid_log_weights(total, prior, bound))
+            each = [mpmath.ldexp(int(m), int(o)) for m, o in zip(mantissa, octave, strict=True)]
+            unit = mpmath.mpf(bound - margin(bound)) / UNITS
+            off = [mpmath.log(one) - mpmath.mpf(a) - unit * int(t)
+                   for one, a, t in zip(each, prior, total, strict=True)]  # fmt: skip
+            assert max(off) - min(off) <= margin(bound) / 2  # each within a quarter of the margin
+            return [mpmath.log(one) - mpmath.log(sum(each)) for one in each]
+
+        worst = max(abs(a - b) for a, b in zip(logs(totals), logs(other), strict=True))
+        assert 0.9 * bound < worst <= 2 * mpmath.mpf(bound)
 
 
 def test_the_law_is_the_censored_posterior_up_to_the_margin() -> None:
