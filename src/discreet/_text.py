@@ -14,6 +14,7 @@ __all__ = [
     "counted_up",
     "harmless",
     "percent",
+    "percent_as_written",
     "rounded_down",
     "rounded_up",
     "with_article",
@@ -91,6 +92,17 @@ def percent(share: float, places: int = 2) -> str:
         return f"{share}%"
     quantum = Decimal(1).scaleb(-places)
     return f"{(100 * Decimal(repr(float(share)))).quantize(quantum, rounding=ROUND_CEILING)}%"
+
+
+def percent_as_written(share: float) -> str:
+    """Write a share that was given as a percentage, with all its digits.
+
+    Examples
+    --------
+    >>> percent_as_written(0.95), percent_as_written(0.29), percent_as_written(0.9995)
+    ('95%', '29%', '99.95%')
+    """
+    return f"{(100 * Decimal(repr(float(share)))).normalize():f}%"
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

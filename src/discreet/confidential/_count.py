@@ -21,7 +21,7 @@ from discreet.errors import DataError, DomainError, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "public_size"]
+__all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "parsed", "public_size"]
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -310,20 +310,20 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
 def encoded(batch: pl.DataFrame, domain: Domain, *, texts: bool) -> tuple[Records, npt.NDArray[np.int64] | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    return domain.encode(_parsed(batch, domain) if texts else batch), frequencies
+    return domain.encode(parsed(batch, domain) if texts else batch), frequencies
 
 
-def _parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:
-    """Read the texts of a CSV batch as the declared types."""
+def parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:
+    """Return a batch of texts as the declared types; a text that cannot be read is an error, not a null."""
     parts = []
     for name, column in domain.columns.items():
         texts = batch[name]
-        parsed = column.parse(texts)
-        if parsed.null_count() > texts.null_count():
+        values = column.parse(texts)
+        if values.null_count() > texts.null_count():
             raise DataError(
                 name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
             )
-        parts.append(parsed.alias(name))
+        parts.append(values.alias(name))
     return batch.with_columns(parts)
 
 

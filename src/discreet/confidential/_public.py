@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from discreet._writing import same_file
 from discreet.confidential._boundary import enclosed
-from discreet.confidential._count import Tally
+from discreet.confidential._count import Tally, parsed
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, not_in, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
@@ -113,7 +113,7 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     if FREQUENCY in frame.columns:  # grouped where the table is
         frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(domain.names))
     if source.texts:
-        frame = frame.with_columns(column.parse(frame[name]).alias(name) for name, column in domain.columns.items())
+        frame = parsed(frame, domain)
     return frame
 
 
@@ -121,7 +121,8 @@ def with_public(closed: Closed, given: Mapping[str, Any], *, domain: Domain) -> 
     """Return a confidential table together with the hashes of what was declared public beside it.
 
     Two tables are equal where they hold the same rows equally often: their order, index and physical types do not
-    count. Rows are compared as the domain encodes them. Where units were cut, it is the rows before the cut.
+    count. Rows are compared as the domain encodes them. Where units were cut, it is the rows before the cut. Public
+    points are a set: those of a table are its distinct rows.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def with_public(closed: Closed, given: Mapping[str, Any], *, domain: Domain) -> 
     hashes = dict(facts.public)
     for name, table in given.items():
         public = _public_counts(table, domain)
-        if _equal(held, public, domain):
+        if _equal(held, public, domain, as_set=name == "points"):
             raise NotPublic
         hashes[name] = _sha256(public)
     return cast(Closed, Confidential(value, provenance=replace(facts, public=tuple(sorted(hashes.items())))))
@@ -179,12 +180,12 @@ def _public_counts(table: Any, domain: Domain) -> Counts:
 
 
 @enclosed
-def _equal(held: Parts, public: Counts, domain: Domain) -> bool:
-    """Return whether a confidential table, whole or in parts, has the rows of a public one."""
-    if held.n != public.n:
+def _equal(held: Parts, public: Counts, domain: Domain, *, as_set: bool) -> bool:
+    """Return whether a confidential table, whole or in parts, has the rows of a public one, as often unless a set."""
+    if not as_set and held.n != public.n:
         return False
     counts = _gathered(held, domain)
-    return np.array_equal(counts.frequencies, public.frequencies) and all(
+    return (as_set or np.array_equal(counts.frequencies, public.frequencies)) and all(
         np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
         for mine, theirs in zip(counts.records.columns, public.records.columns, strict=True)
     )

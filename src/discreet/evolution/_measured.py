@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet._text import about, as_written, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
 from discreet.errors import ParameterError
 from discreet.evolution._api import API, Floats, positive, whole
@@ -74,17 +75,20 @@ class MeasuredProperty:
         lines = [f"{self.v} candidates a record."]
         if self.farthest > self.diameter * (1 + 1e-9):
             lines.append(
-                f"The stated diameter {self.diameter:.4g} is too small: a distance of {self.farthest:.4g} was met."
+                f"The stated diameter {as_written(self.diameter)} is too small: a distance of "
+                f"{about(self.farthest, 4)} was met."
             )
         lines += [
-            f"From {band.up_to:.3g} down to {band.beyond:.3g} away: the nearest variation is {band.gamma:.1%} nearer "
-            f"on average, at least {band.lower:.1%} ({band.pairs} pairs)."
+            f"From {about(band.up_to)} down to {about(band.beyond)} away: the nearest variation is about "
+            f"{about(100.0 * band.gamma)}% nearer on average, at least {rounded_down(100.0 * band.lower)}% "
+            f"({band.pairs} pairs)."
             for band in self.bands
         ]
         if self.gamma > 0:
             lines.append(
-                f"Beyond a distance of {self.alpha:.3g} a step brings the nearest candidate at least {self.gamma:.2%} "
-                f"nearer in expectation (confidence {self.confidence:.0%}, on average over pairs met on the way)."
+                f"Beyond a distance of {rounded_up(self.alpha)} a step brings the nearest candidate at least "
+                f"{rounded_down(100.0 * self.gamma)}% nearer in expectation (confidence "
+                f"{percent_as_written(self.confidence)}, on average over pairs met on the way)."
             )
         else:
             lines.append("No distance was found beyond which a step is sure to help: measure more pairs, or vary more.")

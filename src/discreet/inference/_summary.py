@@ -6,6 +6,8 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from discreet._text import percent_as_written
+
 __all__ = ["Estimate", "Summary"]
 
 
@@ -71,7 +73,7 @@ class Summary:
         return {"level": self.level, "estimates": [asdict(row) for row in self.rows], "notes": list(self.notes)}
 
     def __str__(self) -> str:
-        head = ("", "mean", "sd", f"{self.level:.0%} from", "to", "effective draws")
+        head = ("", "mean", "sd", f"{percent_as_written(self.level)} from", "to", "effective draws")
         body = [
             (row.name, self._text(row, row.mean), self._text(row, row.sd, length=True), self._text(row, row.lower),
              self._text(row, row.upper), f"{row.effective_draws:,.0f}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet._numeric import log_factorial_coefficient, log_rising
 from discreet._random import seeded
+from discreet._text import percent_as_written
 from discreet.errors import ParameterError
 from discreet.inference._line import Floats
 from discreet.inference._new_values import check_urn, law_of, new_values_law
@@ -56,9 +57,8 @@ class Unseen:
     def __str__(self) -> str:
         head = "CONFIDENTIAL: " if self.confidential else ""
         least = "at least " if self.conservative else ""
-        return (
-            f"{head}{self.what}: {self.estimate:,.6g} ({least}{self.level:.0%}: {self.lower:,.6g} to {self.upper:,.6g})"
-        )
+        interval = f"{percent_as_written(self.level)}: {self.lower:,.6g} to {self.upper:,.6g}"
+        return f"{head}{self.what}: {self.estimate:,.6g} ({least}{interval})"
 
 
 def unseen_categories(

@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import LogRatio, log_beta_binomial, log_binomial
+from discreet._text import as_written
+from discreet.errors import ParameterError
 from discreet.privacy._ancillary_sum import SamplingPair
 
 __all__ = ["MixturePair", "UrnPair"]
 
 Floats = npt.NDArray[np.float64]
 
+_LEAST_MASS = 1e-150
 _EPS = float(np.finfo(float).eps)
 
 
@@ -33,7 +36,8 @@ class UrnPair(SamplingPair):
     size : int
         Number of records drawn, ``m >= 1``.
     a, b : float
-        Prior mass of the cell that lost the record and of the one that gained it, positive.
+        Prior mass of the cell that lost the record and of the one that gained it, at least 1e-150: sums with smaller
+        ones leave the range of numbers.
     rest : float
         All other mass in the urn, ``A - a - b - 1 >= 0``; 0 is the two-cell domain.
     tight : bool
@@ -51,6 +55,10 @@ class UrnPair(SamplingPair):
     b: float
     rest: float
     tight: bool = True
+
+    def __post_init__(self) -> None:
+        if not min(self.a, self.b) >= _LEAST_MASS:
+            raise ParameterError(f"the masses of an urn's cells must be at least {as_written(_LEAST_MASS)}")
 
     @property
     def pure(self) -> float:

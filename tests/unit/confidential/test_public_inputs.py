@@ -15,7 +15,7 @@ import discreet
 from discreet import Category, Domain, Integer, Numeric
 from discreet._random import seeded
 from discreet.cli._main import run
-from discreet.confidential import confidential, confidential_rows, with_public
+from discreet.confidential import confidential, confidential_rows, public_table, with_public
 from discreet.domain import Column, Date, OpenLabels, Records
 from discreet.errors import DataError, NotPublic
 from discreet.evolution import API, Resampling
@@ -201,7 +201,7 @@ def test_nothing_is_opened_where_the_object_or_the_path_tells(tmp_path: Path) ->
 
 @pytest.mark.parametrize("form", ["frame", "codes", "records"])
 def test_points_that_are_the_table(form: str) -> None:
-    """Points that occur twice are kept once in the mechanism; they are compared as they were given."""
+    """Points are a set: given once or twice, in any order, those of the table are the table."""
     held = TABLE.drop_nulls()
     held = pl.concat([held, held[:5]])
 
@@ -213,9 +213,11 @@ def test_points_that_are_the_table(form: str) -> None:
         return SignedMeasure(domain=DOMAIN, records=held.height, scale=5.0, points=points(frame))
 
     assert mechanism(held).points.count < held.height
-    with pytest.raises(NotPublic, match=SENTENCE):
-        publish(confidential(held, DOMAIN), mechanism(held.reverse()), size=20, accept_poor_utility=True)
-    made = publish(confidential(held, DOMAIN), mechanism(held[:-1]), size=20, accept_poor_utility=True)
+    for same in (held.reverse(), held[:-1]):
+        with pytest.raises(NotPublic, match=SENTENCE):
+            publish(confidential(held, DOMAIN), mechanism(same), size=20, accept_poor_utility=True)
+    without_one = held.filter(pl.Series(range(held.height)) != held.height - 6)  # one that occurs once
+    made = publish(confidential(held, DOMAIN), mechanism(without_one), size=20, accept_poor_utility=True)
     assert set(made.certificate.facts["public_inputs"]) == {"points"}
     assert all(check.agrees for check in verify(made.certificate))
 
@@ -353,3 +355,20 @@ def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:
     mechanism = REGISTRY["smoothed-histogram"](domain=SLOTTED, size=10, mixing=0.5)
     for closed in (slotted(None), slotted(seeded(1), unit=False)):
         assert not publish(closed, mechanism, accept_poor_utility=True).certificate.seeded
+
+
+def test_points_that_are_the_tables_distinct_rows_are_the_table() -> None:
+    held = pl.DataFrame({"income": [10.0, 20.0, 20.0, 35.0] * 50})
+    domain = Domain(columns={"income": Numeric(lower=0, upper=100)})
+    asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "size": 20, "mechanism": "signed-measure"}
+    with pytest.raises(NotPublic):
+        discreet.release(held, domain, points=held.unique(), **asked)
+    other = pl.DataFrame({"income": [10.0, 20.0, 36.0]})
+    assert discreet.release(held, domain, points=other, accept_poor_utility=True, **asked).records.height == 20
+
+
+def test_a_text_that_cannot_be_read_in_a_public_table_is_no_null(tmp_path: Path) -> None:
+    (tmp_path / "reference.csv").write_text("age\n31.0\n4x\n5\n7\n")
+    domain = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category")})
+    with pytest.raises(DataError, match="holds a text that is not an integer"):
+        public_table(tmp_path / "reference.csv", domain)
