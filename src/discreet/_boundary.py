@@ -18,7 +18,7 @@ import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
@@ -275,7 +275,7 @@ def _is_a(value: Any, kind: Any) -> bool:
 
 def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
     """Whether the elements of a collection are of the one type that is annotated for all of them."""
-    several = isinstance(value, Collection) and (len(hints) == 1 or hints[1:] == (...,))
+    several = isinstance(value, (list, tuple, set, frozenset)) and (len(hints) == 1 or hints[1:] == (...,))
     return not several or all(_fits(part, hints[0]) for part in islice(value, _LOOKED_AT))
 
 

@@ -90,7 +90,12 @@ def public_view(action: Callable[[], Release]) -> Any:
     rows = facts["released"]["rows"]
     size = facts["size"]
     varies = size is None or REGISTRY[facts["mechanism"]["name"]].random_size
-    facts["released"] = {**facts["released"], "outcome": None, "rows": None if varies else rows}
+    facts["released"] = {
+        **facts["released"],
+        "outcome": None,
+        "share_from_data": None,
+        "rows": None if varies else rows,
+    }
     frame = made.records  # the types of pandas depend on whether a null was released, which is chance
     types = None if isinstance(frame, pd.DataFrame) else [str(kind) for kind in nw.from_native(frame).schema.values()]
     return facts, list(nw.from_native(frame).columns), types, type(frame).__name__, made.info

@@ -176,3 +176,21 @@ def test_a_table_in_the_wrong_place_is_not_quoted(given: Any) -> None:
         lambda: discreet.release(pl.DataFrame({"a": [True]}), domain, epsilon=1.0, size=given),
     ):
         assert not isinstance(told(call), Fault)
+
+
+def test_a_bug_while_confidential_values_are_open_is_called_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for the argument to blame leaves closed values closed."""
+    from discreet.confidential import confidential
+    from discreet.mechanisms import PerturbedHistogram
+    from discreet.releases import _publish
+
+    domain = Domain(columns={"a": Integer(lower=0, upper=3)})
+    closed = confidential(pl.DataFrame({"a": [0, 1, 2, 3] * 50}), domain)
+    mechanism = PerturbedHistogram(domain=domain, records=200, scale=2.0)
+    monkeypatch.setattr(_publish, "require_kind", [SECRET].pop)  # a bug of the package's own: called with too much
+    with pytest.raises(Fault) as found:
+        publish(closed, mechanism, size=5)
+    assert found.value.exit_status == 4
+    assert SECRET not in str(found.value)
+    with pytest.raises(ParameterError, match="progress cannot be an int"):
+        publish(closed, mechanism, size=5, progress=3)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -136,7 +137,10 @@ def _point(text: str, column: Column, name: str) -> float:
     values = column.parse(pl.Series([text.strip()]))
     if values.null_count():
         raise ParameterError(f"{name!r}: {text.strip()!r} is not {with_article(column.kind)}")
-    return float(column.coordinates(values)[0])
+    point = float(column.coordinates(values)[0])
+    if not math.isfinite(point):
+        raise ParameterError(f"{name!r}: {text.strip()!r} is not a finite value")
+    return point
 
 
 def _code(text: str, column: Column, name: str) -> Any:

@@ -164,11 +164,14 @@ class Plan:
         best, *others = self.feasible
         behind = any(_rank(o.w1) < _rank(best.w1) for o in others)
         those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
+        if best.w1 is None:
+            reason = f"{best.name}: errors are not predicted of what is mostly not from the data"
+            return reason if self.missing is None else f"{reason}; {self.missing}"
         if best.poor:
             those = "mechanisms, each mostly not from the data, that"
         reason = f"{best.name}: least predicted W1 ({about(best.w1 or 0.0, 4)}) of the {those} meet {self.budget}"
         if others:
-            reason += f"; next {others[0].name} ({about(others[0].w1 or 0.0, 4)})"
+            reason += f"; next {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
         reason += f"; predicted from public facts alone{_unlike(self.domain, best.w1 or 0.0)}"
         return reason if self.missing is None else f"{reason}; {self.missing}"
 
@@ -231,7 +234,16 @@ class Plan:
             largest += "+" if o.largest_size == _most(self.n) else ""
             mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[o.mechanism.share_is]
             share = mark + percent(o.share_not_from_data or 0.0)
-            rows.append((o.name, rounded_up(o.delta or 0.0), share, about(o.w1 or 0.0, 4), largest, parameters))
+            rows.append(
+                (
+                    o.name,
+                    rounded_up(o.delta or 0.0),
+                    share,
+                    "-" if o.w1 is None else about(o.w1, 4),
+                    largest,
+                    parameters,
+                )
+            )
         return rows
 
     def __str__(self) -> str:
@@ -330,8 +342,8 @@ def plan(
         if progress is not None:
             progress(len(options), len(names))
     last = {o.name: _last_resort(named(o.name), like) for o in options}
-    enough = any(o.w1 is not None and not last[o.name] and not o.poor for o in options)
-    options.sort(key=lambda o: (o.w1 is None, o.poor, enough and last[o.name], _rank(o.w1)))
+    enough = any(o.mechanism is not None and not last[o.name] and not o.poor for o in options)
+    options.sort(key=lambda o: (o.mechanism is None, o.poor, enough and last[o.name], _rank(o.w1), _share(o)))
     return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options), group=group, reference=like)
 
 
@@ -351,6 +363,11 @@ def _unlike(domain: Domain, w1: float) -> str:
 def _rank(w1: float | None) -> float:
     """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
     return math.inf if w1 is None else float(about(w1, 3))
+
+
+def _share(option: Option) -> float:
+    """Return what ranks options whose error was not predicted: the share that is not from the data, where poor."""
+    return (option.share_not_from_data or 0.0) if option.w1 is None else 0.0
 
 
 def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
@@ -398,8 +415,10 @@ def _option(
         return Option(name=name, refused=str(error).removeprefix(f"{name} "), extra=extra)
     like = reference.commonness(domain)
     share, words = mechanism.share_not_from_data(n, like), mechanism.share_in_words(n, like)
-    if share >= _HOPELESS and (domain.size or 0) > _MANY_CELLS:
+    wide = (domain.size or 0) > _MANY_CELLS
+    if share >= _HOPELESS and wide:
         return Option(name=name, refused=words)
+    hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused
     if not mechanism.predictable:
         return Option(name=name, refused="its error would take minutes to predict; ask for it by name")
     if (expected := size * mechanism.share_released(n)) < 1.0:
@@ -414,7 +433,7 @@ def _option(
         share_not_from_data=share,
         share_at_most=mechanism.most_not_from_data(n),
         share_in_words=words,
-        w1=predicted_w1(mechanism, n=n, size=size, reference=reference),
+        w1=None if hopeless else predicted_w1(mechanism, n=n, size=size, reference=reference),
         caveats=guarantee.caveats,
     )
 

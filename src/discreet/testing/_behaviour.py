@@ -156,9 +156,9 @@ def check_published_alike(kind: type[Mechanism]) -> None:
 
     Each of several requests, some of which are refused, is made of every table through
     :func:`~discreet.releases.publish`. What is compared is all that leaves it but the drawn values: the certificate
-    (less the time, the outcome, and the number of rows where that is random), columns, types, number of rows, public
-    facts about the run, what progress was told, warnings and log records; or else the kind and text of the error and
-    of everything chained to it.
+    (less the time, what the output told, and the number of rows where that is random), columns, types, number of rows,
+    public facts about the run, what progress was told, warnings and log records; or else the kind and text of the error
+    and of everything chained to it.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _result(mechanism: Mechanism, table: Confidential[Counts], request: _Request
 
 def _public(released: Release, *, random_rows: bool) -> dict[str, Any]:
     facts = {key: value for key, value in released.certificate.facts.items() if key != "created"}
-    drawn = {"outcome", "rows"} if random_rows else {"outcome"}
+    drawn = {"outcome", "share_from_data"} | ({"rows"} if random_rows else set())
     facts["released"] = {key: value for key, value in facts["released"].items() if key not in drawn}
     frame = released.records
     return {
