@@ -140,6 +140,13 @@ class IgnoresGroupOfAGivenScale(Sound):
         return super().calibrated(budget, group=1 if "scale" in rest else group, **rest)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ForgetsAChoice(Sound):
+    @classmethod
+    def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
+        return super().calibrated(budget, **{**rest, "sampling": "iid"})
+
+
 # -- the claims -------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +245,7 @@ class RemembersTheTable(Sound):
     (RoundsScale, check_parameters, "comes back"),
     (IgnoresGroup, check_calibrated, "solved for.* exceeds .* unit of 2"),
     (IgnoresGroupOfAGivenScale, check_calibrated, "given .* exceeds .* unit of 2"),
+    (ForgetsAChoice, check_calibrated, "does not keep sampling='stratified'"),
     (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
     (Biased, check_estimates, "biased"),
     (QuieterThanStated, check_estimates, "other standard errors"),

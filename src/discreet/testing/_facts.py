@@ -103,7 +103,7 @@ def check_calibrated(kind: type[Mechanism]) -> None:
     Raises
     ------
     AssertionError
-        When a guarantee exceeds the budget.
+        When a guarantee exceeds the budget, or a choice that was given is not kept.
 
     Examples
     --------
@@ -124,6 +124,20 @@ def check_calibrated(kind: type[Mechanism]) -> None:
             except Infeasible:
                 continue
             _require_within(same, relation, largest, f"given {given}")
+    _require_choices_kept(kind)
+
+
+def _require_choices_kept(kind: type[Mechanism]) -> None:
+    """Assert that each choice that is given, of those a field can take, is the one that is made."""
+    usual = _made(kind)
+    for name, hint in get_type_hints(kind).items():
+        chosen = name in {item.name for item in fields(usual) if item.init} and get_origin(hint) is Literal
+        for value in _others(hint, getattr(usual, name)) if chosen else []:
+            try:
+                made = _made(kind, **{name: value})
+            except DiscreetError:  # a choice that the small budget cannot pay, or that needs another one beside it
+                continue
+            assert getattr(made, name) == value, f"{kind.__name__}.calibrated does not keep {name}={value!r}"
 
 
 def _require_within(made: Mechanism, relation: RelationName, group: int, how: str) -> None:
