@@ -327,7 +327,7 @@ class CensoredPosterior:
         if self.record_weights is None:
             return np.ones(count)
         each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]
-        whole = np.asarray(self.record_weights(data), dtype=np.float64)
+        whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
         if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
             raise ParameterError(
                 "record_weights gives one weight a record, and each depends on its own record alone: the bound does "

@@ -34,10 +34,16 @@ def records_of(data: Mapping[str, Any]) -> int:
 
 
 def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return the data of some records: what belongs to all of them stays."""
+    """Return the data of some records, in memory of their own: what belongs to all of them stays."""
     return {
-        name: np.asarray(value) if name.startswith(SHARED) else np.asarray(value)[index] for name, value in data.items()
+        name: np.asarray(value) if name.startswith(SHARED) else _owned(np.asarray(value)[index])
+        for name, value in data.items()
     }
+
+
+def _owned(taken: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values that lead to no others: a view would, through its base."""
+    return taken if taken.base is None else taken.copy()
 
 
 def without(data: Mapping[str, Any], sensitive: Collection[str]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class Synthesiser(ABC):
 
     def _one_by_one(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         distinct, place = np.unique(column, return_inverse=True, axis=0)
-        made = [np.asarray(self.coded(name, distinct[i : i + 1])) for i in range(len(distinct))]
+        made = [np.asarray(self.coded(name, distinct[i : i + 1].copy())) for i in range(len(distinct))]
         if any(len(value) != 1 for value in made):
             raise ParameterError(f"column {name!r}: each value is coded as one value, by itself")
         return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)

@@ -276,6 +276,38 @@ def test_no_record_enters_the_encoding_of_another() -> None:
     assert seen == [{"z"}]
 
 
+class Reaching(FromModel):
+    """An encoding that looks for the values beside the one that it is handed."""
+
+    def coded(self, name, values):
+        return values if values.base is None else values + values.base.mean()
+
+
+def test_a_record_by_itself_leads_to_no_other_record() -> None:
+    made = Reaching(function=plain, columns=("y",)).encoded(COLUMNS)
+    np.testing.assert_array_equal(made["y"], COLUMNS["y"])
+
+    def reaching(data):
+        table = data["y"] if data["y"].base is None else data["y"].base
+        return np.full(len(data["y"]), 1.0 / len(table) if len(data["y"]) == 1 else 0.25)
+
+    mechanism = CensoredPosterior(plain, bound=1.0, sensitive=("y",), record_weights=reaching)
+    with pytest.raises(ParameterError, match="its own record alone"):  # 1 of each record, 1/4 of the table
+        mechanism._weights(COLUMNS, 4)
+
+
+def test_weights_change_no_record() -> None:
+    """Called with the whole table, to compare, they get a table of their own."""
+
+    def centring(data):
+        data["y"] -= data["y"].mean()
+        return np.ones(len(data["y"]))
+
+    data = {"y": COLUMNS["y"].copy()}
+    CensoredPosterior(plain, bound=1.0, sensitive=("y",), record_weights=centring)._weights(data, 4)
+    np.testing.assert_array_equal(data["y"], COLUMNS["y"])
+
+
 def test_what_draws_records_is_handed_no_sensitive_value() -> None:
     """A generator that is not checked: it tries to release the confidential column, and releases zeros."""
     seen = []
