@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from discreet._random import SecureGenerator, public, secure
 from discreet._reading import read_json
-from discreet._text import rounded_up
+from discreet._text import as_written, rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential, Provenance, public_size
@@ -317,11 +317,11 @@ def _limits(convergence: Convergence) -> dict[str, float | None]:
 def _limits_said(limits: Mapping[str, float | None]) -> str:
     """Return the limits of convergence in words."""
     forms = {
-        "r_hat": "R-hat above {:g}",
-        "effective": "fewer than {:g} effective draws a chain",
-        "divergent": "a share of divergent transitions above {:g}",
+        "r_hat": "R-hat above {}",
+        "effective": "fewer than {} effective draws a chain",
+        "divergent": "a share of divergent transitions above {}",
     }
-    refused = [form.format(limits[name]) for name, form in forms.items() if limits[name] is not None]
+    refused = [form.format(as_written(limit)) for name, form in forms.items() if (limit := limits[name]) is not None]
     return f"Markov chains are refused that have {' or '.join(refused) or 'nothing: no limit was set'}"
 
 
