@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -62,10 +63,26 @@ def synthetic_tables(
         data = synthesiser.blank(columns, held if size is None else size)
         for index in range(first, first + step * tables, step):
             key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
-            new = redrawn(synthesiser.model, draws.one(index), data, key)
+            new = _records(synthesiser, draws.one(index), data, key)
             table = {name: np.asarray(columns[name]) for name in synthesiser.given}
-            table.update({name: synthesiser.decoded(name, np.asarray(new[name])) for name in synthesiser.sensitive})
+            table.update({name: synthesiser.decoded(name, new[name]) for name in synthesiser.sensitive})
             made.append(table)
+    return made
+
+
+def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
+    """Return encoded records: one value of each sensitive column for each row of the data."""
+    try:
+        new = redrawn(synthesiser.model, one, data, key)
+    except ValueError as error:  # NumPyro's, where a distribution's parameters are not in its domain
+        raise ParameterError(
+            "the model drew no records: with some latent values a distribution has parameters outside its domain, or "
+            "too large for single precision; choose a prior or a grid that keeps them inside"
+        ) from error
+    made = {name: np.asarray(new[name]) for name in synthesiser.sensitive}
+    for name, values in made.items():
+        if values.shape[:1] != data[name].shape[:1]:
+            raise ParameterError(f"site {name!r} does not draw one value a record: put it in a numpyro.plate")
     return made
 
 
