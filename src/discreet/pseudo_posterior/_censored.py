@@ -153,7 +153,9 @@ class CensoredPosterior:
         Tables to release, each from its own draw: the budget is so many times that of one.
     size : int, optional
         Records of a synthetic table, a public number, where nothing is given; by default as many as are held, a number
-        that is public under replacement and confidential under add/remove.
+        that is public under replacement and confidential under add/remove. With a size the prior comes from a blank
+        table of one record, and a model whose prior depends on the number of records is refused; the table may have no
+        records: the draw is then from the prior.
     draws, warm_up, chains, convergence, chain_method
         As for :class:`PseudoPosterior`.
 
@@ -231,15 +233,27 @@ class CensoredPosterior:
         Refused
             When the chains did not converge.
         ParameterError
-            When a weight is outside [0, 1] or depends on other records, or the model does more with the table than to
-            give each record a log-density by itself.
+            When a weight is outside [0, 1] or depends on other records, the model does more with the table than to give
+            each record a log-density by itself, its prior depends on the number of records although a size was given,
+            or there is no record and no size.
         """
-        data = self.synthesiser.encoded(columns)
+        blanks = self._blanks(columns)
+        data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
         weights = self._weights(data, records_of(data))
+        if blanks:
+            self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
+            weights = weights if len(columns[self.synthesiser.sensitive[0]]) else np.zeros(1)
         if self.grid is not None:
             with quiet():
                 picked = drawn_on_grid(
-                    self.synthesiser, self.grid, data, weights, bound=self.bound, draws=self.tables, rng=rng
+                    self.synthesiser,
+                    self.grid,
+                    data,
+                    weights,
+                    bound=self.bound,
+                    draws=self.tables,
+                    rng=rng,
+                    blanks=blanks,
                 )
             return PosteriorDraws(values=picked, watched={}, divergent=0.0, exact=True)
         sampler = Sampler(
@@ -251,6 +265,7 @@ class CensoredPosterior:
             bound=self.bound,
             chain_method=self.chain_method,
             progress=progress,
+            blanks=blanks,
         )
         made = sampler.draw(weights, rng=rng, until=self.convergence if check else AS_LONG_AS_ASKED)
         if check:
@@ -321,6 +336,13 @@ class CensoredPosterior:
                 "censored-posterior", relation.name,
                 "without a size the tables have as many records as the confidential one; give size, a public number",
             )  # fmt: skip
+
+    def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
+        """Return tables that do not show how many records there are, where that is confidential; none where it is not.
+
+        They have one record, two, and as many as are to be drawn.
+        """
+        return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
         """Return one weight a record, each from its own record; what is computed from the whole table only compares."""

@@ -3,12 +3,12 @@
 The posterior is made of runs on one record each and the records of runs on none (see :mod:`_likelihood`): a model that
 looks at more would there be another one than was written. It is refused instead, by running it on altered tables: its
 prior and the law of the records that it draws may not move with the sensitive columns, and the log-density of a record
-not with other records.
+not with other records. Where the number of records is confidential, its prior may not move with that either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,16 @@ import numpy.typing as npt
 
 from discreet._random import seeded
 from discreet.errors import DiscreetError, ParameterError
-from discreet.pseudo_posterior._likelihood import alone, by_record, is_likelihood, log_density, seeded_model, unwrapped
-from discreet.pseudo_posterior._rows import rows, without
+from discreet.pseudo_posterior._likelihood import (
+    alone,
+    by_record,
+    is_likelihood,
+    log_density,
+    redrawn,
+    seeded_model,
+    unwrapped,
+)
+from discreet.pseudo_posterior._rows import SHARED, repeated, rows, without
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["UNCHECKED", "check_model", "latent_sites", "typical_values"]
@@ -26,12 +34,20 @@ UNCHECKED = (
     "the code of the model reads the table through its argument alone: what it reaches in another way (a variable "
     "outside it, a file) is seen by no check"
 )
+_CONFIDENTIAL_NUMBER = (
+    "changes with the number of records, which is confidential under add/remove (a size was given): write a public "
+    "number in place of len(data[...]), or leave size out, for tables of as many records as are held"
+)
 _TRIED = 3
 _TOLERANCE = 1e-3  # of single precision sums, in another order; a posterior is made of the single-row form alone
 
 
 def latent_sites(
-    synthesiser: Synthesiser, data: Mapping[str, Any], *, at: Mapping[str, Any] | None = None
+    synthesiser: Synthesiser,
+    data: Mapping[str, Any],
+    *,
+    at: Mapping[str, Any] | None = None,
+    blanks: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
@@ -44,29 +60,39 @@ def latent_sites(
     at : mapping, optional
         Values of latent sites; without them the sites have to be continuous, with a prior that is a probability, and
         the shapes are those of unconstrained coordinates.
+    blanks : sequence of mapping
+        Where the number of records is confidential: public tables to look at instead, as for :func:`check_model`.
 
     Raises
     ------
     ParameterError
         When a latent variable is discrete, improper or one a record, the likelihood does not give one number a record,
-        a sensitive column has no observed site, or the model fails on one record by itself.
+        a sensitive column has no observed site or one that does not draw one value a record, or the model fails
+        on one record by itself.
     """
-    sites = _sites(synthesiser, data, at)
-    try:
-        single = _sites(synthesiser, rows(data, slice(0, 1)), at)
-    except DiscreetError as error:
-        raise ParameterError(f"on one record by itself: {error}") from None
-    except Exception as error:
-        raise ParameterError(
-            "the model cannot be run on one record by itself: take sizes from the data, as in len(data[...]), and give "
-            "no record a latent variable of its own"
-        ) from error
+    sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
+    single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
     for name, shape in sites.items():
         if single.get(name) != shape:
             raise ParameterError(
                 f"site {name!r} is a latent variable of each record: sum it out, or give one to each group of records"
             )
     return sites
+
+
+def _small(
+    synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None, said: str
+) -> dict[str, tuple[int, ...]]:
+    """Return the latent sites on a table that is not the one that the model was written for."""
+    try:
+        return _sites(synthesiser, data, at)
+    except DiscreetError as error:
+        raise ParameterError(f"on {said}: {error}") from None
+    except Exception as error:
+        raise ParameterError(
+            f"the model cannot be run on {said}: take the sizes of plates and observed sites from the data, as in "
+            "len(data[...]), and give no record a latent variable of its own"
+        ) from error
 
 
 def _sites(
@@ -88,6 +114,9 @@ def _sites(
                 raise ParameterError(
                     f"the model has no observed site {name!r}: name it as the column, with obs=data[...]"
                 )
+        new = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
+        for name in synthesiser.sensitive:
+            _check_drawn(name, new[name].shape, traced[name].shape)
         for name in _latent(sites):
             shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
 
@@ -95,6 +124,14 @@ def _sites(
     if not shapes:
         raise ParameterError("the model has no latent variable: there is nothing to learn")
     return shapes
+
+
+def _check_drawn(name: str, drawn: tuple[int, ...], held: tuple[int, ...]) -> None:
+    if drawn != held:
+        raise ParameterError(
+            f"site {name!r} draws values of shape {drawn}, and not one a record, {held}: put it in a numpyro.plate of "
+            "as many records as the data have"
+        )
 
 
 def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
@@ -144,7 +181,13 @@ def typical_values(
     return found
 
 
-def check_model(synthesiser: Synthesiser, data: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+def check_model(
+    synthesiser: Synthesiser,
+    data: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    blanks: Sequence[Mapping[str, Any]] = (),
+) -> None:
     """Refuse a model that does more with the sensitive columns than to give each record a log-density.
 
     It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
@@ -159,6 +202,9 @@ def check_model(synthesiser: Synthesiser, data: Mapping[str, Any], values: Mappi
         Confidential: its encoded data.
     values : mapping
         Public parameters to try, one row each.
+    blanks : sequence of mapping
+        Where the number of records is confidential: tables without a confidential value, of one record, of two, and of
+        other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
 
     Raises
     ------
@@ -169,6 +215,9 @@ def check_model(synthesiser: Synthesiser, data: Mapping[str, Any], values: Mappi
     import jax
     import jax.numpy as jnp
 
+    if blanks:
+        _check_any_number(synthesiser, blanks, values)
+        check_model(synthesiser, blanks[1], values)
     model, sensitive = synthesiser.model, synthesiser.sensitive
 
     def run(values: Any, data: Any, told: Any) -> Any:
@@ -196,6 +245,30 @@ def check_model(synthesiser: Synthesiser, data: Mapping[str, Any], values: Mappi
                 _check_alone(sum(found[1].values()), single)
             _check_same(found[1], records, "has a law that changes with the sensitive columns: where one of them "
                         "depends on another, use what numpyro.sample returns for it")  # fmt: skip
+
+
+def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
+    """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
+    import jax
+
+    def priors(values: Any, data: Any) -> Any:
+        return jax.vmap(lambda one: _densities(synthesiser.model, one, data, {})[0])(values)
+
+    compiled, one = jax.jit(priors), blanks[0]
+    before = compiled(values, one)
+    for blank in blanks[1:]:
+        count = len(blank[synthesiser.sensitive[0]])
+        for name, array in blank.items():
+            if not _close(array, one[name] if name.startswith(SHARED) else repeated(one[name], count)):
+                raise ParameterError(f"array {name!r} of Synthesiser.public {_CONFIDENTIAL_NUMBER}")
+        found = compiled(values, blank)
+        for name in sorted({*found, *before}):
+            if name not in found or name not in before or not _close(found[name], before[name]):
+                raise ParameterError(f"site {name!r} {_CONFIDENTIAL_NUMBER}")
+
+
+def _close(found: Any, before: Any) -> bool:
+    return np.shape(found) == np.shape(before) and np.allclose(found, before, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def _set(model: Any, values: Mapping[str, Any]) -> Any:

@@ -165,6 +165,9 @@ class Sampler:
         As in ``numpyro.infer.MCMC``.
     progress : callable, optional
         Called with how many draws each chain of a fit has made, and how many it is to make.
+    blanks : sequence of mapping
+        Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
+        that of the first.
 
     Raises
     ------
@@ -183,6 +186,7 @@ class Sampler:
         bound: float | None = None,
         chain_method: str = "sequential",
         progress: Progress | None = None,
+        blanks: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         if draws < 10 or chains < 2:
             raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
@@ -190,7 +194,7 @@ class Sampler:
             raise ParameterError("warm_up is at least 0: draws that are left out")
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
-        self._chain_method, self._progress = chain_method, progress
+        self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
         self._chain: Chain | None = None
         self._advance: Any = None
         self._seen: Any = None
@@ -295,13 +299,19 @@ class Sampler:
         """Check the model, once."""
         if not self._shapes:
             with quiet():
-                self._shapes = latent_sites(self.synthesiser, self.data)
-                check_model(self.synthesiser, self.data, typical_values(self.synthesiser, self.data, self._shapes))
+                self._shapes = latent_sites(self.synthesiser, self.data, blanks=self._blanks)
+                tried = typical_values(self.synthesiser, self._blanks[0] if self._blanks else self.data, self._shapes)
+                check_model(self.synthesiser, self.data, tried, blanks=self._blanks)
 
     def _prepared(self) -> Chain:
         """Return the chain: the synthesiser's own, or NUTS."""
         if self._chain is None:
-            target = weighted(self.synthesiser.model, sensitive=self.synthesiser.sensitive, bound=self._bound)
+            target = weighted(
+                self.synthesiser.model,
+                sensitive=self.synthesiser.sensitive,
+                bound=self._bound,
+                blank=self._blanks[0] if self._blanks else None,
+            )
             self._seen = _deterministic(self.synthesiser.model, bound=self._bound)
             own = self.synthesiser.chain(self.data, warm_up=self._warm_up, bound=self._bound)
             depth = self.synthesiser.tree_depth

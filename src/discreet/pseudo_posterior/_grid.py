@@ -8,7 +8,7 @@ from with integers (:func:`discreet.mechanisms._weights.draw_weighted`). Whateve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,7 @@ def drawn_on_grid(
     bound: float,
     draws: int,
     rng: np.random.Generator,
+    blanks: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, npt.NDArray[Any]]:
     """Return independent draws from the censored posterior on a grid.
 
@@ -121,6 +122,9 @@ def drawn_on_grid(
         How many.
     rng : numpy.random.Generator
         Source of uniform integers.
+    blanks : sequence of mapping
+        Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
+        that of the first.
 
     Raises
     ------
@@ -130,12 +134,15 @@ def drawn_on_grid(
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
         raise ParameterError("a grid has at most 2^23 parameters, and is for at most 2^26 records")
-    latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()}))
+    latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()},
+                              blanks=blanks))  # fmt: skip
     if latent != set(points):
         raise ParameterError(f"the grid gives no values of site {min(latent - set(points))!r}" if latent - set(points)
                              else f"the model has no latent site {min(set(points) - latent)!r}")  # fmt: skip
-    check_model(synthesiser, data, rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64)))
-    points, log_prior = _possible(points, _log_prior(synthesiser, points, data))
+    tried = rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64))
+    check_model(synthesiser, data, tried, blanks=blanks)
+    blank = blanks[0] if blanks else without(data, synthesiser.sensitive)
+    points, log_prior = _possible(points, _log_prior(synthesiser, points, blank))
     totals = np.zeros(len(log_prior), dtype=np.int64)
     for first, logs in _by_blocks(synthesiser, points, data, len(weights)):
         totals += said(logs, weights[first : first + logs.shape[1]], bound).sum(axis=1)
@@ -144,13 +151,11 @@ def drawn_on_grid(
     return rows(points, picked)
 
 
-def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mapping[str, Any]) -> Floats:
-    """Return the log-densities of priors and factors, from the model without the sensitive columns."""
+def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]) -> Floats:
+    """Return the log-densities of priors and factors, from the model on a table without a confidential value."""
     import jax
     import jax.numpy as jnp
     from numpyro import handlers
-
-    blank = without(data, synthesiser.sensitive)
 
     def at(one: Mapping[str, Any]) -> Any:
         with handlers.trace() as sites, handlers.substitute(data=one), handlers.seed(rng_seed=0):

@@ -190,7 +190,11 @@ def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
 
 
 def weighted(
-    model: Model, *, sensitive: Collection[str], bound: float | None = None
+    model: Model,
+    *,
+    sensitive: Collection[str],
+    bound: float | None = None,
+    blank: Mapping[str, Any] | None = None,
 ) -> Callable[[Mapping[str, Any], Any], None]:
     r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
 
@@ -205,6 +209,9 @@ def weighted(
         The sensitive columns.
     bound : float, optional
         The censored form's M, in nats.
+    blank : mapping, optional
+        A public table to take latent sites and factors from, where even the number of records is confidential; by
+        default the data without the sensitive columns.
 
     Returns
     -------
@@ -221,7 +228,7 @@ def weighted(
             return is_likelihood(site) or site["type"] == "deterministic"
 
         with handlers.block(hide_fn=hidden), handlers.trace() as sites:
-            model(without(data, sensitive))
+            model(without(data, sensitive) if blank is None else blank)
         values = {
             name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]
         }

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 
-__all__ = ["SHARED", "Columns", "records_of", "rows", "without"]
+__all__ = ["SHARED", "Columns", "records_of", "repeated", "rows", "without"]
 
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
@@ -44,6 +44,11 @@ def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
 def _owned(taken: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values that lead to no others: a view would, through its base."""
     return taken if taken.base is None else taken.copy()
+
+
+def repeated(row: npt.ArrayLike, count: int) -> npt.NDArray[Any]:
+    """Return an array of one row, as often as that."""
+    return np.repeat(np.asarray(row), count, axis=0)
 
 
 def without(data: Mapping[str, Any], sensitive: Collection[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
-from discreet.pseudo_posterior._rows import SHARED, Columns
+from discreet.pseudo_posterior._rows import SHARED, Columns, repeated
 
 __all__ = ["BLOCK", "SHARED", "Chain", "Columns", "FromModel", "Synthesiser", "check_tables", "settled"]
 
@@ -97,11 +97,24 @@ class Synthesiser(ABC):
         made = self.public({name: columns[name] for name in self.given}, count)
         return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
 
+    def encoded_alike(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of :meth:`encoded` for full synthesis, made so that only the rows show how many there are.
+
+        What is public is made for one record, and the same for every record. Of no records a blank one stands for the
+        table: it has to count for nothing.
+        """
+        row, count = self.blank(columns, 1), max(len(columns[name]) for name in self.sensitive)
+        if not count:
+            return row
+        made = {name: value if name.startswith(SHARED) else repeated(value, count) for name, value in row.items()}
+        return {**made, **{name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}}
+
     def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return what records are drawn with: the given columns, and zeros of the sensitive ones' types."""
         made = self.public({name: columns[name] for name in self.given}, count)
         for name in self.sensitive:
-            kind = self._one_by_one(name, np.zeros_like(columns[name][:1]))
+            held = np.asarray(columns[name])
+            kind = self._one_by_one(name, np.zeros((1, *held.shape[1:]), dtype=held.dtype))
             made[name] = np.zeros((count, *kind.shape[1:]), dtype=kind.dtype)
         return made
 

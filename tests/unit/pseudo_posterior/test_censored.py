@@ -252,10 +252,34 @@ def test_under_add_remove_the_number_of_synthetic_records_is_public_and_said_to_
     promise = sized.guarantee(relation, n=10)
     assert promise.epsilon(0.0) == pytest.approx(4.0)
     assert any("size" in a or "number of synthetic records was chosen in public" in a for a in promise.assumptions)
-    for count in (3, 4, 11):
+    for count in (0, 1, 11):
         columns = {"y": np.arange(count)}
         tables = sized.synthesise(sized.fit(columns, rng=seeded(0)), columns, rng=seeded(1))
         assert [len(table["y"]) for table in tables] == [7, 7]
     for odd in (0, -1, 2.0, True):
         with pytest.raises(ParameterError, match="size is a whole number"):
             CensoredPosterior(PoissonMean(column="y"), bound=2.0, size=odd)
+
+
+def test_a_table_of_no_records_gives_a_draw_from_the_prior_under_add_remove() -> None:
+    """On a grid and by chains; right ones fail with probability 1e-6 (Hoeffding, with the effective size of chains)."""
+    from scipy import stats
+
+    none = {"y": np.zeros(0, dtype=np.int64)}
+    model = PoissonMean(column="y", shape=2.0, rate=0.5)
+    count = 4000
+    grid = CensoredPosterior(model, bound=0.5, size=5, grid={"mean": THETAS}, tables=count)
+    prior = np.exp(np.log(THETAS) - 0.5 * THETAS)
+    means = grid.fit(none, rng=seeded(7)).values["mean"]
+    found = np.array([(means <= t + 1e-6).mean() for t in THETAS])
+    within = math.sqrt(math.log(2 * len(THETAS) / 1e-6) / (2 * count))
+    assert np.abs(found - np.cumsum(prior / prior.sum())).max() < within
+
+    chains = CensoredPosterior(model, bound=0.5, size=5, draws=1000, warm_up=500, chains=2)
+    drawn = chains.fit(none, rng=seeded(8))
+    exact = stats.gamma(2.0, scale=2.0).cdf(THETAS)
+    found = np.array([(drawn.values["mean"] <= t).mean() for t in THETAS])
+    assert np.abs(found - exact).max() < math.sqrt(math.log(2 * len(THETAS) / 1e-6) / (2 * drawn.effective))
+    assert len(chains.synthesise(drawn, none, rng=seeded(9))[0]["y"]) == 5
+    with pytest.raises(ParameterError, match="one row a record"):
+        CensoredPosterior(model, bound=0.5, grid={"mean": THETAS}).fit(none, rng=seeded(0))

@@ -168,6 +168,156 @@ def test_models_that_keep_to_the_rules_pass() -> None:
     checked(feeding, ("x", "y"))
 
 
+def prior_at_the_number(data):
+    normal(latent(1.0 * len(data["y"])), 1.0, data)
+
+
+def prior_as_narrow_as_the_number(data):
+    normal(latent(0.0, 5.0 / len(data["y"]) ** 0.5), 1.0, data)
+
+
+def factor_of_the_number(data):
+    import numpyro
+
+    mean = latent()
+    numpyro.factor("pull", -mean * len(data["y"]))
+    normal(mean, 1.0, data)
+
+
+def factor_of_each_record(data):
+    import jax.numpy as jnp
+    import numpyro
+
+    mean = latent()
+    numpyro.factor("pull", -mean * jnp.ones(len(data["y"])))
+    normal(mean, 1.0, data)
+
+
+def factor_of_one_record_only(data):
+    import numpyro
+
+    mean = latent()
+    if len(data["y"]) == 1:
+        numpyro.factor("pull", -mean)
+    normal(mean, 1.0, data)
+
+
+def prior_scaled_by_the_number(data):
+    from numpyro import handlers
+
+    with handlers.scale(scale=float(len(data["y"]))):
+        mean = latent()
+    normal(mean, 1.0, data)
+
+
+OF_THE_NUMBER = [prior_at_the_number, prior_as_narrow_as_the_number, factor_of_the_number, factor_of_each_record,
+                 factor_of_one_record_only, prior_scaled_by_the_number]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", OF_THE_NUMBER, ids=lambda model: model.__name__)
+def test_a_prior_of_the_number_of_records_is_refused_where_that_is_confidential(model) -> None:
+    """Whatever the number, none and one included; under replacement, without a size, it is public."""
+    mechanism = CensoredPosterior(model, bound=1.0, sensitive=("y",), grid=GRID, size=4)
+    for count in (4, 2, 1, 0):
+        with pytest.raises(ParameterError, match="changes with the number of records"):
+            mechanism.fit({"y": np.arange(float(count))}, rng=seeded(0))
+    few = {"draws": 20, "warm_up": 20, "chains": 2}
+    with pytest.raises(ParameterError, match="changes with the number of records"):
+        CensoredPosterior(model, bound=1.0, sensitive=("y",), size=4, **few).fit(COLUMNS, rng=seeded(0))
+    CensoredPosterior(model, bound=1.0, sensitive=("y",), grid=GRID).fit(COLUMNS, rng=seeded(0))
+
+
+@pytest.mark.parametrize("model", [plain, *OF_THE_NUMBER], ids=lambda model: model.__name__)
+def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, monkeypatch) -> None:
+    """Without the checks: log-weights on a grid of tables of 0, 1, 10 and 11 records that say nothing are the same."""
+    import jax
+    from numpyro.infer.util import log_density
+
+    from discreet.pseudo_posterior import _grid
+    from discreet.pseudo_posterior._likelihood import seeded_model
+
+    laws = []
+    monkeypatch.setattr(_grid, "check_model", lambda *_args, **_named: None)
+    monkeypatch.setattr(_grid, "draw_weighted", lambda law, rng: laws.append(law) or 0)
+    silent = CensoredPosterior(
+        model, bound=1.0, sensitive=("y",), grid=GRID, size=4, record_weights=lambda data: np.zeros(len(data["y"]))
+    )
+    for count in (10, 11, 1, 0):
+        silent.fit({"y": np.arange(float(count))}, rng=seeded(0))
+        np.testing.assert_array_equal(laws[-1], laws[0])
+
+    with quiet():
+        target = seeded_model(weighted(model, sensitive=("y",), bound=1.0, blank={"y": np.zeros(1)}))
+        at = jax.jit(lambda data, w, mean: log_density(target, (data, w), {}, {"mean": mean})[0])
+        found = [float(at({"y": np.zeros(n)}, np.zeros(n), np.float32(0.7))) for n in (1, 10, 11)]
+    assert found[0] == found[1] == found[2]
+
+
+class Positioned(FromModel):
+    """Public arrays of which a record's row depends on how many there are."""
+
+    def public(self, columns, count):
+        return {"share": np.full(count, 1.0 / count)}
+
+
+class Counting(FromModel):
+    """The number of records, for all of them together."""
+
+    def public(self, columns, count):
+        return {"shared: number": np.array([float(count)])}
+
+
+@pytest.mark.parametrize("kind", [Positioned, Counting])
+def test_no_number_of_records_enters_public_arrays_where_it_is_confidential(kind) -> None:
+    synthesiser = kind(function=plain, columns=("y",))
+    with pytest.raises(ParameterError, match=r"array '.*' of Synthesiser\.public changes with the number of records"):
+        CensoredPosterior(synthesiser, bound=1.0, grid=GRID, size=4).fit(COLUMNS, rng=seeded(0))
+    name = next(iter(synthesiser.public({}, 1)))
+    for count in (0, 1, 4):
+        assert set(synthesiser.encoded_alike({"y": np.arange(float(count))})[name]) == {1.0}
+    CensoredPosterior(synthesiser, bound=1.0, grid=GRID).fit(COLUMNS, rng=seeded(0))
+
+
+def test_weights_of_the_number_of_records_are_refused_whatever_it_is() -> None:
+    def share(data):
+        return np.full(len(data["y"]), 1.0 / len(data["y"]))
+
+    mechanism = CensoredPosterior(plain, bound=1.0, sensitive=("y",), grid=GRID, size=4, record_weights=share)
+    for count in (1, 2, 0):
+        with pytest.raises(ParameterError, match="its own record alone"):
+            mechanism.fit({"y": np.arange(float(count))}, rng=seeded(0))
+
+
+def one_value_for_all(data):
+    import numpyro
+    import numpyro.distributions as dist
+
+    numpyro.sample("y", dist.Normal(latent(), 1.0), obs=data["y"])
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_site_that_would_draw_one_value_for_all_records_is_refused(count) -> None:
+    """Its log-densities are one a record all the same, by broadcasting."""
+    columns = {"y": COLUMNS["y"][:count]}
+    with pytest.raises(ParameterError, match=r"'y' draws values of shape \(\).*numpyro\.plate"):
+        checked(one_value_for_all, columns=columns)
+    synthesiser = FromModel(function=one_value_for_all, columns=("y",))
+    draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
+    with pytest.raises(ParameterError, match="does not draw one value a record"):
+        synthetic_tables(synthesiser, draws, columns, tables=1, rng=seeded(0))
+
+
+def test_parameters_outside_the_domain_of_a_distribution_are_said_to_be() -> None:
+    def overflowing(data):
+        import jax.numpy as jnp
+
+        normal(jnp.exp(latent(0.0, 1000.0)), 1.0, data)
+
+    mechanism = CensoredPosterior(overflowing, bound=1.0, sensitive=("y",), grid={"mean": [200.0]})
+    with pytest.raises(ParameterError, match="parameters outside its domain"):
+        mechanism.synthesise(mechanism.fit(COLUMNS, rng=seeded(0)), COLUMNS, rng=seeded(0))
+
+
 def test_an_improper_prior_is_refused_but_on_a_grid() -> None:
     with pytest.raises(ParameterError, match="improper"):
         checked(improper)

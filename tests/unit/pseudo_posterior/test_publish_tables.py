@@ -464,3 +464,20 @@ def test_a_grid_gives_as_many_tables_as_are_asked_for(tmp_path) -> None:
 def test_a_folder_of_tables_has_no_report(tmp_path, capsys) -> None:
     assert run(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
     assert "discreet verify" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_records_or_none_are_published_like_many_where_the_size_is_public(tmp_path, count) -> None:
+    mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, size=5, grid=GRID)
+    folder = publish_tables(confidential(TABLE.head(count), VISITS, empty=True), mechanism, out=tmp_path / "out").folder
+    assert pl.read_parquet(folder / "table-01.parquet").height == 5
+    assert all(check.agrees for check in verify_tables(folder))
+
+
+def test_limits_of_convergence_are_said_with_all_their_digits(tmp_path) -> None:
+    mechanism = CensoredPosterior(
+        PoissonMean(column="visits"), bound=0.5, draws=10, warm_up=10, chains=2,
+        convergence=Convergence(r_hat=12345678.5, effective=0.0, divergent=1.0, doublings=0),
+    )  # fmt: skip
+    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
+    assert "R-hat above 12345678.5 or fewer than 0 effective" in str(made)
