@@ -99,8 +99,10 @@ class Numeric(Column):
         self._need("lower", "its lower bound", "lower = 0")
         self._need("upper", "its upper bound", "upper = 100")
         self._settle(lower=self._real("lower"), upper=self._real("upper"))
-        if not self.lower < self.upper or not np.isfinite(self.upper - self.lower):
+        if not self.lower < self.upper:
             self._refuse(f"lower ({self.lower!r}) must be below upper ({self.upper!r})")
+        if not np.isfinite(self.upper - self.lower):
+            self._refuse("the distance from lower to upper must be a finite number")
         self._choice("spacing", ("linear", "log"))
         self._choice("within", ("uniform", "midpoint"))
         self._choice("dtype", _FLOATS + _INTEGERS)
