@@ -195,7 +195,7 @@ def test_missing_bounds(facts: dict[str, Any], missing: str) -> None:
         ({"lower": 1, "upper": 1}, "must be below"),
         ({"lower": float("nan"), "upper": 1}, "finite number"),
         ({"lower": 0, "upper": float("inf")}, "finite number"),
-        ({"lower": -1e308, "upper": 1.5e308}, "must be below"),
+        ({"lower": -1e308, "upper": 1.5e308}, "distance from lower to upper must be a finite number"),
         ({"lower": "0", "upper": 1}, "finite number"),
         ({"lower": False, "upper": 1}, "finite number"),
         ({"lower": 0, "upper": 1, "cells": 0}, "whole number"),
