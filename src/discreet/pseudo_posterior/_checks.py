@@ -114,11 +114,11 @@ def _sites(
                 raise ParameterError(
                     f"the model has no observed site {name!r}: name it as the column, with obs=data[...]"
                 )
+        for name in _latent(sites):
+            shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
         new = redrawn(synthesiser.model, _latent(sites), traced, jax.random.PRNGKey(0))
         for name in synthesiser.sensitive:
             _check_drawn(name, new[name].shape, traced[name].shape)
-        for name in _latent(sites):
-            shapes[name] = _continuous(name, sites[name]) if at is None else sites[name]["value"].shape
 
     jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
     if not shapes:
