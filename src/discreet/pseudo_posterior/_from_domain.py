@@ -85,17 +85,17 @@ def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None) -
         raise ParameterError(f"the model is one of {', '.join(MODELS)}, not {model!r}")
     if clusters is not None and model not in ("mixture", "dirichlet-process"):
         raise ParameterError(f"the {model} model has no clusters")
+    if len(set(sensitive)) < len(sensitive):
+        raise ParameterError("a sensitive column is named twice")
     if not sensitive or (len(sensitive) > 1 and model != "sequential"):
         raise ParameterError("name one sensitive column, or several with the sequential model")
 
 
 def _check_sensitive(domain: Domain, sensitive: tuple[str, ...]) -> None:
-    """Refuse sensitive columns that are not of the domain, named twice, or nullable."""
+    """Refuse sensitive columns that are not of the domain, or nullable."""
     for name in sensitive:
         if name not in domain.columns:
             raise ParameterError(f"{name!r} is not a column of the domain")
-    if len(set(sensitive)) < len(sensitive):
-        raise ParameterError("a sensitive column is named twice")
     for name in sensitive:
         if domain.columns[name].nullable:
             raise sensitive_nulls(name)
