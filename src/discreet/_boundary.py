@@ -18,7 +18,7 @@ import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
@@ -275,8 +275,12 @@ def _is_a(value: Any, kind: Any) -> bool:
 
 def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
     """Whether the elements of a collection are of the one type that is annotated for all of them."""
-    several = isinstance(value, (list, tuple, set, frozenset)) and (len(hints) == 1 or hints[1:] == (...,))
-    return not several or all(_fits(part, hints[0]) for part in islice(value, _LOOKED_AT))
+    if not isinstance(value, Collection) or not (len(hints) == 1 or hints[1:] == (...,)):
+        return True
+    try:
+        return all(_fits(part, hints[0]) for part in islice(value, _LOOKED_AT))
+    except DiscreetError:  # a closed value: it has no elements to look at
+        return True
 
 
 _NUMBERS: dict[Any, Any] = {int: Integral, float: Real}

@@ -110,7 +110,7 @@ def _write_tables(folder: Path) -> None:
         "domain": {"columns": {"y": {"type": "numeric", "lower": 0.0, "upper": 9.0}}},
         "records": 3,
         "relation": {"name": "replacement", "group": 1},
-        "guarantee": tables._promise(made.guarantee(Relation(), n=3), 1, seeded=False),
+        "guarantee": tables._promise(made, Relation(), n=3, seeded=False),
         "randomness": tables._SECURE,
         "shows": tables._SHOWS,
         "tables": [{"file": path.name, "rows": 3, "sha256": file_sha256(path)}],
