@@ -115,10 +115,22 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
     for value in values:
         plain = value is None or isinstance(value, (str, bytes, os.PathLike, *_NUMBERS.values(), type))
         ours = type(value).__module__.startswith("discreet.")
-        short = not isinstance(value, (list, tuple, dict, set)) or len(value) <= len(said)
-        if not plain and not ours and short and repr(value) in said:
+        if not plain and not ours and _quotes(said, value):
             return ParameterError(f"{_called(function)}: an argument cannot be {with_article(type(value).__name__)}")
     return None
+
+
+def _quotes(said: str, value: Any) -> bool:
+    """Whether a message holds a value as it prints. Tables print on several lines: others are not asked to print."""
+    if isinstance(value, (list, tuple, dict, set)) or hasattr(value, "__array_interface__"):
+        if len(value) > len(said):
+            return False
+    elif "\n" not in said:
+        return False
+    try:
+        return repr(value) in said
+    except Exception:  # noqa: BLE001  # then the message was not made of it either
+        return False
 
 
 def _passes(problem: BaseException) -> bool:

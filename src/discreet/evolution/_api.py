@@ -144,10 +144,10 @@ class API(ABC):
         known = [item.name for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
         if unknown := sorted(set(parameters) - set(known)):
             raise ParameterError(f"unknown parameter {unknown[0]!r}; the API {cls.name} has: {', '.join(known)}")
-        try:
-            return cast("Self", cast("Any", cls)(domain=domain, **parameters))
-        except TypeError:
-            raise ParameterError(f"the API {cls.name} cannot be rebuilt from these parameters alone") from None
+        needed = {item.name for item in fields(cast("Any", cls)) if item.init and item.default is item.default_factory}
+        if needed - {"domain", *parameters}:
+            raise ParameterError(f"the API {cls.name} cannot be rebuilt from these parameters alone")
+        return cast("Self", cast("Any", cls)(domain=domain, **parameters))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

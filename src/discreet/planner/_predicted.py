@@ -29,6 +29,7 @@ __all__ = ["Reference", "common", "predicted_w1"]
 
 _MOST_CELLS = 1 << 22
 _BASE_DRAWS = 4096
+_ELSEWHERE = 4096  # records of the base measure that an invented table has none of: a release may
 _WITHIN = 8
 
 
@@ -66,9 +67,10 @@ class Reference:
         cells = domain.unflat(np.arange(size)) if size is not None and size <= _MOST_CELLS else None
         if self.table is None:
             if cells is None:
-                records = _invented(domain)
-                index, counts = _distinct(records)
-                return records.take(index), counts / len(records)
+                invented, elsewhere = _invented(domain), domain.draw_base(_ELSEWHERE, seeded(0))
+                records = Records.concatenate([invented, elsewhere])
+                index, counts = _distinct(records, held=len(invented))
+                return records.take(index), counts / len(invented)
             inner = np.exp(domain.log_base(cells))
             for column, codes in zip(domain.columns.values(), cells.columns, strict=True):
                 inner *= inner_half(column, codes)
@@ -109,12 +111,12 @@ def _invented(domain: Domain) -> Records:
     return Records(columns=tuple(drawn))
 
 
-def _distinct(records: Records) -> tuple[Any, Any]:
-    """Return the places of the first of each distinct record, and how often it occurs."""
+def _distinct(records: Records, held: int | None = None) -> tuple[Any, Any]:
+    """Return the places of the first of each distinct record, and how often it occurs among the first ``held``."""
     first: dict[Any, int] = {}
     place = np.array([first.setdefault(row, len(first)) for row in records.rows()], dtype=np.int64)
     _, index = np.unique(place, return_index=True)
-    return index, np.bincount(place)
+    return index, np.bincount(place[:held], minlength=len(index))
 
 
 def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None) -> float:
