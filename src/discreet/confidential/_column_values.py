@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
-from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source
+from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.errors import DataError
 
@@ -111,18 +110,9 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
     if table is None or table.height == 0:
         raise DataError(None, "has no rows", "there is nothing to compare")
     if source.texts:
-        table = table.with_columns(_parsed(name, table[name], column) for name, column in columns.items())
+        table = parsed(table, columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
     return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
-
-
-def _parsed(name: str, texts: pl.Series, column: Column) -> pl.Series:
-    values = column.parse(texts)
-    if values.null_count() > texts.null_count():
-        raise DataError(
-            name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
-        )
-    return values.alias(name)
 
 
 def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from discreet._random import SecureGenerator, secure
 from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source
+from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source, parsed
 from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
@@ -21,7 +21,7 @@ from discreet.errors import DataError, DomainError, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "parsed", "public_size"]
+__all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "public_size"]
 
 _DENSE = 2**20
 _SAMPLE = 2**16
@@ -310,21 +310,7 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
 def encoded(batch: pl.DataFrame, domain: Domain, *, texts: bool) -> tuple[Records, npt.NDArray[np.int64] | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    return domain.encode(parsed(batch, domain) if texts else batch), frequencies
-
-
-def parsed(batch: pl.DataFrame, domain: Domain) -> pl.DataFrame:
-    """Return a batch of texts as the declared types; a text that cannot be read is an error, not a null."""
-    parts = []
-    for name, column in domain.columns.items():
-        texts = batch[name]
-        values = column.parse(texts)
-        if values.null_count() > texts.null_count():
-            raise DataError(
-                name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
-            )
-        parts.append(values.alias(name))
-    return batch.with_columns(parts)
+    return domain.encode(parsed(batch, domain.columns) if texts else batch), frequencies
 
 
 def _no_records(domain: Domain) -> Records:

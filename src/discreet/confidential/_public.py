@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from discreet._writing import same_file
 from discreet.confidential._boundary import enclosed
-from discreet.confidential._count import Tally, parsed
+from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, not_in, open_source
+from discreet.confidential._source import FREQUENCY, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Parts, Records
 from discreet.errors import DataError, NotPublic, ParameterError
@@ -113,7 +113,7 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     if FREQUENCY in frame.columns:  # grouped where the table is
         frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(domain.names))
     if source.texts:
-        frame = parsed(frame, domain)
+        frame = parsed(frame, domain.columns)
     return frame
 
 

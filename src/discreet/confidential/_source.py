@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     from discreet.domain import Column
 
-__all__ = ["FREQUENCY", "RESERVED", "Source", "declared_batches", "looks_like_a_record", "not_in", "open_source"]
+__all__ = [
+    "FREQUENCY",
+    "RESERVED",
+    "Source",
+    "declared_batches",
+    "looks_like_a_record",
+    "not_in",
+    "open_source",
+    "parsed",
+]
 
 RESERVED = "discreet: "
 """How the names of columns added while counting start."""
@@ -97,6 +106,20 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
         for name, column in () if source.texts else columns.items():
             column.encode(batch[name].clear(), name=name)
         yield batch
+
+
+def parsed(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Return a frame of texts as the declared types; a text that cannot be read is an error, not a null."""
+    parts = []
+    for name, column in columns.items():
+        texts = frame[name]
+        values = column.parse(texts)
+        if values.null_count() > texts.null_count():
+            raise DataError(
+                name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
+            )
+        parts.append(values.alias(name))
+    return frame.with_columns(parts)
 
 
 def _refuse_repeated(names: Sequence[str], kind: str) -> None:

@@ -169,10 +169,10 @@ class Plan:
             return reason if self.missing is None else f"{reason}; {self.missing}"
         if best.poor:
             those = "mechanisms, each mostly not from the data, that"
-        reason = f"{best.name}: least predicted W1 ({about(best.w1 or 0.0, 4)}) of the {those} meet {self.budget}"
+        reason = f"{best.name}: least predicted W1 ({about(best.w1, 4)}) of the {those} meet {self.budget}"
         if others:
             reason += f"; next {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
-        reason += f"; predicted from public facts alone{_unlike(self.domain, best.w1 or 0.0)}"
+        reason += f"; predicted from public facts alone{_unlike(self.domain, best.w1)}"
         return reason if self.missing is None else f"{reason}; {self.missing}"
 
     def to_dict(self) -> dict[str, Any]:
