@@ -14,6 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet import _parquet
 from discreet._text import with_article
 from discreet._writing import require_settled
 from discreet.confidential._boundary import enclosed
@@ -174,8 +175,6 @@ _VALUE = re.compile(
 
 
 def _open_path(data: str | PathLike[str]) -> Source:
-    import polars as pl
-
     text, path = fspath(data), Path(data)
     require_settled(path)
     if not path.exists():
@@ -187,7 +186,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         broken = FileProblem(text, "is not a readable Parquet file", "it may be truncated or of another format")
-        scan = quietly(lambda: pl.scan_parquet(path, glob=False), broken)
+        scan = quietly(lambda: _parquet.scanned(path), broken)
         schema = quietly(scan.collect_schema, broken)
         return Source(
             kind="parquet",
@@ -208,6 +207,8 @@ def _open_path(data: str | PathLike[str]) -> Source:
             raise FileProblem(text, "its fields are not separated by commas", "save it with commas")
 
         def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+            import polars as pl
+
             scan = pl.scan_csv(path, glob=False, infer_schema=False)  # every column is text: nothing is inferred
             found = quietly(lambda: scan.collect_schema().names(), broken)
             return _scanned(scan.rename(dict(zip(found, header, strict=False))), columns, broken)

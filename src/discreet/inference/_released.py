@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet import _parquet
 from discreet._text import with_article
 from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
@@ -182,7 +183,7 @@ def _scanned(path: str) -> pl.LazyFrame:
         raise FileProblem(path, "there is no such file", "check the path")
     if path.lower().endswith(".csv"):
         return quietly(lambda: unescaped_frame(pl.scan_csv(path, glob=False, infer_schema=False)), unreadable())
-    return quietly(lambda: pl.scan_parquet(path, glob=False), unreadable())
+    return quietly(lambda: _parquet.scanned(path), unreadable())
 
 
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from discreet import _parquet
 from discreet._reading import read_json
 from discreet._text import harmless, percent, rounded_up
 from discreet._version import __version__
@@ -493,7 +494,7 @@ def _check_data(released: dict[str, Any], data: str | os.PathLike[str]) -> list[
 
     def counted() -> int:
         csv = path.suffix.lower() == ".csv"
-        frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else pl.scan_parquet(path, glob=False)
+        frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else _parquet.scanned(path)
         return int(frame.select(pl.len()).collect().item())
 
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file"))
