@@ -28,7 +28,7 @@ from discreet.inference._collapsed_noise import Noise  # noqa: E402
 from discreet.inference._collapsed_release import model_of_records, noisy_model  # noqa: E402
 from discreet.inference._collapsed_run import run  # noqa: E402
 from discreet.mechanisms import PerturbedHistogram  # noqa: E402
-from discreet.mechanisms._discrete_noise import approximate_noise  # noqa: E402
+from discreet.mechanisms.noise import law_named
 
 BINS, DRAWS, TARGET = 25, 1000, 1.0
 DOMAIN = Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=BINS)})
@@ -42,7 +42,7 @@ def measure(n: int, m: int, seed: int) -> tuple[float, float, float, float, int]
     held = rng.multinomial(n, rng.dirichlet(np.linspace(1.0, 3.0, BINS)))
     mechanism = PerturbedHistogram(domain=DOMAIN, records=n, scale=2.0)
     noisy = mechanism._counts(Counts(records=DOMAIN.unflat(np.flatnonzero(held)), frequencies=held[held > 0]))
-    noisy = noisy + approximate_noise("laplace", 2.0, BINS, rng=rng)
+    noisy = noisy + law_named("laplace").approximate(2.0, BINS, rng=rng)
     drawn = rng.multinomial(m, mechanism.probabilities(noisy))
     start, clock = time.process_time(), time.perf_counter()
     model = (

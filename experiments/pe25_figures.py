@@ -31,7 +31,7 @@ from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.evolution import Ball, predicted_error, theorem_gamma, theorem_population, usable_steps
 from discreet.mechanisms import HierarchicalHistogram
-from discreet.mechanisms._discrete_noise import approximate_noise
+from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
@@ -55,9 +55,9 @@ class Evolution(PrivateEvolution):
 
     def _noisy(self, counts: Any, rng: np.random.Generator) -> Any:
         if self.noise == "gaussian":
-            return counts + approximate_noise("gaussian", self.scale, len(counts), rng=rng)
+            return counts + law_named("gaussian").approximate(self.scale, len(counts), rng=rng)
         held = np.flatnonzero(counts)
-        noisy = counts[held] + approximate_noise("laplace", self.scale, len(held), rng=rng)
+        noisy = counts[held] + law_named("laplace").approximate(self.scale, len(held), rng=rng)
         released = np.zeros_like(counts)
         released[held] = np.where(noisy >= self.threshold, noisy, 0)
         return released
@@ -167,7 +167,7 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
         turned = held @ turn.T
         codes = np.clip(np.floor((turned + 1) / 2 * cells), 0, cells - 1).astype(np.int64)
         exact = mechanism._counts(table(codes))
-        noisy = exact + approximate_noise(mechanism.noise, mechanism.scale, len(exact), rng=rng)
+        noisy = exact + law_named(mechanism.noise).approximate(mechanism.scale, len(exact), rng=rng)
         drawn = Records.concatenate(list(mechanism.finish(noisy, size=n, rng=rng)))
         found.append(distance(turned, domain.decode(drawn, rng=rng).to_numpy()))
     return np.array(found)

@@ -27,7 +27,8 @@ from discreet.confidential import (
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
-from discreet.mechanisms._base import positive_size, require_relation
+from discreet.mechanisms._base import PartsMechanism, positive_size, require_relation
+from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import chosen_cells, common, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
@@ -192,7 +193,7 @@ def release(
             announce(line)
     return publish(
         closed,
-        solved.observed(watch=stepped, checkpoint=checkpoint, redraw=redraw),
+        _observed(solved, stepped, checkpoint, redraw=redraw),
         size=size,
         budget=asked.budget,
         relation=relation,
@@ -206,6 +207,21 @@ def release(
         form="counts" if counts else "records",
         info={"mechanism": solved.name, "why": why, "share_not_from_data": solved.share_not_from_data(n, like)},
     )
+
+
+def _observed(
+    mechanism: Mechanism,
+    stepped: Callable[[int, int], None] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    *,
+    redraw: bool,
+) -> Mechanism:
+    """Return a mechanism of several steps with its callback and its checkpoint; another one as it is."""
+    if isinstance(mechanism, SteppedMechanism):
+        return mechanism.observed(watch=stepped, checkpoint=checkpoint, redraw=redraw)
+    if checkpoint is not None:
+        raise ParameterError(f"{mechanism.name} takes one step: leave the checkpoint out")
+    return mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +280,12 @@ class _Asked:
         """Count the table, or leave it where it is for a mechanism that can read a file in parts."""
         empty = self.relation != "replacement"
         whole_rows = self.unit is None and self.max_records is None
-        if whole_rows and self.kind is not None and self.kind.reads_parts and isinstance(self.data, (str, os.PathLike)):
+        if (
+            whole_rows
+            and self.kind is not None
+            and issubclass(self.kind, PartsMechanism)
+            and isinstance(self.data, (str, os.PathLike))
+        ):
             return confidential_rows(self.data, domain, subset=self.subset, empty=empty)
         return confidential(
             self.data,

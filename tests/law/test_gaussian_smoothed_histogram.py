@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from discreet.mechanisms._projections import l1_projection
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
-from discreet.mechanisms._discrete_noise import approximate_noise
-from discreet.mechanisms._projections import l1_projection
+from discreet.mechanisms.noise import law_named
 from discreet.privacy import Budget, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 
@@ -77,7 +77,7 @@ def test_the_share_not_from_the_data_is_a_bound(mixing: float, held: tuple[int, 
     """Mean total variation of 300 draws of noise, less three standard errors."""
     n, rng = sum(held), seeded(7)
     mechanism = made(8, n, 5.0, mixing)
-    noise = [approximate_noise("gaussian", 5.0, 8, rng=rng) for _ in range(300)]
+    noise = [law_named("gaussian").approximate(5.0, 8, rng=rng) for _ in range(300)]
     apart = np.array(
         [0.5 * np.abs(mechanism.probabilities(np.array(held) + z) - np.array(held) / n).sum() for z in noise]
     )

@@ -14,8 +14,8 @@ from discreet._random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import HierarchicalHistogram
-from discreet.mechanisms._discrete_noise import log_noise
 from discreet.mechanisms._tree import Tree
+from discreet.mechanisms.noise import law_named
 from discreet.privacy import Budget, Relation
 from discreet.testing import (
     check_guarantee,
@@ -94,7 +94,7 @@ def divergence(noise: str, scale: float, change: npt.NDArray[np.int64], epsilons
     axis = np.arange(-reach, reach + 1)
     law: dict[int, float] = {0: 1.0}
     for moved in change[change != 0].tolist():
-        p = np.exp(log_noise(noise, scale, axis))  # type: ignore[arg-type]
+        p = np.exp(law_named(noise).log_pmf(scale, axis))  # type: ignore[arg-type]
         power = 1 if noise == "laplace" else 2
         losses = np.abs(axis - moved) ** power - np.abs(axis) ** power
         one = {v: float(p[losses == v].sum()) for v in set(losses.tolist())}
@@ -152,7 +152,7 @@ def test_kernel_follows_law() -> None:
         draws = np.array([mechanism.kernel(x, rng=rng) for _ in range(4000)]) - mechanism._counts(x)
         # the mean absolute noise of each node, to five standard errors; a halved or missing noise is twice that away
         z = np.arange(-60, 61)
-        expected = np.abs(z) @ np.exp(log_noise(mechanism.noise, mechanism.scale, z))
+        expected = np.abs(z) @ np.exp(law_named(mechanism.noise).log_pmf(mechanism.scale, z))
         found = np.abs(draws).mean(axis=0)
         assert np.all(np.abs(found - expected) < 5 * draws.std(axis=0) / math.sqrt(4000)), found
         assert np.abs(np.corrcoef(draws.T) - np.eye(draws.shape[1])).max() < 0.1  # 6 standard errors
@@ -164,7 +164,7 @@ class NoiseMissing(HierarchicalHistogram):
 
     def log_prob(self, y: npt.NDArray[np.int64], x: Counts) -> float:
         noise = np.asarray(y) - self._counts(x)
-        return -math.inf if noise[0] else float(log_noise(self.noise, self.scale, noise[1:]).sum())
+        return -math.inf if noise[0] else float(law_named(self.noise).log_pmf(self.scale, noise[1:]).sum())
 
 
 def test_broken_twins_are_caught() -> None:

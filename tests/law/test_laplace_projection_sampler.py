@@ -12,7 +12,7 @@ from discreet._random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import LaplaceProjectionSampler, PerturbedHistogram
-from discreet.mechanisms._discrete_noise import approximate_noise
+from discreet.mechanisms.noise import law_named
 from discreet.privacy import Budget, Relation, laplace_projection_5
 from discreet.testing import (
     check_guarantee,
@@ -104,7 +104,7 @@ def test_empty_cells_take_little_from_full_ones() -> None:
     rng = seeded(3)
     apart = []
     for _ in range(30):
-        y = held + approximate_noise("laplace", 2.0, 1000, rng=rng)
+        y = held + law_named("laplace").approximate(2.0, 1000, rng=rng)
         apart.append(0.5 * np.abs(mechanism.probabilities(y) - held / 10_000).sum())
     assert np.mean(apart) < 0.004
 

@@ -22,7 +22,7 @@ from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, 
 from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed
-from discreet.mechanisms._discrete_noise import noise_reach
+from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.private_evolution import _Embedded
 from discreet.planner import plan, said_before
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation, ThresholdedLaplace, power
@@ -108,7 +108,7 @@ class Listed(PrivateEvolution):
 
     def outputs(self, *tables: Counts) -> Outputs:
         cells = self.domain.size or 1
-        reach = noise_reach(self.noise, self.scale)
+        reach = law_named(self.noise).reach(self.scale)
         most = max(int(x.frequencies.max()) for x in tables) + reach + 1
         one = range(-reach, most) if self.noise == "gaussian" else [0, *range(self.threshold, most)]
         everything = self.domain.unflat(np.arange(cells))
@@ -207,7 +207,7 @@ def whole_loop(mechanism: PrivateEvolution, x: Counts) -> dict[tuple[Any, ...], 
     """Return the law of two steps with a population of one, who is drawn in between included."""
     domain, api = mechanism.domain, mechanism.api
     assert isinstance(api, API)
-    reach = noise_reach("gaussian", mechanism.scale)
+    reach = law_named("gaussian").reach(mechanism.scale)
     votes = [np.array(v) for v in product(range(-reach, x.n + reach + 1), repeat=2)]
     first = api.variation(api.random(1, rng=seeded(0)), rng=seeded(0))
     law: dict[tuple[Any, ...], float] = {}

@@ -20,7 +20,7 @@ from discreet._random import secure, seeded
 from discreet.domain import Category, Commonness, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
-from discreet.mechanisms._discrete_noise import log_laplace_below
+from discreet.mechanisms.noise import LAPLACE
 from discreet.privacy import (
     Budget,
     DiscreteLaplacePair,
@@ -333,7 +333,7 @@ def test_the_stated_share_is_what_is_left_out_and_noise() -> None:
     mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
     common = Commonness.of_counts(np.array([500, 400, 60, 40]), cells=None)
     noise = sum(0.5 / math.sinh(0.5) / held * held / 1000 for held in (500, 400, 60))
-    kept_40 = -math.expm1(log_laplace_below(2.0, 2)) * (1.0 - 0.5 / math.sinh(0.5) / 40)
+    kept_40 = -math.expm1(LAPLACE.log_below(2.0, 2)) * (1.0 - 0.5 / math.sinh(0.5) / 40)
     assert mechanism.share_not_from_data(1000, common) == pytest.approx(noise + 0.04 * (1.0 - kept_40), abs=1e-3)
     assert mechanism.share_not_from_data(20) > 0.999
     assert mechanism.most_not_from_data(10**9) == 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +14,8 @@ from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts
 from discreet.errors import ParameterError
-from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
-from discreet.mechanisms._pitman_yor_urn import UNIT
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._drawn import HeldMechanism
 from discreet.privacy import HeldTable, Reading, instance_readings
 
 __all__ = ["BANNER", "InstanceGuarantee", "instance_guarantee"]
@@ -25,7 +24,6 @@ BANNER = "CONFIDENTIAL: computed from the data; do not publish"
 """How the text of every result of this package begins."""
 
 _ITERATIONS = 10_000
-_MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +145,7 @@ def instance_guarantee(
     Examples
     --------
     >>> from discreet.confidential import confidential
+    >>> from discreet.mechanisms import PitmanYor
     >>> from discreet.domain import Domain, Numeric
     >>> import polars as pl
     >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -192,44 +191,6 @@ def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
     ParameterError
         For mechanisms without instance-level deltas.
     """
-    if isinstance(mechanism, DirichletMultinomial):
-        return _dirichlet(mechanism, x, mechanism.strength_units / UNIT)
-    if not isinstance(mechanism, (PitmanYor, UrnHistogram)):
-        raise ParameterError(
-            f"there are no instance-level deltas of {mechanism.name}: only of pitman-yor, dirichlet-process, "
-            "dirichlet-multinomial and urn-histogram"
-        )
-    strength, discount = mechanism.strength_units / UNIT, mechanism.discount_units / UNIT
-    if isinstance(mechanism, PitmanYor) and mechanism.domain.finite:
-        if discount > 0:
-            raise ParameterError(
-                "with a discount, instance-level deltas need a domain with a continuous column or open labels, where "
-                "new values differ from all others"
-            )
-        return _dirichlet(mechanism, x, strength)  # the same law
-    return HeldTable.pitman_yor(
-        x.frequencies,
-        size=mechanism.size,
-        strength=strength,
-        discount=discount,
-        filtered=isinstance(mechanism, UrnHistogram),
-        fresh=mechanism.domain.size is None or x.distinct < mechanism.domain.size,
-    )
-
-
-def _dirichlet(mechanism: DirichletMultinomial | PitmanYor, x: Counts, strength: float) -> HeldTable:
-    """Hold the cells of the table and the empty ones; where all weigh the same, two of them stand for all."""
-    domain = mechanism.domain
-    cells = int(domain.size or 0)
-    if set(domain.least_weights()) == {Fraction(1, cells)}:
-        held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
-        mass = np.full(len(held), strength / cells)
-        mass[held] += x.frequencies
-    elif cells <= _MOST_CELLS:
-        mass = strength * np.exp(domain.log_base(domain.unflat(np.arange(cells))))
-        held = np.zeros(cells, dtype=np.bool_)
-        held[domain.flat(x.records)] = True
-        mass[domain.flat(x.records)] += x.frequencies
-    else:
-        raise ParameterError(f"instance-level deltas with unequal weights are for at most {_MOST_CELLS:,} cells")
-    return HeldTable.dirichlet(mass, held, size=mechanism.size, total=strength + x.n)
+    if not isinstance(mechanism, HeldMechanism):
+        raise ParameterError(f"there are no instance-level deltas of {mechanism.name}: its law must be that of an urn")
+    return mechanism.held_table(x)

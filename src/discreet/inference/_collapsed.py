@@ -17,13 +17,14 @@ from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed_models import Indices, Model
 from discreet.inference._collapsed_noise import Noise
 from discreet.inference._collapsed_pairs import Floats
-from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model, require_known
+from discreet.inference._collapsed_release import known_evidence, model_of_counts, model_of_records, noisy_model
 from discreet.inference._collapsed_run import Progress, run
 from discreet.inference._collapsed_within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
-from discreet.mechanisms import HierarchicalHistogram, Mechanism, named
+from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._base import positive_size, real
+from discreet.mechanisms._evidence import NoisyTree
 from discreet.releases import Certificate
 
 if TYPE_CHECKING:
@@ -118,18 +119,17 @@ def mechanism_posterior(
     mechanism: Mechanism = named(facts["mechanism"]["name"]).of(
         facts["mechanism"]["parameters"], domain=domain, records=records, size=facts["size"]
     )
-    require_known(mechanism)
+    evidence = known_evidence(mechanism)
     alpha = _prior_masses(domain, strength)
-    leaf = (
-        mechanism._tree.leaf_of(_all(domain)).astype(np.intp) if isinstance(mechanism, HierarchicalHistogram) else None
-    )
+    tree = evidence.consistent.tree if isinstance(evidence, NoisyTree) else None
+    leaf = None if tree is None else tree.leaf_of(_all(domain)).astype(np.intp)
     if facts["size"] is None:
-        model = model_of_counts(mechanism, _at(leaf, alpha), records, _at(leaf, _read_counts(release, domain)))
+        model = model_of_counts(evidence, _at(leaf, alpha), records, _at(leaf, _read_counts(release, domain)))
     else:
         released = read_release(release, Certificate(facts=facts))
         drawn = np.zeros(len(alpha))
         drawn[domain.flat(released.records)] = released.counts
-        model = model_of_records(mechanism, _at(leaf, alpha), records, np.rint(_at(leaf, drawn)).astype(np.int64))
+        model = model_of_records(evidence, _at(leaf, alpha), records, np.rint(_at(leaf, drawn)).astype(np.int64))
     about = {"mechanism": mechanism.name, "records": records, "strength": strength}
     return _posterior(
         domain,

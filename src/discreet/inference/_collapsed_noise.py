@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.noise import NoiseLaw
 
 __all__ = ["Noise"]
 
@@ -50,6 +52,11 @@ class Noise:
             log = np.asarray(self.log_pmf(np.arange(-self.reach, self.reach + 1, dtype=np.float64)))
             weights = np.exp(log - log.max())
             object.__setattr__(self, "_cumulated", np.cumsum(weights) / weights.sum())
+
+    @classmethod
+    def of(cls, law: NoiseLaw, scale: float) -> Noise:
+        """Return a law of this library; one that has no formula here by its log-probabilities."""
+        return cls(law.name if law.name in ("laplace", "gaussian") else partial(law.log_pmf, scale), scale)
 
     @property
     def reach(self) -> int:

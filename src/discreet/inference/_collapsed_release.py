@@ -1,4 +1,4 @@
-"""What each mechanism's release says about the confidential counts: from a certificate to a model of the chains."""
+"""From what a release's evidence says about the confidential counts to a model of the chains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.inference._collapsed_models import (
     Indices,
-    LogWeight,
     Model,
     Noisy,
     NoisyCounts,
@@ -22,65 +21,39 @@ from discreet.inference._collapsed_pairs import Floats, Integers
 from discreet.inference._collapsed_records import LogRelease, ReleasedRecords
 from discreet.inference._tree_posterior import TreeRecords
 from discreet.inference._tree_posterior_splits import Splits
-from discreet.mechanisms import (
-    DirichletMultinomial,
-    GaussianSmoothedHistogram,
-    HierarchicalHistogram,
-    LaplaceProjectionSampler,
-    Mechanism,
-    PerturbedHistogram,
-    RevealOrObscure,
-    SignedMeasure,
-    SmoothedHistogram,
-    StabilityHistogram,
-)
-from discreet.mechanisms._discrete_noise import standard_deviation
-from discreet.mechanisms._projections import w1_projection
-from discreet.mechanisms._tree import consistent, upward
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._evidence import DrawnFromCounts, Evidence, NoisyCellCounts, NoisyTree, ThresholdedCounts
+from discreet.mechanisms._tree import Tree, consistent
 
-__all__ = ["model_of_counts", "model_of_records", "noisy_model", "require_known", "tree_levels"]
+__all__ = ["known_evidence", "model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
 
 _MOST_LEAVES = 16  # of a tree whose noisy counts are latent: every step makes all counts consistent again
-_FLAT = (PerturbedHistogram, GaussianSmoothedHistogram, LaplaceProjectionSampler, SignedMeasure)
-_WITH_POSTERIOR = (
-    *_FLAT,
-    HierarchicalHistogram,
-    StabilityHistogram,
-    SmoothedHistogram,
-    RevealOrObscure,
-    DirichletMultinomial,
-)
-_KNOWN = (
-    "perturbed-histogram, gaussian-smoothed-histogram, laplace-projection-sampler, signed-measure without points, "
-    "hierarchical-histogram, stability-histogram, smoothed-histogram, reveal-or-obscure and dirichlet-multinomial"
-)
 
 
-def require_known(mechanism: Mechanism) -> None:
-    """Refuse mechanisms of which no posterior is known here, before anything is computed.
+def known_evidence(mechanism: Mechanism) -> Evidence:
+    """Return what a release by a mechanism says about the counts of the domain's cells.
 
     Raises
     ------
     ParameterError
-        Naming those of which one is.
+        For mechanisms of which no posterior is known here, before anything is computed.
     """
-    if not (isinstance(mechanism, _WITH_POSTERIOR) and _own_cells(mechanism)):
-        raise _unknown(mechanism)
+    evidence = mechanism.evidence()
+    if evidence is None or not getattr(evidence, "own_cells", True):
+        points = " around public points" if evidence is not None else ""
+        raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}{points}")
+    return evidence
 
 
-def _unknown(mechanism: Mechanism) -> ParameterError:
-    return ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}, only for {_KNOWN}")
-
-
-def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: Integers) -> Model:
+def model_of_records(evidence: Evidence, alpha: Floats, records: int, drawn: Integers) -> Model:
     """Return the model of released records.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        As its certificate states it.
+    evidence : Evidence
+        Of the mechanism, as its certificate states it.
     alpha : ndarray of float64, shape (k,)
-        Prior masses of the cells, of the leaves for a hierarchical histogram.
+        Prior masses of the cells, of the leaves for a tree.
     records : int
         Number of confidential records.
     drawn : ndarray of int64, shape (k,)
@@ -89,32 +62,31 @@ def model_of_records(mechanism: Mechanism, alpha: Floats, records: int, drawn: I
     Raises
     ------
     ParameterError
-        When the mechanism's law is not known here.
+        When the chains would take too long.
     """
-    if isinstance(mechanism, (SmoothedHistogram, RevealOrObscure)):
-        return _urn_like(alpha, records, drawn, _mixture_weight(mechanism, records, drawn))
-    if isinstance(mechanism, DirichletMultinomial):
-        return _urn_like(alpha, records, drawn, _urn_weight(mechanism, drawn))
-    if isinstance(mechanism, _FLAT):
-        if isinstance(mechanism, SignedMeasure) and not mechanism.on_a_line:
-            raise ParameterError(
-                f"the posterior given records of {mechanism.name} takes a projection for each step of its chains: too "
-                "slow beyond one ordered column; release its counts instead, or use hierarchical-histogram"
-            )
-        log = _log_drawn(_probabilities(mechanism), drawn, mechanism.sampling)
-        noise = Noise(mechanism.noise, mechanism.scale)
-        return ReleasedRecords(alpha, records, [np.arange(len(alpha))], noise, drawn, log)
-    if isinstance(mechanism, HierarchicalHistogram):
-        return _tree_records(mechanism, alpha, records, drawn)
-    if isinstance(mechanism, StabilityHistogram):
-        log = _log_drawn(_kept_shares(mechanism), drawn, mechanism.sampling)
-        noise, least = Noise("laplace", mechanism.scale), mechanism.threshold
-        cells = [np.arange(len(alpha))]
-        return ReleasedRecords(alpha, records, cells, noise, drawn, log, reads_counts=True, least=least)
-    raise _unknown(mechanism)
+    if isinstance(evidence, DrawnFromCounts):
+        return _drawn(evidence, alpha, records, drawn)
+    if isinstance(evidence, NoisyTree):
+        return _tree_records(evidence, alpha, records, drawn)
+    if not evidence.at_once:
+        raise ParameterError(
+            "the posterior given these records takes a projection for each step of its chains, too slow beyond one "
+            "ordered column: release counts instead, or use hierarchical-histogram"
+        )
+    noise, levels = _noise(evidence), [np.arange(len(alpha))]
+    if not isinstance(evidence, ThresholdedCounts):
+        log = _log_drawn(lambda _, noisy: evidence.probabilities(noisy[0]), drawn, evidence.sampling)
+        return ReleasedRecords(alpha, records, levels, noise, drawn, log)
+    least = evidence.threshold
+
+    def kept(counts: Integers, noisy: Noisy) -> Floats:
+        return evidence.probabilities(np.where((counts > 0) & (noisy[0] >= least), noisy[0], 0))
+
+    log = _log_drawn(kept, drawn, evidence.sampling)
+    return ReleasedRecords(alpha, records, levels, noise, drawn, log, reads_counts=True, least=least)
 
 
-def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: Floats) -> Model:
+def model_of_counts(evidence: Evidence, alpha: Floats, records: int, counts: Floats) -> Model:
     """Return the model of released counts; parameters as for :func:`model_of_records`, ``nan`` where none was released.
 
     Raises
@@ -122,38 +94,36 @@ def model_of_counts(mechanism: Mechanism, alpha: Floats, records: int, counts: F
     ParameterError
         When what was released does not determine the posterior.
     """
-    if isinstance(mechanism, StabilityHistogram):
-        return _thresholded(mechanism, alpha, records, counts)
+    assert isinstance(evidence, NoisyCellCounts)  # no other mechanism releases counts
+    if isinstance(evidence, ThresholdedCounts):
+        return _thresholded(evidence, alpha, records, counts)
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain: check that it is complete")
-    if isinstance(mechanism, _FLAT):
-        return noisy_model(alpha, records, counts, Noise(mechanism.noise, mechanism.scale))
-    if isinstance(mechanism, HierarchicalHistogram):
-        levels = tree_levels(mechanism)
-        rows = np.atleast_2d(counts)
-        sums = [np.stack([np.bincount(level, weights=row) for row in rows]) for level in levels]
-        spread = standard_deviation(mechanism.noise, mechanism.scale)
-        model = NoisyCounts(alpha, records, levels, Noise("gaussian", spread), sums)
-        if mechanism.noise != "gaussian":  # what the best linear estimates keep of it is not known in closed form
-            model.approximation = "laplace noise on a tree is taken as normal of the same variance"
-        return model
-    raise ParameterError(f"there is no posterior for the counts of {mechanism.name}, only for {_KNOWN}")
+    if not isinstance(evidence, NoisyTree):
+        return noisy_model(alpha, records, counts, _noise(evidence))
+    levels = tree_levels(evidence.consistent.tree, evidence.consistent.measured)
+    rows = np.atleast_2d(counts)
+    sums = [np.stack([np.bincount(level, weights=row) for row in rows]) for level in levels]
+    spread = evidence.law.standard_deviation(evidence.scale)
+    model = NoisyCounts(alpha, records, levels, Noise("gaussian", spread), sums)
+    if evidence.law.name != "gaussian":  # what the best linear estimates keep of it is not known in closed form
+        model.approximation = f"{evidence.law.name} noise on a tree is taken as normal of the same variance"
+    return model
 
 
-def _own_cells(mechanism: Mechanism) -> bool:
-    """Return whether the noisy counts are of the domain's cells, and not of those around public points."""
-    return getattr(mechanism, "points", None) is None
+def _noise(evidence: NoisyCellCounts) -> Noise:
+    return Noise.of(evidence.law, evidence.scale)
 
 
 def noisy_model(alpha: Floats, records: int, counts: Floats, noise: Noise) -> Model:
-    """Return the model of one noisy count a cell."""
+    """Return the model of one noisy count per cell."""
     return NoisyCounts(alpha, records, [np.arange(len(alpha))], noise, [np.asarray(counts, dtype=np.float64)])
 
 
-def tree_levels(mechanism: HierarchicalHistogram) -> list[Indices]:
+def tree_levels(tree: Tree, measured: tuple[int, ...]) -> list[Indices]:
     """Return, for each level that has noise, the node that each leaf lies in; nodes as in the noisy counts."""
-    tree, levels = mechanism._tree, []
-    for level in mechanism._measured:
+    levels = []
+    for level in measured:
         node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
         for below in range(level + 1, tree.depth + 1):
             node = tree.down(below, node)
@@ -164,33 +134,17 @@ def tree_levels(mechanism: HierarchicalHistogram) -> list[Indices]:
 # -- records of the counts, without noise ------------------------------------------------------------------------
 
 
-def _urn_like(alpha: Floats, records: int, drawn: Integers, log_weight: LogWeight) -> WeightedCounts:
+def _drawn(evidence: DrawnFromCounts, alpha: Floats, records: int, drawn: Integers) -> WeightedCounts:
+    rows = np.atleast_2d(drawn)
+
+    def log_weight(chain: Indices, cells: Indices, c: Integers) -> Floats:
+        return evidence.log_weight(records, cells, c, rows[chain % len(rows), cells])
+
     def guess(chains: int, rng: np.random.Generator) -> Integers:
         gammas = rng.standard_gamma(np.broadcast_to(alpha + 0.25 * drawn, (chains, len(alpha))))
         return apportion(gammas, records)
 
     return WeightedCounts(alpha, records, log_weight, guess)
-
-
-def _mixture_weight(mechanism: SmoothedHistogram | RevealOrObscure, records: int, drawn: Integers) -> LogWeight:
-    mixing = mechanism.share_not_from_data(records)
-    if mixing >= 1.0:  # only uniform cells were released: they say nothing
-        return lambda chain, *_: np.zeros(len(chain))
-    rows = np.atleast_2d(drawn)
-    uniform = records * mixing / (rows.shape[1] * (1.0 - mixing))
-    return lambda chain, cells, c: np.asarray(rows[chain % len(rows), cells] * np.log(c + uniform))
-
-
-def _urn_weight(mechanism: DirichletMultinomial, drawn: Integers) -> LogWeight:
-    from scipy.special import gammaln
-
-    prior, rows = mechanism.prior * mechanism._cells * _base(mechanism), np.atleast_2d(drawn)
-
-    def weight(chain: Indices, cells: Indices, c: Integers) -> Floats:
-        mass = prior[cells] + c
-        return np.asarray(gammaln(mass + rows[chain % len(rows), cells]) - gammaln(mass))
-
-    return weight
 
 
 # -- records of noisy counts ------------------------------------------------------------------------------------
@@ -229,84 +183,43 @@ def _log_drawn(shares: Shares, drawn: Integers, sampling: str, order: Indices | 
     return independent if sampling == "iid" else systematic
 
 
-def _probabilities(
-    mechanism: PerturbedHistogram | GaussianSmoothedHistogram | LaplaceProjectionSampler | SignedMeasure,
-) -> Shares:
-    """Return the mechanism's own post-processing, for rows of noisy counts."""
-    if isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "clip":
-        base = _base(mechanism)
-
-        def clipped(_: Integers, noisy: Noisy) -> Floats:
-            return _normalised(np.maximum(noisy[0], 0).astype(np.float64), base)
-
-        return clipped
-
-    if isinstance(mechanism, SignedMeasure) or (
-        isinstance(mechanism, PerturbedHistogram) and mechanism.projection == "w1"
-    ):
-        total, positions = mechanism.records, mechanism.positions()
-        return lambda _, noisy: w1_projection(noisy[0], total, positions)
-
-    return lambda _, noisy: mechanism.probabilities(noisy[0])
-
-
-def _kept_shares(mechanism: StabilityHistogram) -> Shares:
-    base, least = _base(mechanism), mechanism.threshold
-
-    def kept(counts: Integers, noisy: Noisy) -> Floats:
-        return _normalised(np.where((counts > 0) & (noisy[0] >= least), noisy[0], 0).astype(np.float64), base)
-
-    return kept
-
-
-def _base(mechanism: Mechanism) -> Floats:
-    """Return the base measure, which records are drawn from where no noisy count remains."""
-    domain = mechanism.domain
-    return np.asarray(np.exp(domain.log_base(domain.unflat(np.arange(mechanism._cells)))))
-
-
-def _normalised(weights: Floats, base: Floats) -> Floats:
-    total = weights.sum(axis=1, keepdims=True)
-    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), base)
-
-
-def _tree_records(mechanism: HierarchicalHistogram, alpha: Floats, records: int, drawn: Integers) -> Model:
+def _tree_records(evidence: NoisyTree, alpha: Floats, records: int, drawn: Integers) -> Model:
     """Return the exact model of few leaves, and beyond the one that takes the errors as normal."""
-    tree = mechanism._tree
+    reading = evidence.consistent
+    tree, measured = reading.tree, reading.measured
     if len(alpha) > _MOST_LEAVES:
-        noisy = {level: np.zeros(tree.shape(level), dtype=np.int64) for level in mechanism._measured}
-        splits = Splits.of(tree, upward(tree, noisy)[1], drawn)
-        spread, stratified = standard_deviation(mechanism.noise, mechanism.scale), mechanism.sampling == "stratified"
+        nothing = np.zeros(sum(tree.nodes(level) for level in measured), dtype=np.int64)
+        splits = Splits.of(tree, reading.upward(nothing)[1], drawn)
+        spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
         model = TreeRecords(alpha, records, splits, spread=spread, stratified=stratified)
-        model.approximation = f"{mechanism.noise} noise on a tree is taken as normal of the same variance"
+        model.approximation = f"{evidence.law.name} noise on a tree is taken as normal of the same variance"
         return model
-    levels, order = tree_levels(mechanism), np.asarray(tree.in_order(), dtype=np.intp)
+    levels, order = tree_levels(tree, measured), np.asarray(tree.in_order(), dtype=np.intp)
 
     def shares(_: Integers, noisy: Noisy) -> Floats:
-        return np.stack([mechanism.probabilities(row) for row in np.concatenate(noisy, axis=1)])
+        return np.stack([evidence.probabilities(row) for row in np.concatenate(noisy, axis=1)])
 
     def estimate(noisy: Noisy) -> Floats:
         rows = np.concatenate(noisy, axis=1)
-        return np.stack([consistent(*mechanism._upward(y), total=records, positive=False).ravel() for y in rows])
+        return np.stack([consistent(tree, *reading.upward(y), total=records, positive=False).ravel() for y in rows])
 
-    log = _log_drawn(shares, drawn, mechanism.sampling, order)
-    noise = Noise(mechanism.noise, mechanism.scale)
-    return ReleasedRecords(alpha, records, levels, noise, drawn, log, estimate=estimate)
+    log = _log_drawn(shares, drawn, evidence.sampling, order)
+    return ReleasedRecords(alpha, records, levels, _noise(evidence), drawn, log, estimate=estimate)
 
 
 # -- counts above a threshold -----------------------------------------------------------------------------------
 
 
-def _thresholded(mechanism: StabilityHistogram, alpha: Floats, records: int, counts: Floats) -> WeightedCounts:
+def _thresholded(evidence: ThresholdedCounts, alpha: Floats, records: int, counts: Floats) -> WeightedCounts:
     """Return the model of the counts that reached the threshold; the others were held and stayed below, or not held."""
-    noise, least = Noise("laplace", mechanism.scale), mechanism.threshold
+    noise, least = _noise(evidence), evidence.threshold
     kept, noisy = np.atleast_2d(~np.isnan(counts)), np.atleast_2d(np.nan_to_num(counts))
-    ratio = math.exp(-1.0 / mechanism.scale)
+    ratio = math.exp(-1.0 / evidence.scale)
 
     def weight(chain: Indices, cells: Indices, c: Integers) -> Floats:
         below = least - c
-        tail = np.exp(-np.abs(below) / mechanism.scale)
-        short = np.where(below > 0, np.log1p(-tail / (1.0 + ratio)), (below - 1) / mechanism.scale - math.log1p(ratio))
+        tail = np.exp(-np.abs(below) / evidence.scale)
+        short = np.where(below > 0, np.log1p(-tail / (1.0 + ratio)), (below - 1) / evidence.scale - math.log1p(ratio))
         row = chain % len(kept)
         seen = np.where(c > 0, noise.log_pmf(noisy[row, cells] - c), -np.inf)
         return np.where(kept[row, cells], seen, np.where(c > 0, short, 0.0))

@@ -1,26 +1,37 @@
-"""Mechanisms: one file each, named as in its theory page and its test; and the registry of their names."""
+"""Mechanisms: one file each, named as in its theory page and its test; and the registry of their names.
+
+A file is loaded when its mechanism is asked for.
+"""
 
 from __future__ import annotations
 
-from discreet._boundary import seal
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from discreet._boundary import seal, sealed
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Mechanism, Output
-from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
-from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from discreet.mechanisms.exponential_histogram import ExponentialHistogram
-from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
-from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
-from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
-from discreet.mechanisms.pitman_yor import PitmanYor
-from discreet.mechanisms.private_evolution import PrivateEvolution
-from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
-from discreet.mechanisms.signed_measure import SignedMeasure
-from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
-from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
-from discreet.mechanisms.stability_histogram import StabilityHistogram
-from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
-from discreet.mechanisms.urn_histogram import UrnHistogram
+from discreet.mechanisms._base import CellCounts, Output
+from discreet.mechanisms._mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
+    from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
+    from discreet.mechanisms.exponential_histogram import ExponentialHistogram
+    from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
+    from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
+    from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
+    from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
+    from discreet.mechanisms.pitman_yor import PitmanYor
+    from discreet.mechanisms.private_evolution import PrivateEvolution
+    from discreet.mechanisms.reveal_or_obscure import RevealOrObscure
+    from discreet.mechanisms.signed_measure import SignedMeasure
+    from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
+    from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
+    from discreet.mechanisms.stability_histogram import StabilityHistogram
+    from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
+    from discreet.mechanisms.urn_histogram import UrnHistogram
 
 __all__ = [
     "REGISTRY",
@@ -46,25 +57,43 @@ __all__ = [
     "named",
 ]
 
-REGISTRY: dict[str, type[Mechanism]] = {
-    "dirichlet-process": PitmanYor,
-    "pitman-yor": PitmanYor,
-    "dirichlet-multinomial": DirichletMultinomial,
-    "smoothed-histogram": SmoothedHistogram,
-    "reveal-or-obscure": RevealOrObscure,
-    "data-specific-reveal-or-obscure": DataSpecificRevealOrObscure,
-    "subsampled-randomised-response": SubsampledRandomisedResponse,
-    "perturbed-histogram": PerturbedHistogram,
-    "hierarchical-histogram": HierarchicalHistogram,
-    "signed-measure": SignedMeasure,
-    "gaussian-smoothed-histogram": GaussianSmoothedHistogram,
-    "laplace-projection-sampler": LaplaceProjectionSampler,
-    "exponential-histogram": ExponentialHistogram,
-    "stability-histogram": StabilityHistogram,
-    "stabilised-pitman-yor": StabilisedPitmanYor,
-    "urn-histogram": UrnHistogram,
-    "private-evolution": PrivateEvolution,
+_NAMES = {
+    "dirichlet-process": "PitmanYor",
+    "pitman-yor": "PitmanYor",
+    "dirichlet-multinomial": "DirichletMultinomial",
+    "smoothed-histogram": "SmoothedHistogram",
+    "reveal-or-obscure": "RevealOrObscure",
+    "data-specific-reveal-or-obscure": "DataSpecificRevealOrObscure",
+    "subsampled-randomised-response": "SubsampledRandomisedResponse",
+    "perturbed-histogram": "PerturbedHistogram",
+    "hierarchical-histogram": "HierarchicalHistogram",
+    "signed-measure": "SignedMeasure",
+    "gaussian-smoothed-histogram": "GaussianSmoothedHistogram",
+    "laplace-projection-sampler": "LaplaceProjectionSampler",
+    "exponential-histogram": "ExponentialHistogram",
+    "stability-histogram": "StabilityHistogram",
+    "stabilised-pitman-yor": "StabilisedPitmanYor",
+    "urn-histogram": "UrnHistogram",
+    "private-evolution": "PrivateEvolution",
 }
+_FILES = {kind: name.replace("-", "_") for name, kind in _NAMES.items()}
+
+
+class _Registry(Mapping[str, type[Mechanism]]):
+    """Mechanisms by name; each is loaded when it is looked up."""
+
+    def __getitem__(self, name: str) -> type[Mechanism]:
+        kind: type[Mechanism] = _loaded(_NAMES[name])
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+REGISTRY: Mapping[str, type[Mechanism]] = _Registry()
 """Mechanisms by their registry and command names; ``dirichlet-process`` is ``pitman-yor`` at discount 0."""
 
 
@@ -76,9 +105,20 @@ def named(name: str) -> type[Mechanism]:
     ParameterError
         When there is none of that name.
     """
-    if name not in REGISTRY:
+    if name not in _NAMES:
         raise ParameterError(f"there is no mechanism {name!r}; there are: {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+@cache
+def _loaded(kind: str) -> Any:
+    return sealed(getattr(import_module(f"discreet.mechanisms.{_FILES[kind]}"), kind))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _loaded(name)
 
 
 seal(globals())

@@ -16,11 +16,14 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 
-__all__ = ["BLOCK", "Sampling", "check_sampling", "draw_cells"]
+__all__ = ["BLOCK", "DEFAULT_SAMPLING", "Sampling", "check_sampling", "draw_cells"]
 
 BLOCK = 1 << 17
 
 Sampling = Literal["iid", "stratified"]
+
+DEFAULT_SAMPLING: Sampling = "stratified"
+"""How records are drawn from public probabilities: stratified costs no privacy and has less error."""
 
 
 def check_sampling(sampling: str) -> None:

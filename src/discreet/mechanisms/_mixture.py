@@ -19,17 +19,17 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
-    DrawnMechanism,
+    CellCounts,
     Floats,
-    Remedy,
     held_frequencies,
     positive_size,
     real,
-    refuse_unknown,
     require_relation,
-    solve_drawn,
 )
+from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
+from discreet.mechanisms._evidence import DrawnFromCounts, Indices
 from discreet.mechanisms._lookup import locate
+from discreet.mechanisms._mechanism import Remedy
 from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 __all__ = ["UNIT", "Mixture", "checked_mixing", "draw_mixture", "mixed", "mixing_units", "mixture_log_prob", "obscure"]
@@ -157,13 +157,24 @@ class Mixture(DrawnMechanism):
         """Return ``mixing``."""
         return mixing_units(self.mixing) / UNIT
 
+    @property
+    def step_identity(self) -> tuple[Any, ...]:
+        """The mixture, and whether records are drawn twice: names differ, the law does not."""
+        return ("mixture", self.distinct, self.domain, self.size, mixing_units(self.mixing))
+
+    def evidence(self) -> DrawnFromCounts | None:
+        """Return the mixture's likelihood; of distinct draws there is none here."""
+        return None if self.distinct else DrawnFromCounts(log_weight=self._log_weight)
+
+    def _log_weight(self, records: int, cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+        q = mixing_units(self.mixing) / UNIT
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = drawn * np.log((1.0 - q) * counts / records + q / self._cells)
+        return np.where(drawn > 0, weight, 0.0)
+
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture itself."""
         return mixed(shares, self.mixing, self._cells)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return ``mixing``."""
-        return {"mixing": self.mixing}
 
     @classmethod
     def calibrated(
@@ -172,8 +183,7 @@ class Mixture(DrawnMechanism):
         """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
         relation = Relation(group=group)
         mixing = fixed.pop("mixing", None)
-        refuse_unknown(cls.name, fixed, "mixing")
-
+        cls.refuse_unknown(fixed)
         most = n if cls.distinct else 10**10
         if size is not None and positive_size("size", size) > most:
             raise Infeasible(f"{size} records of {n} with {cls.name}", {"size <=": most})

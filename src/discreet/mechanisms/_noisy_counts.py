@@ -1,80 +1,68 @@
-"""What histograms with independent discrete noise on cells, or on nodes above them, share: kernel, law, guarantee."""
+"""Independent discrete noise on the counts of cells, or of nodes above them: one private step with many readings."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from discreet._numeric import least_real, written
 from discreet._text import as_written
-from discreet.domain import Commonness, Counts, Records
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
     Estimates,
     Floats,
-    Mechanism,
     Output,
     Outputs,
-    Remedy,
     feasible,
     listed,
     positive_size,
-    real,
     require_relation,
 )
-from discreet.mechanisms._discrete_noise import (
-    NoiseKind,
-    approximate_noise,
-    discrete_noise,
-    log_noise,
-    mean_absolute,
-    noise_reach,
-    standard_deviation,
-)
-from discreet.mechanisms._draws import Sampling, check_sampling, draw_cells
-from discreet.mechanisms._projections import l1_projection_error
-from discreet.privacy import (
-    Budget,
-    ConstantProfile,
-    DiscreteGaussianPair,
-    DiscreteLaplacePair,
-    Guarantee,
-    Profile,
-    Relation,
-    RelationName,
-)
+from discreet.mechanisms._cells import Cells, OwnCells
+from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._evidence import NoisyCellCounts
+from discreet.mechanisms._mechanism import Mechanism, Remedy
+from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
+from discreet.mechanisms.readings import Projection
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, RelationName
 
-__all__ = ["LARGEST_SCALE", "NoisyCounts", "checked_scale", "solve_scale"]
+__all__ = ["NoisyCounts", "projection_error", "solve_scale"]
 
 _MOST_CELLS = 1 << 25
-LARGEST_SCALE = {"laplace": 1e9, "gaussian": 1e6}
 
 
+@dataclass(frozen=True, kw_only=True)
 class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
 
-    A subclass may add noise to the counts of other sets of cells: it says how many counts there are (``_length``), what
-    they are (``_counts``), and in how many pairs of them a replaced record moves (``_pairs``). One whose cells are not
-    the domain's says which cell a record lies in (``_cell_of``), which record a cell releases (``_records_in``), and
-    where an invented table holds that record (``_shares_on``).
+    A preset says which projection reads the noisy counts (``reading``), and what else it fixes. Cells other than the
+    domain's are named by ``cells``; noise on the counts of other sets of cells is said by ``_length`` (how many counts
+    there are), ``_counts`` (what they are) and ``_pairs`` (in how many pairs of them a replaced record moves).
 
-    Attributes
+    Parameters
     ----------
+    domain : Domain
+        Public.
     records : int
         The public number of records ``n``.
     scale : float
         Of the noise, in records.
-    noise : {"laplace", "gaussian"}
-        Which.
-    sampling : {"iid", "stratified"}
-        How records are drawn from the cells' probabilities.
+    noise : str
+        Its law: see :data:`discreet.mechanisms.noise.LAWS`.
+    sampling : {"stratified", "iid"}
+        How records are drawn from the cells' probabilities: systematic ones along the cells' order, which keep every
+        run of neighbouring cells at its share to within one record, or independent ones. Post-processing: it costs no
+        privacy.
     """
 
     free: ClassVar[tuple[str, ...]] = ("scale",)
@@ -84,14 +72,14 @@ class NoisyCounts(Mechanism):
     share_is_of: ClassVar[str] = "are put into other cells than the table's by noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
+    domain: Domain
     records: int
     scale: float
-    noise: NoiseKind
-    sampling: Sampling
+    noise: str = "laplace"
+    sampling: Sampling = DEFAULT_SAMPLING
 
-    def _check(self) -> None:
-        """Check what all of them have in common; called by ``__post_init__``."""
-        object.__setattr__(self, "scale", checked_scale(self.noise, self.scale))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         if self._length > _MOST_CELLS:
             raise ParameterError(
                 f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
@@ -100,84 +88,62 @@ class NoisyCounts(Mechanism):
         object.__setattr__(self, "records", positive_size("records", self.records))
         check_sampling(self.sampling)
 
-    @abstractmethod
-    def probabilities(self, y: CellCounts) -> Floats:
-        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
+    # -- the private step ---------------------------------------------------------------------------------------
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The noise's law."""
+        return law_named(self.noise)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """What noise is added to."""
+        return OwnCells.of(self.domain, self.name)
+
+    @property
+    def step_identity(self) -> tuple[Any, ...]:
+        """The cells and the noise: what reads the noisy counts is public."""
+        return ("noisy counts", self.cells, self.records, self.noise, self.scale)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
         if x.n != self.records:
             raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
-        return self._counts(x) + discrete_noise(self.noise, self.scale, self._length, rng=rng)
+        return self._counts(x) + self.law.draw(self.scale, self._length, rng=rng)
 
     @property
     def _length(self) -> int:
-        return self._cells
+        return self.cells.count
 
     @property
     def _pairs(self) -> int:
-        return 1 if self._cells > 1 else 0
-
-    def _cell_of(self, records: Records) -> CellCounts:
-        return self.domain.flat(records)
-
-    def _records_in(self, cells: CellCounts) -> Records:
-        return self.domain.unflat(cells)
-
-    def _shares_on(self, support: Records, probabilities: Floats) -> Floats:
-        """Return the cells' probabilities on records of a public support."""
-        return probabilities[self.domain.flat(support)]
+        return 1 if self.cells.count > 1 else 0
 
     def _counts(self, x: Counts) -> CellCounts:
-        counts = np.zeros(self._cells, dtype=np.int64)
-        np.add.at(counts, self._cell_of(x.records), x.frequencies)
-        return counts
+        return self.cells.counts(x.records, x.frequencies)
 
     def log_prob(self, y: CellCounts, x: Counts) -> float:
         """Return the log-probability of the noisy counts ``y`` (counting measure on integer vectors)."""
         noise = np.asarray(y, dtype=np.int64) - self._counts(x)
-        return float(log_noise(self.noise, self.scale, noise).sum())
+        return float(self.law.log_pmf(self.scale, noise).sum())
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the tables' counts, all but 1e-13 of them by probability."""
         frequency = np.array([self._counts(x) for x in tables])
-        reach = noise_reach(self.noise, self.scale)
+        reach = self.law.reach(self.scale)
         ranges = [
             range(int(low) - reach, int(high) + reach + 1)
             for low, high in zip(frequency.min(axis=0), frequency.max(axis=0), strict=True)
         ]
         return Outputs([np.array(z) for z in listed(*ranges)], 1e-13)
 
-    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the noisy counts, in chunks."""
-        weights = self.probabilities(cast(CellCounts, y))
-        return map(self._records_in, draw_cells(weights, size, sampling=self.sampling, rng=rng))
-
-    def estimates(self, y: Output) -> Estimates:
-        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
-        error = standard_deviation(self.noise, self.scale)
-        return Estimates(
-            self._records_in(np.arange(self._cells)),
-            np.asarray(y, dtype=np.float64),
-            np.full(self._cells, error),
-        )
-
-    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
-        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        expected = np.bincount(self._cell_of(support), weights=n * shares, minlength=self._cells)
-        noise = approximate_noise(self.noise, self.scale, self._cells, rng=rng)
-        held = self._shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
-        return np.append(held, max(0.0, 1.0 - held.sum()))
-
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        group = min(relation.group, n)
         profile: Profile = ConstantProfile(value=0.0)
         if self._pairs:
-            pair = DiscreteLaplacePair if self.noise == "laplace" else DiscreteGaussianPair
-            profile = pair(scale=self.scale, group=group, counts=2 * self._pairs)
+            profile = self.law.profile(self.scale, group=min(relation.group, n), counts=2 * self._pairs)
         return Guarantee.proved(
             profile,
             relation=relation,
@@ -187,6 +153,47 @@ class NoisyCounts(Mechanism):
             caveats=("any number of records may be drawn from the noisy counts at no further cost",),
         )
 
+    # -- its reading --------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def reading(self) -> Projection:
+        """What turns the noisy counts into probabilities."""
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
+        return self.reading.probabilities(y)
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw ``size`` records from the noisy counts, in chunks."""
+        weights = self.probabilities(cast(CellCounts, y))
+        return map(self.cells.records_in, draw_cells(weights, size, sampling=self.sampling, rng=rng))
+
+    def estimates(self, y: Output) -> Estimates:
+        """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
+        records, error = self.cells.records_in(np.arange(self.cells.count)), self.law.standard_deviation(self.scale)
+        return Estimates(records, np.asarray(y, dtype=np.float64), np.full(self.cells.count, error))
+
+    def evidence(self) -> NoisyCellCounts:
+        """Return the law of the noise, and how it is read."""
+        return NoisyCellCounts(
+            law=self.law,
+            scale=self.scale,
+            probabilities=self.probabilities,
+            at_once=self.reading.at_once,
+            sampling=self.sampling,
+            own_cells=isinstance(self.cells, OwnCells),
+        )
+
+    # -- what can be said beforehand ----------------------------------------------------------------------------
+
+    def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
+        """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
+        expected = np.bincount(self.cells.cell_of(support), weights=n * shares, minlength=self.cells.count)
+        noise = self.law.approximate(self.scale, self.cells.count, rng=rng)
+        held = self.cells.shares_on(support, self.probabilities(np.rint(expected).astype(np.int64) + noise))
+        return np.append(held, max(0.0, 1.0 - held.sum()))
+
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
 
@@ -194,41 +201,54 @@ class NoisyCounts(Mechanism):
         are shifted onto the total or not: for all the projections here. Proof:
         docs/theory/laplace-projection-sampler.md.
         """
-        if self._cells == 1:
-            return 0.0
-        return l1_projection_error(self.noise, self.scale, cells=self._cells, total=n)
+        return projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0
+
+    # -- calibration --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _laws(cls) -> tuple[str, ...]:
+        """Return the laws of noise that it may have: the one that it fixes, or all."""
+        (own,) = (item for item in fields(cls) if item.name == "noise")
+        return tuple(LAWS) if own.init else (str(own.default),)
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the least scale; without ``noise``, take the law with the smaller mean absolute noise."""
+        cls.refuse_unknown(fixed)
+        scale, noise = fixed.pop("scale", None), fixed.pop("noise", None)
+        laws = cls._laws() if noise is None else (noise,)
+        fixes_noise = "noise" not in cls.known()
+
+        def make(law: str, value: float) -> NoisyCounts:
+            own = fixed if fixes_noise else {**fixed, "noise": law}
+            return cls(domain=domain, records=n, scale=value, **own)
+
+        return cast(Self, solve_scale(make, budget, n=n, group=group, laws=laws, scale=scale))
 
 
-def checked_scale(noise: str, scale: Any) -> float:
-    """Return the scale of discrete noise as a number.
+def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> float:
+    """Return a bound on the expected total variation between an L1 projection of noisy counts and the true shares.
 
-    Raises
-    ------
-    ParameterError
-        When it is out of range for the kind of noise, or there is no such kind.
+    ``(k E|Z| + sqrt(k) s) / (2 total)`` for noise ``Z`` of standard deviation ``s`` on ``k`` cells, at most 1.
     """
-    value = real("scale", scale)
-    if noise not in LARGEST_SCALE:
-        raise ParameterError(f"noise is 'laplace' or 'gaussian', not {noise!r}")
-    if not 2.0**-10 <= value <= LARGEST_SCALE[noise]:
-        raise ParameterError(
-            f"scale is between 2^-10 and {as_written(LARGEST_SCALE[noise])} for {noise} noise, not {value!r}"
-        )
-    return value
+    noise = cells * law.mean_absolute(scale) + math.sqrt(cells) * law.standard_deviation(scale)
+    return min(1.0, 0.5 * noise / total)
 
 
 Solved = TypeVar("Solved", bound="Scaled")
 
 
-def _pure(make: Callable[[NoiseKind, float], Solved], epsilon: float, between: Relation, n: int) -> Solved | None:
-    """Return the mechanism of the least Laplace scale with a pure epsilon, the papers' own: compared exactly.
+def _pure(make: Callable[[str, float], Solved], law: str, epsilon: float, between: Relation, n: int) -> Solved | None:
+    """Return the mechanism of the least scale with a pure epsilon, the papers' own: compared exactly.
 
     The pure epsilon is a rational number divided by the scale, so the least scale is the float next above a quotient.
     """
-    at_one = Fraction(make("laplace", 1.0).guarantee(between, n=n).profile.pure)
+    at_one = Fraction(make(law, 1.0).guarantee(between, n=n).profile.pure)
     exact = at_one / written(epsilon) if epsilon > 0.0 else Fraction(2**60 if at_one else 0)
     least = max(2.0**-10, _float_from(exact))
-    return make("laplace", least) if least <= LARGEST_SCALE["laplace"] else None
+    return make(law, least) if least <= law_named(law).largest_scale else None
 
 
 def _float_from(exact: Fraction) -> float:
@@ -245,24 +265,24 @@ class Scaled(Protocol):
         """Of the noise, in records."""
 
     @property
-    def noise(self) -> NoiseKind:
-        """Which kind."""
+    def noise(self) -> str:
+        """Its law."""
 
     def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
         """Return what is promised."""
 
 
 def solve_scale(
-    make: Callable[[NoiseKind, float], Solved],
+    make: Callable[[str, float], Solved],
     budget: Budget,
     *,
     n: int,
     group: int,
-    noises: Sequence[NoiseKind],
+    laws: Sequence[str],
     scale: float | None,
     relation: RelationName = "replacement",
 ) -> Solved:
-    """Solve for the least scale of the noise, of the kind with the smaller mean absolute noise where there is a choice.
+    """Solve for the least scale of the noise, of the law with the smaller mean absolute noise where there is a choice.
 
     Parameters
     ----------
@@ -272,10 +292,10 @@ def solve_scale(
         What may be spent.
     n, group : int
         Numbers of records, and of records a privacy unit holds.
-    noises : sequence of {"laplace", "gaussian"}
-        Kinds to choose from.
+    laws : sequence of str
+        To choose from.
     scale : float or None
-        The scale where it is given, with the first of the kinds.
+        The scale where it is given, with the first of the laws.
     relation : {"replacement", "add-remove"}
         Between which tables the budget is to hold.
 
@@ -286,32 +306,30 @@ def solve_scale(
     """
     between = Relation(name=relation, group=group)
 
-    def solved(kind: NoiseKind) -> Solved | None:
-        if kind == "gaussian" and budget.delta == 0.0:
-            return None
-        if kind == "laplace" and budget.delta == 0.0:
-            return _pure(make, budget.epsilon, between, n)
+    def solved(law: str) -> Solved | None:
+        if budget.delta == 0.0:
+            return _pure(make, law, budget.epsilon, between, n) if law_named(law).pure else None
         found = least_real(
-            lambda value: make(kind, value).guarantee(between, n=n).meets(budget),
+            lambda value: make(law, value).guarantee(between, n=n).meets(budget),
             2.0**-10,
-            LARGEST_SCALE.get(kind, 1.0),
+            law_named(law).largest_scale,
             relative=1e-9,
         )
-        return None if found is None else make(kind, found)
+        return None if found is None else make(law, found)
 
     if scale is not None:
-        mechanism = make(noises[0], scale)
+        mechanism = make(laws[0], scale)
         guarantee = mechanism.guarantee(between, n=n)
         if not guarantee.meets(budget):
-            best = solved(noises[0])
+            best = solved(laws[0])
             stated: dict[str, float] = {} if best is None else {"scale >=": best.scale}
-            feasible(guarantee, budget, f"{budget} with {noises[0]} noise of scale {as_written(scale)}", **stated)
+            feasible(guarantee, budget, f"{budget} with {laws[0]} noise of scale {as_written(scale)}", **stated)
         return mechanism
-    options = [m for m in map(solved, noises) if m is not None]
+    options = [m for m in map(solved, laws) if m is not None]
     if not options:
-        most = [make(kind, LARGEST_SCALE[kind]).guarantee(between, n=n) for kind in noises]
+        most = [make(law, law_named(law).largest_scale).guarantee(between, n=n) for law in laws]
         nearest = {"delta >=": max(1e-12, min(g.delta(budget.epsilon) for g in most))}
         if np.isfinite(epsilon := min(g.epsilon(budget.delta) for g in most)):
             nearest["epsilon >="] = epsilon
-        raise Infeasible(f"{budget} with {' or '.join(noises)} noise", nearest)
-    return min(options, key=lambda m: mean_absolute(m.noise, m.scale))
+        raise Infeasible(f"{budget} with {' or '.join(laws)} noise", nearest)
+    return min(options, key=lambda m: law_named(m.noise).mean_absolute(m.scale))

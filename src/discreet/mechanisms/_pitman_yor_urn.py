@@ -18,9 +18,12 @@ import numpy.typing as npt
 from discreet._numeric import log_rising, up
 from discreet.domain import Commonness, Counts, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import DrawnMechanism, Remedy, positive_size, real, refuse_unknown, solve_drawn
+from discreet.mechanisms._base import positive_size, real
+from discreet.mechanisms._drawn import HeldMechanism, solve_drawn
+from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy._held_table import HeldTable
 
 __all__ = ["UNIT", "PitmanYorUrn", "moved_mass"]
 
@@ -29,7 +32,7 @@ UNIT = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class PitmanYorUrn(DrawnMechanism):
+class PitmanYorUrn(HeldMechanism):
     """An urn that starts from the confidential table.
 
     Parameters
@@ -95,6 +98,17 @@ class PitmanYorUrn(DrawnMechanism):
             rng=rng,
         )
 
+    def _held_urn(self, x: Counts, *, filtered: bool) -> HeldTable:
+        """Return what the law of the urn at a table depends on, where new values differ from all others."""
+        return HeldTable.pitman_yor(
+            x.frequencies,
+            size=self.size,
+            strength=self.strength_units / UNIT,
+            discount=self.discount_units / UNIT,
+            filtered=filtered,
+            fresh=self.domain.size is None or x.distinct < self.domain.size,
+        )
+
     def _expected_new(self, n: int, like: Commonness | None = None) -> float:
         """Return the expected probability of a new value, ``(theta + sigma E k) / (theta + n)``, ``k`` distinct values.
 
@@ -114,10 +128,6 @@ class PitmanYorUrn(DrawnMechanism):
         distinct = n if self.domain.size is None else min(n, self.domain.size)
         return max(0.0, theta + sigma * distinct) / (theta + n)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return ``strength`` and ``discount``."""
-        return {"strength": self.strength, "discount": self.discount}
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
@@ -125,12 +135,10 @@ class PitmanYorUrn(DrawnMechanism):
         """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
         relation = Relation(group=group)
         strength = fixed.pop("strength", None)
-        known = [name for name in cls.__dataclass_fields__ if name not in ("domain", "size")]
-        kept = {name: fixed.pop(name) for name in known if name in fixed}
-        refuse_unknown(cls.name, fixed, ", ".join(known))
+        cls.refuse_unknown(fixed)
 
         def make(m: int, theta: float) -> PitmanYorUrn:
-            return cls(domain=domain, size=m, strength=theta, **kept)
+            return cls(domain=domain, size=m, strength=theta, **fixed)
 
         def promise(made: PitmanYorUrn) -> Guarantee:
             return made.guarantee(relation, n=n)

@@ -7,45 +7,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
 from discreet._numeric import least_integer, least_real
-from discreet._text import as_written, rounded_down, rounded_up
-from discreet.domain import Commonness, Counts, Records
+from discreet._text import rounded_down, rounded_up
+from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     Estimates,
     Floats,
-    Mechanism,
-    Outcome,
     Output,
     Outputs,
-    Remedy,
     feasible,
     listed,
     positive_size,
-    real,
 )
-from discreet.mechanisms._discrete_noise import (
-    approximate_noise,
-    discrete_noise,
-    log_laplace_below,
-    log_noise,
-    mean_absolute,
-    noise_reach,
-    standard_deviation,
-)
+from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms.noise import LAPLACE
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, RelationName, ThresholdedLaplace
 
 __all__ = ["StableCounts", "solve_threshold"]
 
-_LARGEST_SCALE = 1e9
 _MOST = 1 << 40
 
 
+@dataclass(frozen=True, kw_only=True)
 class StableCounts(Mechanism):
     """Discrete Laplace noise on the counts of the labels that are held; those that reach the threshold are released.
 
@@ -65,26 +55,29 @@ class StableCounts(Mechanism):
     share_is_of: ClassVar[str] = "stand for records whose labels are too rare to be kept, or for noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
+    domain: Domain
     scale: float
     threshold: int
 
-    def _check(self) -> None:
-        """Check what all of them have in common; called by ``__post_init__``."""
-        object.__setattr__(self, "scale", real("scale", self.scale))
-        if not 2.0**-10 <= self.scale <= _LARGEST_SCALE:
-            raise ParameterError(f"scale is between 2^-10 and {as_written(_LARGEST_SCALE)}, not {self.scale!r}")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", LAPLACE.checked(self.scale))
         threshold = self.threshold
         whole = isinstance(threshold, (int, np.integer)) and not isinstance(threshold, bool)
         if not whole or not 2 <= int(threshold) <= _MOST:
-            raise ParameterError(f"threshold is a whole number from 2 to 2^40, not {threshold!r}")
+            raise ParameterError(f"threshold must be an integer from 2 to 2^40, got {threshold!r}")
         object.__setattr__(self, "threshold", int(threshold))
+
+    @property
+    def step_identity(self) -> tuple[Any, ...]:
+        """The noise and the threshold: what reads the labels that remain is public."""
+        return ("labels above a threshold", self.domain, self.scale, self.threshold)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts.
 
         The order has to be made here: that of ``x`` may depend on labels that are left out.
         """
-        noisy = x.frequencies + discrete_noise("laplace", self.scale, x.distinct, rng=rng)
+        noisy = x.frequencies + LAPLACE.draw(self.scale, x.distinct, rng=rng)
         kept = rng.permutation(np.flatnonzero(noisy >= self.threshold))
         return Counts(records=x.records.take(kept), frequencies=noisy[kept])
 
@@ -101,9 +94,9 @@ class StableCounts(Mechanism):
                 count = released.pop(row)
                 if count < self.threshold:
                     return -math.inf
-                total += float(log_noise("laplace", self.scale, np.array([count - held]))[0])
+                total += float(LAPLACE.log_pmf(self.scale, np.array([count - held]))[0])
             else:
-                total += log_laplace_below(self.scale, self.threshold - held)
+                total += LAPLACE.log_below(self.scale, self.threshold - held)
         return -math.inf if released else total
 
     def outputs(self, *tables: Counts) -> Outputs:
@@ -115,7 +108,7 @@ class StableCounts(Mechanism):
         everything = Records.concatenate([x.records for x in tables])
         place = {row: i for i, row in enumerate(everything.rows())}
         labels = everything.take(np.array([place[row] for row in most], dtype=np.intp))
-        reach = noise_reach("laplace", self.scale)
+        reach = LAPLACE.reach(self.scale)
         values = []
         for counts in listed(*([0, *range(self.threshold, held + reach + 1)] for held in most.values())):
             noisy = np.array(counts, dtype=np.int64)
@@ -129,7 +122,7 @@ class StableCounts(Mechanism):
         counts are too large on average.
         """
         kept = cast(Counts, y)
-        error = standard_deviation("laplace", self.scale)
+        error = LAPLACE.standard_deviation(self.scale)
         return Estimates(kept.records, kept.frequencies.astype(np.float64), np.full(kept.distinct, error))
 
     def outcome(self, y: Output, n: int) -> Outcome:
@@ -152,7 +145,7 @@ class StableCounts(Mechanism):
     def _expected_counts(self, shares: Floats, *, n: int, rng: np.random.Generator) -> Floats:
         """Return noisy counts of an invented table, 0 where they are not released: for predictions."""
         counts = np.rint(n * shares).astype(np.int64)
-        noisy = counts + approximate_noise("laplace", self.scale, len(counts), rng=rng)
+        noisy = counts + LAPLACE.approximate(self.scale, len(counts), rng=rng)
         return np.where((counts > 0) & (noisy >= self.threshold), noisy, 0).astype(np.float64)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -171,7 +164,7 @@ class StableCounts(Mechanism):
         if cells != 1:
             enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
             profile = ThresholdedLaplace(scale=self.scale, threshold=self.threshold, group=group, tight=enough)
-        alone = -math.expm1(log_laplace_below(self.scale, self.threshold - 1))
+        alone = -math.expm1(LAPLACE.log_below(self.scale, self.threshold - 1))
         return Guarantee.proved(
             profile,
             relation=relation,
@@ -193,8 +186,8 @@ class StableCounts(Mechanism):
         """
         common = Commonness.invented(self.domain) if like is None else like
         held, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
-        above = np.array([-math.expm1(log_laplace_below(self.scale, self.threshold - c)) for c in held.tolist()])
-        noise = np.minimum(1.0, 0.5 * mean_absolute("laplace", self.scale) / held)
+        above = np.array([-math.expm1(LAPLACE.log_below(self.scale, self.threshold - c)) for c in held.tolist()])
+        noise = np.minimum(1.0, 0.5 * LAPLACE.mean_absolute(self.scale) / held)
         records, labels = (above * (1.0 - noise))[place], (above / held)[place]
         return float(common.weight @ records), float(common.weight @ labels)
 
@@ -256,9 +249,9 @@ def solve_threshold(
     # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
     parts = 2.0 if composed or min(group, n) > ThresholdedLaplace.largest_exact else 1.0
     share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
-    least = least_real(lambda b: promise(b, _MOST).meets(share), 2.0**-10, _LARGEST_SCALE, relative=1e-9)
+    least = least_real(lambda b: promise(b, _MOST).meets(share), 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
     if least is None:
-        delta = parts * promise(_LARGEST_SCALE, _MOST).delta(budget.epsilon)
+        delta = parts * promise(LAPLACE.largest_scale, _MOST).delta(budget.epsilon)
         raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
     noise = least if scale is None else scale
     enough = least_integer(lambda t: promise(noise, t).meets(budget), 2, _MOST)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from discreet.domain import Column, Domain
 from discreet.errors import DomainError
-from discreet.mechanisms._discrete_noise import NoiseKind, standard_deviation
 from discreet.mechanisms._tree import Tree
+from discreet.mechanisms.noise import NoiseLaw
 
 __all__ = ["chosen_levels", "predicted_error"]
 
@@ -21,7 +21,7 @@ _WIDEST = 4  # of the steps between levels
 _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more concentrated than their bounds
 
 
-def predicted_error(domain: Domain, n: int, noise: NoiseKind, scale: float, levels: Sequence[int]) -> float:
+def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels: Sequence[int]) -> float:
     """Predict how far a record is displaced on average, as a share of the domain's diameter.
 
     Parameters
@@ -30,8 +30,8 @@ def predicted_error(domain: Domain, n: int, noise: NoiseKind, scale: float, leve
         Public.
     n : int
         Number of records.
-    noise, scale
-        Of every node.
+    law, scale
+        The noise of every node.
     levels : sequence of int
         That get noise.
 
@@ -45,11 +45,11 @@ def predicted_error(domain: Domain, n: int, noise: NoiseKind, scale: float, leve
     tree = Tree.of(domain)
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
-    spread = np.array([standard_deviation(noise, scale)])
+    spread = np.array([law.standard_deviation(scale)])
     return float(_errors(tree, domain, n, measured, spread, 1.0)[0])
 
 
-def chosen_levels(domain: Domain, n: int, noise: NoiseKind, scales: Sequence[float]) -> tuple[int, ...]:
+def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
     """Return the levels with the least predicted error, what lies within leaves included.
 
     Parameters
@@ -58,8 +58,8 @@ def chosen_levels(domain: Domain, n: int, noise: NoiseKind, scales: Sequence[flo
         Public.
     n : int
         Number of records.
-    noise : {"laplace", "gaussian"}
-        The kind of noise.
+    law : NoiseLaw
+        Of the noise.
     scales : sequence of float
         The scales that the budget asks for with one level and with all of them; between, a power of the number.
 
@@ -71,7 +71,7 @@ def chosen_levels(domain: Domain, n: int, noise: NoiseKind, scales: Sequence[flo
     tree = Tree.of(domain)
     depth = tree.depth
     power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0
-    spread = np.array([0.0] + [standard_deviation(noise, scales[0] * s**power) for s in range(1, depth + 1)])
+    spread = np.array([0.0] + [law.standard_deviation(scales[0] * s**power) for s in range(1, depth + 1)])
     level = np.arange(1, depth + 1)
     options = np.array(
         [(level <= last) & ((last - level) % step == 0) for step in range(1, _WIDEST + 1) for last in level]

@@ -18,15 +18,13 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import GuaranteeKindError, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
-    DrawnMechanism,
     Floats,
-    Remedy,
     positive_size,
     real,
-    refuse_unknown,
     require_relation,
-    solve_drawn,
 )
+from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
+from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
 
@@ -183,10 +181,6 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         least = math.floor(n * float(shares.min())) if len(shares) == self._cells else 0
         return mixed(shares, self._units_of(n, least) / UNIT, self._cells)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return ``draw_epsilon`` and ``schedule``."""
-        return {"draw_epsilon": self.draw_epsilon, "schedule": self.schedule}
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
@@ -194,7 +188,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         """Solve for the largest ``draw_epsilon`` at the given size, or for the largest size at the given one."""
         relation = Relation(group=group)
         given, schedule = fixed.pop("draw_epsilon", None), fixed.pop("schedule", "optimal")
-        refuse_unknown(cls.name, fixed, "draw_epsilon, schedule")
+        cls.refuse_unknown(fixed)
         return solve_drawn(
             lambda m, v: cls(domain=domain, size=m, draw_epsilon=v, schedule=schedule),
             "draw_epsilon",

@@ -20,16 +20,15 @@ from discreet.errors import ParameterError
 from discreet.mechanisms._base import (
     MOST_CELLS,
     NEIGHBOURS,
-    DrawnMechanism,
     Floats,
-    Remedy,
     held_frequencies,
     positive_size,
     real,
-    refuse_unknown,
     require_relation,
-    solve_drawn,
 )
+from discreet.mechanisms._drawn import HeldMechanism, held_cells, solve_drawn
+from discreet.mechanisms._evidence import DrawnFromCounts
+from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks, records_of
 from discreet.privacy import (
     Budget,
@@ -42,6 +41,7 @@ from discreet.privacy import (
     Relation,
     UrnPair,
 )
+from discreet.privacy._held_table import HeldTable
 
 __all__ = ["DirichletMultinomial"]
 
@@ -52,7 +52,7 @@ _TWO_CELL_DRAWS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirichletMultinomial(DrawnMechanism):
+class DirichletMultinomial(HeldMechanism):
     r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` a cell.
 
     Draw ``i + 1`` falls in cell ``l`` with probability ``(alpha_l + n_l + S_l) / (A + i)``, ``A = n + sum alpha``, with
@@ -191,6 +191,16 @@ class DirichletMultinomial(DrawnMechanism):
         pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in sorted(orders)]
         return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
 
+    def held_table(self, x: Counts) -> HeldTable:
+        """Return the cells' masses."""
+        return held_cells(self.domain, x, size=self.size, strength=self.strength_units / _UNIT)
+
+    def evidence(self) -> DrawnFromCounts:
+        """Return the urn's likelihood: ``(alpha + C)_Z`` for each cell, a rising factorial."""
+        base = np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells))))
+        prior = self.strength_units / _UNIT * base
+        return DrawnFromCounts(log_weight=lambda _, cells, c, drawn: log_rising(prior[cells] + c, drawn.astype(float)))
+
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``sum alpha / A``."""
         strength = self.strength_units / _UNIT
@@ -204,10 +214,6 @@ class DirichletMultinomial(DrawnMechanism):
         weights: Floats = gammas / gammas.sum()
         return weights
 
-    def parameters(self) -> dict[str, Any]:
-        """Return ``prior``."""
-        return {"prior": self.prior}
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
@@ -215,7 +221,7 @@ class DirichletMultinomial(DrawnMechanism):
         """Solve for the least prior at the given size, or for the largest size at the given prior."""
         relation = Relation(group=group)
         prior = fixed.pop("prior", None)
-        refuse_unknown(cls.name, fixed, "prior")
+        cls.refuse_unknown(fixed)
         most = 2.0**40 / min(domain.size or 1, MOST_CELLS)
         return solve_drawn(
             lambda m, mass: cls(domain=domain, size=m, prior=mass),

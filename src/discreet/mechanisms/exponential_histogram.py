@@ -20,15 +20,14 @@ from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
-    DrawnMechanism,
     Floats,
-    Remedy,
     feasible,
     positive_size,
     real,
-    refuse_unknown,
     require_relation,
 )
+from discreet.mechanisms._drawn import DrawnMechanism
+from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._weights import draw_weighted, rounding
 from discreet.privacy import BoundedRangeProfile, Budget, ConstantProfile, Guarantee, Profile, Relation
 
@@ -94,7 +93,6 @@ class ExponentialHistogram(DrawnMechanism):
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "are drawn into other cells than the nearest release of this size has"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
-    sampling: ClassVar[str] = "stratified"  # the counts are the kernel's own: no independent draws come after it
 
     domain: Domain
     size: int
@@ -121,6 +119,11 @@ class ExponentialHistogram(DrawnMechanism):
                 f"loss 'l1', fewer "
                 "cells or a smaller size"
             )
+
+    @property
+    def stratified(self) -> bool:
+        """True: the counts are the kernel's own, and no independent draws come after it."""
+        return True
 
     @property
     def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw sums over cells and sizes
@@ -244,10 +247,6 @@ class ExponentialHistogram(DrawnMechanism):
         drawn = self._draw(held, rng)[cells] / self.size
         return np.append(drawn, max(0.0, 1.0 - drawn.sum()))
 
-    def parameters(self) -> dict[str, Any]:
-        """Return ``pure_epsilon`` and ``loss``."""
-        return {"pure_epsilon": self.pure_epsilon, "loss": self.loss}
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
@@ -256,7 +255,7 @@ class ExponentialHistogram(DrawnMechanism):
         relation = Relation(group=group)
         given = fixed.pop("pure_epsilon", None)
         loss = fixed.pop("loss", "l1")
-        refuse_unknown(cls.name, fixed, "pure_epsilon, loss")
+        cls.refuse_unknown(fixed)
 
         def at(value: float) -> ExponentialHistogram:
             return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)

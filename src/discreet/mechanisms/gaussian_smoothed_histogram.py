@@ -7,20 +7,17 @@ The composition that PY26 compares with in its census example. Theory: docs/theo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
-from discreet.domain import Commonness, Domain
+from discreet.domain import Commonness
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Floats, Remedy, real, refuse_unknown
-from discreet.mechanisms._discrete_noise import NoiseKind
-from discreet.mechanisms._draws import Sampling
-from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms._projections import l1_projection
-from discreet.privacy import Budget
+from discreet.mechanisms._base import CellCounts, Floats, real
+from discreet.mechanisms._mechanism import Remedy
+from discreet.mechanisms._noisy_counts import NoisyCounts
+from discreet.mechanisms.readings import L1
 
 __all__ = ["GaussianSmoothedHistogram"]
-
-_MIXING = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,45 +71,28 @@ class GaussianSmoothedHistogram(NoisyCounts):
     share_is_of: ClassVar[str] = "are uniform, or put into other cells than the table's by noise"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("mixing", *NoisyCounts.helped_by)
 
-    domain: Domain
-    records: int
-    scale: float
-    noise: NoiseKind = field(default="gaussian", init=False)
-    mixing: float = _MIXING
-    sampling: Sampling = "iid"
+    noise: str = field(default="gaussian", init=False)
+    mixing: float = 0.01
 
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         object.__setattr__(self, "mixing", real("mixing", self.mixing))
         if not 0.0 <= self.mixing <= 1.0:
-            raise ParameterError(f"mixing is a probability, not {self.mixing!r}")
+            raise ParameterError(f"mixing must be a probability, got {self.mixing!r}")
+
+    @cached_property
+    def reading(self) -> L1:
+        """The L1 projection that keeps the largest cells' shares; the mixture comes after it."""
+        return L1(self.cells, self.records)
 
     def probabilities(self, y: CellCounts) -> Floats:
-        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
-        return (1.0 - self.mixing) * l1_projection(y, self.records) + self.mixing / self._cells
+        """Return the mixture of the projection with the uniform distribution."""
+        return (1.0 - self.mixing) * self.reading.probabilities(y) + self.mixing / self.cells.count
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``mixing``, and of the rest a bound on the expected total variation that the noise causes."""
-        return self.mixing + (1.0 - self.mixing) * NoisyCounts.share_not_from_data(self, n)
+        return self.mixing + (1.0 - self.mixing) * super().share_not_from_data(n)
 
     def remedies(self, n: int) -> tuple[Remedy, ...]:
         """Return what would lower that share; a smaller mixing where there is any."""
-        return tuple(r for r in NoisyCounts.remedies(self, n) if r != "mixing" or self.mixing > 0.0)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return ``scale``, ``mixing`` and ``sampling``."""
-        return {"scale": self.scale, "mixing": self.mixing, "sampling": self.sampling}
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> GaussianSmoothedHistogram:
-        """Solve for the least scale; the mixing is 0.01 unless given."""
-        scale, mixing = fixed.pop("scale", None), fixed.pop("mixing", _MIXING)
-        sampling = fixed.pop("sampling", "iid")
-        refuse_unknown(cls.name, fixed, "scale, mixing, sampling")
-
-        def make(_: NoiseKind, value: float) -> GaussianSmoothedHistogram:
-            return cls(domain=domain, records=n, scale=value, mixing=mixing, sampling=sampling)
-
-        return solve_scale(make, budget, n=n, group=group, noises=("gaussian",), scale=scale)
+        return tuple(r for r in super().remedies(n) if r != "mixing" or self.mixing > 0.0)

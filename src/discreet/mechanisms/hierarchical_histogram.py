@@ -8,19 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, positive_size, refuse_unknown
-from discreet.mechanisms._discrete_noise import NoiseKind, approximate_noise, standard_deviation
-from discreet.mechanisms._draws import Sampling, draw_cells
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, finite_cells, positive_size
+from discreet.mechanisms._draws import draw_cells
+from discreet.mechanisms._evidence import NoisyTree
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
+from discreet.mechanisms._tree import Tree
 from discreet.mechanisms._tree_levels import chosen_levels, predicted_error
+from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.readings.tree import Consistent
 from discreet.privacy import Budget, Guarantee, Relation
 
 __all__ = ["HierarchicalHistogram"]
@@ -49,8 +52,8 @@ class HierarchicalHistogram(NoisyCounts):
         The levels that get noise and are released, below the root and increasing; the last one's nodes are the leaves,
         and within a leaf records are uniform over its cells. All levels by default; an integer stands for all down to
         it. ``calibrated`` chooses them from the domain, ``n`` and the budget.
-    sampling : {"iid", "stratified"}
-        Independent records, or systematic ones along the tree, which keep every node at its share to within one record.
+    sampling : {"stratified", "iid"}
+        Systematic records along the tree, which keep every node at its share to within one record, or independent ones.
         Post-processing: it costs no privacy.
 
     Raises
@@ -87,68 +90,52 @@ class HierarchicalHistogram(NoisyCounts):
     share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
 
-    domain: Domain
-    records: int
-    scale: float
-    noise: NoiseKind = "gaussian"
+    noise: str = "gaussian"
     levels: Sequence[int] | int | str | None = None
-    sampling: Sampling = "iid"
 
     def __post_init__(self) -> None:
-        _ = self._finite_cells()
+        finite_cells(self.domain, self.name)
         _check_columns(self.domain)
         object.__setattr__(self, "levels", _levels(self.levels, deepest=Tree.of(self.domain).depth))
-        self._check()
+        super().__post_init__()
+
+    @cached_property
+    def reading(self) -> Consistent:  # type: ignore[override]  # of leaves, not of cells
+        """The consistent counts of the tree's leaves."""
+        measured = cast("tuple[int, ...]", self.levels)
+        return Consistent(Tree.of(self.domain).down_to(max(measured, default=0)), measured, self.records)
 
     @property
-    def _measured(self) -> tuple[int, ...]:
-        return cast("tuple[int, ...]", self.levels)
-
-    @property
-    def _tree(self) -> Tree:
-        return Tree.of(self.domain).down_to(max(self._measured, default=0))
+    def step_identity(self) -> tuple[Any, ...]:
+        """The levels of the tree and the noise."""
+        return ("noisy tree", self.domain, self.records, self.noise, self.scale, self.levels)
 
     @property
     def _length(self) -> int:
-        tree = self._tree
-        return sum(tree.nodes(level) for level in self._measured)
+        return sum(self.reading.tree.nodes(level) for level in self.reading.measured)
 
     @property
     def _pairs(self) -> int:
-        return len(self._measured)
+        return len(self.reading.measured)
 
     def _counts(self, x: Counts) -> CellCounts:
         return self._node_counts(x.records, x.frequencies)
 
     def _node_counts(self, records: Records, weights: Any) -> CellCounts:
         """Return the counts of the nodes of the measured levels, one level after the other."""
-        tree = self._tree
+        tree, measured = self.reading.tree, self.reading.measured
         leaves = np.bincount(tree.leaf_of(records), weights=weights, minlength=tree.nodes(tree.depth))
         node: Floats = leaves.astype(np.float64).reshape(tree.shape(tree.depth))
         parts = []
         for level in range(tree.depth, 0, -1):
-            if level in self._measured:
+            if level in measured:
                 parts.append(np.rint(node).astype(np.int64).ravel())
             node = tree.up(level, node)
         return np.concatenate([*parts[::-1], np.empty(0, dtype=np.int64)])
 
-    def _upward(self, y: CellCounts) -> tuple[Tree, list[Floats], list[Floats]]:
-        tree = self._tree
-        ends = np.cumsum([tree.nodes(level) for level in self._measured])
-        parts = np.split(np.asarray(y), ends[:-1])
-        noisy = {level: part.reshape(tree.shape(level)) for level, part in zip(self._measured, parts, strict=True)}
-        return tree, *upward(tree, noisy)
-
-    def probabilities(self, y: CellCounts) -> Floats:
-        """Return the leaves' probabilities that records are drawn with: public post-processing of noisy counts."""
-        if not self._measured:
-            return np.ones(1)
-        tree, values, variances = self._upward(y)
-        return consistent(tree, values, variances, total=self.records, positive=True).ravel() / self.records
-
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw ``size`` records from the noisy counts, in chunks."""
-        tree, weights = self._tree, self.probabilities(cast(CellCounts, y))
+        tree, weights = self.reading.tree, self.probabilities(cast(CellCounts, y))
         order = tree.in_order()
         for places in draw_cells(weights[order], size, sampling=self.sampling, rng=rng):
             yield tree.records_in(order[places], rng)
@@ -161,27 +148,37 @@ class HierarchicalHistogram(NoisyCounts):
         """
         if self._cells > _MOST_LISTED:
             raise ParameterError(f"{self._cells:,} cells are too many to list (at most {_MOST_LISTED:,}): draw records")
-        cells = self.domain.unflat(np.arange(self._cells))
-        if not self._measured:
+        cells, tree = self.domain.unflat(np.arange(self._cells)), self.reading.tree
+        if not self.reading.measured:
             return Estimates(cells, np.full(1, float(self.records)), np.zeros(1))
-        tree, values, variances = self._upward(cast(CellCounts, y))
+        counts, variances = self.reading.counts(cast(CellCounts, y))
         leaf, each = tree.leaf_of(cells), 1.0 / tree.cells_per_leaf()
-        counts = consistent(tree, values, variances, total=self.records, positive=False).ravel()
-        errors = standard_deviation(self.noise, self.scale) * np.sqrt(error_variances(tree, variances).ravel())
+        errors = self.law.standard_deviation(self.scale) * np.sqrt(variances)
         return Estimates(cells, (counts * each)[leaf], (errors * each)[leaf])
+
+    def evidence(self) -> NoisyTree:
+        """Return the law of the nodes' noise, and the tree."""
+        return NoisyTree(
+            law=self.law,
+            scale=self.scale,
+            probabilities=self.probabilities,
+            at_once=False,
+            sampling=self.sampling,
+            consistent=self.reading,
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that the table's expected counts with one draw of noise are turned into."""
-        noise = approximate_noise(self.noise, self.scale, self._length, rng=rng)
+        noise = self.law.approximate(self.scale, self._length, rng=rng)
         leaves = self.probabilities(self._node_counts(support, self.records * shares) + noise)
-        leaf = self._tree.leaf_of(support)
+        leaf = self.reading.tree.leaf_of(support)
         held = leaves[leaf] / np.bincount(leaf, minlength=len(leaves))[leaf]  # all cells, or some that stand for them
         return np.append(held, max(0.0, 1.0 - held.sum()))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T9 for a table of ``n`` records."""
         promised = super().guarantee(relation, n=n)
-        most = self._tree.largest_leaf()
+        most = self.reading.tree.largest_leaf()
         if most == 1:
             return promised
         within = f"leaves hold up to {most:,} cells each: where in its leaf a record lies is not from the data"
@@ -193,16 +190,7 @@ class HierarchicalHistogram(NoisyCounts):
         Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
         times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
-        return min(1.0, predicted_error(self.domain, n, self.noise, self.scale, self._measured))
-
-    def parameters(self) -> dict[str, Any]:
-        """Return ``scale``, ``noise``, ``levels`` and ``sampling``."""
-        return {
-            "scale": self.scale,
-            "noise": self.noise,
-            "levels": list(self._measured),
-            "sampling": self.sampling,
-        }
+        return min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.reading.measured))
 
     @classmethod
     def cells_wanted(cls, *, n: int, epsilon: float, columns: int) -> int:
@@ -216,37 +204,34 @@ class HierarchicalHistogram(NoisyCounts):
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> HierarchicalHistogram:
+    ) -> Self:
         """Solve for the least scale; choose the levels, and the noise, with the least predicted error."""
-        sampling, levels = fixed.pop("sampling", "iid"), fixed.pop("levels", None)
-        scale, noise = fixed.pop("scale", None), fixed.pop("noise", None)
-        refuse_unknown(cls.name, fixed, "scale, noise, levels, sampling")
+        cls.refuse_unknown(fixed)
+        scale, noise, levels = fixed.pop("scale", None), fixed.pop("noise", None), fixed.pop("levels", None)
         _check_columns(domain)
         tree = Tree.of(domain)
 
-        def solved(kind: NoiseKind, chosen: Any, given: float | None = None) -> HierarchicalHistogram:
-            def make(kind: NoiseKind, value: float) -> HierarchicalHistogram:
-                return cls(domain=domain, records=n, scale=value, noise=kind, levels=chosen, sampling=sampling)
+        def solved(law: str, chosen: Any, given: float | None = None) -> HierarchicalHistogram:
+            def make(law: str, value: float) -> HierarchicalHistogram:
+                return cls(domain=domain, records=n, scale=value, noise=law, levels=chosen, **fixed)
 
-            return solve_scale(make, budget, n=n, group=group, noises=(kind,), scale=given)
+            return solve_scale(make, budget, n=n, group=group, laws=(law,), scale=given)
 
-        def best(kind: NoiseKind) -> HierarchicalHistogram:
+        def best(law: str) -> HierarchicalHistogram:
             if levels is not None or tree.depth == 0:
-                return solved(kind, levels, scale)
-            ends = [solved(kind, tuple(range(1, count + 1))).scale for count in (1, tree.depth)]
-            chosen = chosen_levels(domain, n, kind, ends)
-            return solved(kind, chosen, scale)
+                return solved(law, levels, scale)
+            ends = [solved(law, tuple(range(1, count + 1))).scale for count in (1, tree.depth)]
+            return solved(law, chosen_levels(domain, n, law_named(law), ends), scale)
 
-        kinds: tuple[NoiseKind, ...] = ("laplace", "gaussian") if noise is None else (noise,)
         options, refusals = [], []
-        for kind in kinds:
+        for law in cls._laws() if noise is None else (noise,):
             try:
-                options.append(best(kind))
+                options.append(best(law))
             except Infeasible as refusal:
                 refusals.append(refusal)
         if not options:
             raise refusals[-1]
-        return min(options, key=lambda m: m.share_not_from_data(n))
+        return cast(Self, min(options, key=lambda m: m.share_not_from_data(n)))
 
 
 def _check_columns(domain: Domain) -> None:

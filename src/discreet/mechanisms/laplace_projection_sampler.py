@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
-from discreet.domain import Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Floats, positive_size, real, refuse_unknown
-from discreet.mechanisms._discrete_noise import NoiseKind, mean_absolute, standard_deviation
-from discreet.mechanisms._draws import Sampling
-from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms._projections import l1_projection, l1_projection_error
-from discreet.privacy import Budget
+from discreet.mechanisms._base import positive_size, real
+from discreet.mechanisms._noisy_counts import NoisyCounts, projection_error
+from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.readings import L1
 
 __all__ = ["LaplaceProjectionSampler"]
 
@@ -62,18 +60,12 @@ class LaplaceProjectionSampler(NoisyCounts):
 
     name: ClassVar[str] = "laplace-projection-sampler"
 
-    domain: Domain
-    records: int
-    scale: float
-    noise: NoiseKind = field(default="laplace", init=False)
-    sampling: Sampling = "iid"
+    noise: str = field(default="laplace", init=False)
 
-    def __post_init__(self) -> None:
-        self._check()
-
-    def probabilities(self, y: CellCounts) -> Floats:
-        """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
-        return l1_projection(y, self.records)
+    @cached_property
+    def reading(self) -> L1:
+        """The L1 projection that keeps the largest cells' shares."""
+        return L1(self.cells, self.records)
 
     @property
     def accuracy(self) -> float:
@@ -82,7 +74,7 @@ class LaplaceProjectionSampler(NoisyCounts):
         ``(k E|Z| + sqrt(k) s) / (2n)`` with the noise's mean absolute value and standard deviation, for independent
         confidential records; at small epsilon ``(k + sqrt(2k)) / (n epsilon)``.
         """
-        return l1_projection_error(self.noise, self.scale, cells=self._cells, total=self.records)
+        return projection_error(LAPLACE, self.scale, cells=self.cells.count, total=self.records)
 
     @staticmethod
     def sample_complexity(epsilon: float, *, accuracy: float, cells: int) -> float:
@@ -117,22 +109,5 @@ class LaplaceProjectionSampler(NoisyCounts):
         if not (0.0 < alpha < 1.0 and epsilon > 0.0):
             raise ParameterError("accuracy lies between 0 and 1, and epsilon is positive")
         k, scale = positive_size("cells", cells), 2.0 / epsilon
-        noise = k * mean_absolute("laplace", scale) + math.sqrt(k) * standard_deviation("laplace", scale)
+        noise = k * LAPLACE.mean_absolute(scale) + math.sqrt(k) * LAPLACE.standard_deviation(scale)
         return 0.5 * noise / alpha
-
-    def parameters(self) -> dict[str, Any]:
-        """Return ``scale`` and ``sampling``."""
-        return {"scale": self.scale, "sampling": self.sampling}
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> LaplaceProjectionSampler:
-        """Solve for the least scale."""
-        scale, sampling = fixed.pop("scale", None), fixed.pop("sampling", "iid")
-        refuse_unknown(cls.name, fixed, "scale, sampling")
-
-        def make(_: NoiseKind, value: float) -> LaplaceProjectionSampler:
-            return cls(domain=domain, records=n, scale=value, sampling=sampling)
-
-        return solve_scale(make, budget, n=n, group=group, noises=("laplace",), scale=scale)

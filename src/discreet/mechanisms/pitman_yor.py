@@ -17,10 +17,13 @@ from discreet._numeric import log_rising
 from discreet._text import counted_up, rounded_up
 from discreet.domain import Commonness, Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Floats, Remedy, positive_size, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_relation
+from discreet.mechanisms._drawn import held_cells
+from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Kind, Relation
+from discreet.privacy._held_table import HeldTable
 
 __all__ = ["PitmanYor"]
 
@@ -180,6 +183,17 @@ class PitmanYor(PitmanYorUrn):
             ),
         )
 
+    def held_table(self, x: Counts) -> HeldTable:
+        """Return what the law at a table depends on."""
+        if not self.domain.finite:
+            return self._held_urn(x, filtered=False)
+        if self.discount_units > 0:
+            raise ParameterError(
+                "with a discount, instance-level deltas need a domain with a continuous column or open labels, where "
+                "new values differ from all others"
+            )
+        return held_cells(self.domain, x, size=self.size, strength=self.strength_units / UNIT)
+
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``theta/(theta+n)`` at discount 0; otherwise ``(theta + sigma E k)/(theta+n)``, ``k`` distinct values.
 
@@ -196,7 +210,7 @@ class PitmanYor(PitmanYorUrn):
 
     def remedies(self, n: int) -> tuple[Remedy, ...]:
         """Return what would lower that share; a smaller discount where there is any."""
-        return tuple(r for r in PitmanYorUrn.remedies(self, n) if r != "discount" or self.discount > 0.0)
+        return tuple(r for r in super().remedies(n) if r != "discount" or self.discount > 0.0)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Draw the posterior weights of the held values; each is taken to be one value, held ``n`` times its share."""
@@ -205,7 +219,3 @@ class PitmanYor(PitmanYorUrn):
         gammas = rng.standard_gamma(np.append(old, max(0.0, self.strength + n - old.sum())))
         weights: Floats = gammas / gammas.sum()
         return weights
-
-    def parameters(self) -> dict[str, Any]:
-        """Return ``strength``, ``discount`` and ``sampler``."""
-        return {**super().parameters(), "sampler": self.sampler}

@@ -23,33 +23,23 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
     Floats,
-    Outcome,
     Output,
     PartsMechanism,
-    Remedy,
     Votes,
     positive_size,
-    refuse_unknown,
 )
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._checkpoint import Checkpoint
-from discreet.mechanisms._discrete_noise import (
-    NoiseKind,
-    approximate_noise,
-    discrete_noise,
-    log_laplace_below,
-    log_noise,
-    mean_absolute,
-    standard_deviation,
-)
-from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._noisy_counts import checked_scale, solve_scale
+from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
+from discreet.mechanisms._noisy_counts import solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms._stability import solve_threshold
+from discreet.mechanisms._steps import SteppedMechanism
+from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.privacy import (
     Budget,
     ConstantProfile,
-    DiscreteGaussianPair,
     Guarantee,
     Profile,
     Relation,
@@ -76,7 +66,7 @@ _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateEvolution(PartsMechanism):
+class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
 
     Parameters
@@ -156,11 +146,11 @@ class PrivateEvolution(PartsMechanism):
     scale: float
     steps: int
     population: int
-    noise: NoiseKind = "gaussian"
+    noise: Literal["gaussian", "laplace"] = "gaussian"
     threshold: int = 0
     variant: Variant = "projection"
     multiplicity: int = 1
-    sampling: Sampling = "iid"
+    sampling: Sampling = DEFAULT_SAMPLING
     api: API | str | Mapping[str, Any] = "table"
     _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
     _inspect: Callable[[Votes], None] | None = field(init=False, default=None, repr=False, compare=False)
@@ -177,7 +167,7 @@ class PrivateEvolution(PartsMechanism):
         ):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least, most=most))
         object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "scale", checked_scale(self.noise, self.scale))
+        object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         if self.variant not in ("projection", "practical", "theoretical"):
             raise ParameterError(f"variant is 'projection', 'practical' or 'theoretical', not {self.variant!r}")
         check_sampling(self.sampling)
@@ -344,9 +334,9 @@ class PrivateEvolution(PartsMechanism):
 
     def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
         if self.noise == "gaussian":
-            return counts + discrete_noise("gaussian", self.scale, len(counts), rng=rng)
+            return counts + GAUSSIAN.draw(self.scale, len(counts), rng=rng)
         held = np.flatnonzero(counts)
-        noisy = counts[held] + discrete_noise("laplace", self.scale, len(held), rng=rng)
+        noisy = counts[held] + LAPLACE.draw(self.scale, len(held), rng=rng)
         released = np.zeros_like(counts)
         released[held] = np.where(noisy >= self.threshold, noisy, 0)
         return released
@@ -420,7 +410,7 @@ class PrivateEvolution(PartsMechanism):
         for _ in range(short.steps):
             candidates = short._candidates(released, rng=rng)
             held = self._votes(table, candidates)
-            noisy = np.rint(held + approximate_noise(self.noise, self.scale, len(held), rng=rng)).astype(np.int64)
+            noisy = np.rint(held + law_named(self.noise).approximate(self.scale, len(held), rng=rng)).astype(np.int64)
             if self.noise == "laplace":
                 noisy[(held == 0) | (noisy < self.threshold)] = 0
             released.append(Votes(candidates, noisy))
@@ -446,7 +436,7 @@ class PrivateEvolution(PartsMechanism):
         for candidates, noisy in cast("list[Votes]", y):
             held = self._votes(table, candidates)
             if self.noise == "gaussian":
-                total += float(log_noise("gaussian", self.scale, noisy - held).sum())
+                total += float(GAUSSIAN.log_pmf(self.scale, noisy - held).sum())
             else:
                 total += sum(map(self._log_released, noisy.tolist(), held.tolist()))
         return total
@@ -455,8 +445,8 @@ class PrivateEvolution(PartsMechanism):
         """Return the log-probability of one candidate's released votes, 0 standing for none."""
         if noisy:
             possible = held and noisy >= self.threshold
-            return float(log_noise("laplace", self.scale, np.array([noisy - held]))[0]) if possible else -math.inf
-        return log_laplace_below(self.scale, self.threshold - held) if held else 0.0
+            return float(LAPLACE.log_pmf(self.scale, np.array([noisy - held]))[0]) if possible else -math.inf
+        return LAPLACE.log_below(self.scale, self.threshold - held) if held else 0.0
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T16 for a table of ``n`` records, under replacement or add/remove."""
@@ -467,7 +457,7 @@ class PrivateEvolution(PartsMechanism):
         if self.steps and self.noise == "gaussian":
             counts = self.steps * (2 if replaced else 1)
             # An API may give records that always vote alike; an added record always votes.
-            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=not replaced)
+            profile = GAUSSIAN.profile(self.scale, group=group, counts=counts, tight=not replaced)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
@@ -543,11 +533,11 @@ class PrivateEvolution(PartsMechanism):
         return float(min(1.0, self._lost_to_noise(n, candidates) + apart))
 
     def _lost_to_noise(self, n: int, candidates: int) -> float:
-        deviation = standard_deviation(self.noise, self.scale)
+        deviation = law_named(self.noise).standard_deviation(self.scale)
         if self.noise == "laplace":
             votes = max(1, round(n / candidates))
-            kept = -math.expm1(log_laplace_below(self.scale, self.threshold - votes))
-            return 1.0 - kept * max(0.0, 1.0 - 0.5 * mean_absolute("laplace", self.scale) / votes)
+            kept = -math.expm1(LAPLACE.log_below(self.scale, self.threshold - votes))
+            return 1.0 - kept * max(0.0, 1.0 - 0.5 * LAPLACE.mean_absolute(self.scale) / votes)
         if self.variant == "projection":
             d = len(self.domain.columns)
             scales = np.arange(1, max(1, math.ceil(math.log2(max(2, candidates)) / d)) + 1)
@@ -583,24 +573,8 @@ class PrivateEvolution(PartsMechanism):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names."""
-        own = (
-            "scale",
-            "steps",
-            "population",
-            "noise",
-            "threshold",
-            "variant",
-            "multiplicity",
-            "sampling",
-        )
-        return {
-            **{name: getattr(self, name) for name in own},
-            "api": {
-                "name": self._api.name,
-                "variations_each": self._api.variations_each(),
-                **self._api.parameters(),
-            },
-        }
+        api = {"name": self._api.name, "variations_each": self._api.variations_each(), **self._api.parameters()}
+        return {**super().parameters(), "api": api}
 
     @classmethod
     def calibrated(
@@ -613,11 +587,11 @@ class PrivateEvolution(PartsMechanism):
         ``relation="add-remove"`` asks for that relation. The projection variant takes a population of at most 32,768
         candidates unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
         """
+        cls.refuse_unknown(fixed, "relation")
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         known = ("steps", "population", "noise", "variant", "multiplicity", "sampling", "api")
         own = {name: fixed.pop(name) for name in known if fixed.get(name) is not None}
-        refuse_unknown(cls.name, fixed, ", ".join(("scale", "threshold", *known)))
         given_by_name = isinstance(own.get("api"), str)
         own["api"] = _api(own.get("api", "table"), domain)
         own.setdefault("steps", usable_steps(n, budget.epsilon))
@@ -626,7 +600,7 @@ class PrivateEvolution(PartsMechanism):
         if own["steps"] == 0:
             return cls(domain=domain, records=n, scale=1.0, population=population or 1, **own)
 
-        def make(kind: NoiseKind, value: float, least: int = 0) -> PrivateEvolution:
+        def make(kind: Any, value: float, least: int = 0) -> PrivateEvolution:
             return cls(domain=domain, records=n, scale=value, population=1, noise=kind, threshold=least, **own)
 
         if noise == "laplace":
@@ -641,7 +615,7 @@ class PrivateEvolution(PartsMechanism):
                 composed=own["steps"] > 1,
             )
         else:
-            solved = solve_scale(make, budget, n=n, group=group, noises=(noise,), scale=scale, relation=relation)
+            solved = solve_scale(make, budget, n=n, group=group, laws=(noise,), scale=scale, relation=relation)
             solved = replace(solved, threshold=threshold or 0)
         sigma, d = solved.scale / n, len(domain.columns)
         if given_by_name and hasattr(own["api"], "alpha"):

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import Floats, Output, positive_size, real, refuse_unknown
+from discreet.mechanisms._base import Floats, Output, positive_size, real
 from discreet.mechanisms._stability import StableCounts, solve_threshold
 from discreet.mechanisms._urn import draw_blocks, records_of
 from discreet.privacy import Budget
@@ -77,15 +77,12 @@ class StabilisedPitmanYor(StableCounts):
 
     name: ClassVar[str] = "stabilised-pitman-yor"
 
-    domain: Domain
     records: int
-    scale: float
-    threshold: int
     strength: float = 1.0
     discount: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "strength", real("strength", self.strength))
         object.__setattr__(self, "discount", real("discount", self.discount))
@@ -136,25 +133,15 @@ class StabilisedPitmanYor(StableCounts):
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return ``scale``, ``threshold``, ``strength`` and ``discount``."""
-        return {
-            "scale": self.scale,
-            "threshold": self.threshold,
-            "strength": self.strength,
-            "discount": self.discount,
-        }
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> StabilisedPitmanYor:
         """Solve for the least scale that any threshold allows, then for the least threshold."""
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        strength, discount = fixed.pop("strength", 1.0), fixed.pop("discount", 0.0)
-        refuse_unknown(cls.name, fixed, "scale, threshold, strength, discount")
+        cls.refuse_unknown(fixed)
         return solve_threshold(
-            lambda b, t: cls(domain=domain, records=n, scale=b, threshold=t, strength=strength, discount=discount),
+            lambda b, t: cls(domain=domain, records=n, scale=b, threshold=t, **fixed),
             budget,
             n=n,
             group=group,

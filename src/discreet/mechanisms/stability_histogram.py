@@ -12,9 +12,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms._base import Floats, Output, refuse_unknown
-from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._base import Floats, Output
+from discreet.mechanisms._cells import OwnCells
+from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._evidence import ThresholdedCounts
 from discreet.mechanisms._stability import StableCounts, solve_threshold
+from discreet.mechanisms.noise import LAPLACE
+from discreet.mechanisms.readings import Clip
 from discreet.privacy import Budget
 
 __all__ = ["StabilityHistogram"]
@@ -68,13 +72,10 @@ class StabilityHistogram(StableCounts):
 
     name: ClassVar[str] = "stability-histogram"
 
-    domain: Domain
-    scale: float
-    threshold: int
-    sampling: Sampling = "iid"
+    sampling: Sampling = DEFAULT_SAMPLING
 
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         check_sampling(self.sampling)
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
@@ -86,6 +87,17 @@ class StabilityHistogram(StableCounts):
             return
         for labels in draw_cells(kept.frequencies.astype(np.float64), size, sampling=self.sampling, rng=rng):
             yield kept.records.take(labels)
+
+    def evidence(self) -> ThresholdedCounts:
+        """Return the law of the noise, the threshold, and the normalised counts that remain."""
+        return ThresholdedCounts(
+            law=LAPLACE,
+            scale=self.scale,
+            threshold=self.threshold,
+            probabilities=lambda y: Clip(OwnCells.of(self.domain, self.name), 1).probabilities(y),
+            at_once=True,
+            sampling=self.sampling,
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the shares of the labels that remain of the table's expected counts with one draw of noise."""
@@ -101,20 +113,15 @@ class StabilityHistogram(StableCounts):
         """
         return 1.0 - self._kept(n, like)[0]
 
-    def parameters(self) -> dict[str, Any]:
-        """Return ``scale``, ``threshold`` and ``sampling``."""
-        return {"scale": self.scale, "threshold": self.threshold, "sampling": self.sampling}
-
     @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> StabilityHistogram:
         """Solve for the least scale that any threshold allows, then for the least threshold."""
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        sampling = fixed.pop("sampling", "iid")
-        refuse_unknown(cls.name, fixed, "scale, threshold, sampling")
+        cls.refuse_unknown(fixed)
         return solve_threshold(
-            lambda b, t: cls(domain=domain, scale=b, threshold=t, sampling=sampling),
+            lambda b, t: cls(domain=domain, scale=b, threshold=t, **fixed),
             budget,
             n=n,
             group=group,

@@ -19,13 +19,14 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     Floats,
     Outputs,
-    Remedy,
     listed,
     positive_size,
     require_relation,
 )
+from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
+from discreet.privacy._held_table import HeldTable
 
 __all__ = ["UrnHistogram"]
 
@@ -139,6 +140,10 @@ class UrnHistogram(PitmanYorUrn):
                 f"the number of released records is random, at most {self.size:,}, and part of what is released",
             ),
         )
+
+    def held_table(self, x: Counts) -> HeldTable:
+        """Return what the law at a table depends on: new values are dropped."""
+        return self._held_urn(x, filtered=True)
 
     def expected_size(self, n: int, distinct: int = 1) -> float:
         r"""Return the expected number of released records, ``m (n - j sigma) / (theta + n)``.

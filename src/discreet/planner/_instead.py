@@ -7,7 +7,7 @@ from discreet._text import percent
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms._projections import l1_projection_error
+from discreet.mechanisms._noisy_counts import projection_error
 from discreet.privacy import Budget
 from discreet.releases import POOR_UTILITY
 
@@ -46,7 +46,7 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
         return 0
 
     def too_many(cells: int) -> bool:
-        return l1_projection_error(noisy.noise, noisy.scale, cells=cells, total=n) > POOR_UTILITY
+        return projection_error(noisy.law, noisy.scale, cells=cells, total=n) > POOR_UTILITY
 
     beyond = least_integer(too_many, 1, _MOST)
     return _MOST if beyond is None else beyond - 1

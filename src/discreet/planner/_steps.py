@@ -8,6 +8,7 @@ from typing import Any, cast
 from discreet._text import about
 from discreet.errors import DiscreetError
 from discreet.mechanisms import Mechanism, named
+from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner._cells import with_cells
 from discreet.planner._predicted import Reference, predicted_w1
 from discreet.privacy import Budget
@@ -38,12 +39,11 @@ def said_before(
     list of str
         Sentences from public facts alone; none for mechanisms that take one step.
     """
-    words = mechanism.announcement()
-    if words is None:
+    if not isinstance(mechanism, SteppedMechanism):
         return []
     drawn, like = size or n, Reference.of(reference, mechanism.domain)
-    lines = [words]
-    if not getattr(mechanism, "steps", 0):
+    lines = [mechanism.announcement()]
+    if not mechanism.steps:
         return lines
     if not mechanism.predictable:
         return [*lines, "what no step, or a histogram, would do is not predicted: it would take minutes"]

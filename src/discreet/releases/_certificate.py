@@ -25,7 +25,7 @@ from discreet.domain import Domain
 from discreet.domain._column import quietly
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
-from discreet.mechanisms._base import Outcome
+from discreet.mechanisms._mechanism import Outcome
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._deadline import SECONDS, within
 from discreet.releases._earlier import EARLIER, still_holds

@@ -6,7 +6,7 @@ from discreet._text import about, percent
 from discreet.domain import Commonness
 from discreet.errors import PoorUtility
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import Remedy
+from discreet.mechanisms._mechanism import Remedy
 
 __all__ = ["POOR_UTILITY", "poor_utility", "require_utility"]
 

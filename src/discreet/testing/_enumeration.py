@@ -21,7 +21,8 @@ from discreet._random import seeded
 from discreet.domain import Counts, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import MOST_LISTED, DrawnMechanism
+from discreet.mechanisms._base import MOST_LISTED
+from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.testing._universes import count_vectors, partitions
 
 __all__ = ["Law", "enumerate_law", "enumerate_profile", "hockey_stick", "outcome_of"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from discreet.mechanisms._projections import simplex_projection, w1_projection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -23,7 +24,6 @@ from discreet.mechanisms._bounded_lipschitz import (
     certified_gap,
 )
 from discreet.mechanisms._line_transport import fill_line, isotonic
-from discreet.mechanisms._projections import simplex_projection, w1_projection
 
 Floats = npt.NDArray[np.float64]
 NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}

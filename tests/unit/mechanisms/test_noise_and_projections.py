@@ -16,14 +16,10 @@ from discreet._random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms._discrete_noise import approximate_noise, discrete_noise, log_noise, mean_absolute
-from discreet.mechanisms._projections import (
-    clip_and_normalise,
-    l1_projection,
-    l1_projection_error,
-    simplex_projection,
-    w1_projection,
-)
+from discreet.mechanisms._cells import OwnCells
+from discreet.mechanisms._noisy_counts import projection_error
+from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.readings import L1, PROJECTIONS, W1, Clip, Projection, Simplex
 from discreet.testing import assert_law, sample_size, sample_size_for_distance
 
 SCALES = [
@@ -45,11 +41,11 @@ def written_out(noise: str, scale: float, reach: int) -> npt.NDArray[np.float64]
 @pytest.mark.parametrize(("noise", "scale"), [*SCALES, ("gaussian", 30.0), ("laplace", 200.0)])
 def test_the_law_is_the_one_written_down(noise: Any, scale: float) -> None:
     reach = math.ceil(60 * scale)
-    found = np.exp(log_noise(noise, scale, np.arange(-reach, reach + 1)))
+    found = np.exp(law_named(noise).log_pmf(scale, np.arange(-reach, reach + 1)))
     np.testing.assert_allclose(found, written_out(noise, scale, reach), rtol=1e-10, atol=1e-300)
     mean = (np.abs(np.arange(-reach, reach + 1)) * found).sum()
-    assert mean_absolute(noise, scale) == pytest.approx(mean, rel=2e-2 if scale < 1 else 1e-2) or (
-        noise == "gaussian" and mean_absolute(noise, scale) >= mean
+    assert law_named(noise).mean_absolute(scale) == pytest.approx(mean, rel=2e-2 if scale < 1 else 1e-2) or (
+        noise == "gaussian" and law_named(noise).mean_absolute(scale) >= mean
     )
 
 
@@ -72,7 +68,7 @@ def test_both_samplers_follow_it(noise: Any, scale: float, source: str) -> None:
     wrong = [pooled(written_out(noise, scale * f, math.ceil(60 * scale * f) + 2)) for f in (0.9, 1.1)]
     count = max(sample_size_for_distance(len(right), 0.1), *(sample_size(right, w) for w in wrong))
     rng = secure() if source == "opendp" else seeded(6)
-    drawn = discrete_noise(noise, scale, count, rng=rng)
+    drawn = law_named(noise).draw(scale, count, rng=rng)
     assert drawn.dtype == np.int64
     seen = np.bincount(np.clip(drawn, -reach, reach) + reach, minlength=2 * reach + 1)
     assert_law(seen, right, distance=0.1)
@@ -82,32 +78,49 @@ def test_both_samplers_follow_it(noise: Any, scale: float, source: str) -> None:
 
 
 def test_seeded_noise_repeats_and_secure_noise_does_not() -> None:
-    a, b = (discrete_noise("laplace", 5.0, 20, rng=seeded(3)) for _ in range(2))
+    a, b = (law_named("laplace").draw(5.0, 20, rng=seeded(3)) for _ in range(2))
     np.testing.assert_array_equal(a, b)
-    c, d = (discrete_noise("laplace", 50.0, 20, rng=secure()) for _ in range(2))
+    c, d = (law_named("laplace").draw(50.0, 20, rng=secure()) for _ in range(2))
     assert not np.array_equal(c, d)  # equal with probability below 1e-30
 
 
 def test_a_scale_that_is_no_short_fraction() -> None:
     """0.1 is a fraction of 2^55: integers beyond 64 bits are drawn exactly."""
-    drawn = discrete_noise("gaussian", 0.1, 50, rng=seeded(1))
+    drawn = law_named("gaussian").draw(0.1, 50, rng=seeded(1))
     assert np.abs(drawn).max() <= 2
-    assert len(discrete_noise("gaussian", 1 / 3, 50, rng=seeded(1))) == 50
+    assert len(law_named("gaussian").draw(1 / 3, 50, rng=seeded(1))) == 50
 
 
 # --- projections -------------------------------------------------------------------------------------------------
+
+
+class At(OwnCells):
+    """Cells at given positions on a line, by default 0, 1, 2 and so on."""
+
+    at: npt.NDArray[np.float64] | None = None
+
+    def line(self) -> npt.NDArray[np.float64]:
+        return np.arange(float(self.count)) if self.at is None else self.at
+
+
+def projected(kind: type[Projection], counts: Any, total: int, at: Any = None) -> npt.NDArray[np.float64]:
+    k = np.shape(counts)[-1]
+    cells = At(Domain(columns={"cell": Integer(lower=0, upper=k - 1)}), k)
+    object.__setattr__(cells, "at", at)
+    return kind(cells, total).probabilities(np.asarray(counts))
+
 
 noisy = st.lists(st.integers(-20, 30), min_size=2, max_size=7).map(lambda v: np.array(v, dtype=np.int64))
 
 
 def test_clip_and_normalise() -> None:
-    np.testing.assert_allclose(clip_and_normalise(np.array([-3, 1, 3])), [0, 0.25, 0.75])
+    np.testing.assert_allclose(projected(Clip, [-3, 1, 3], 1), [0, 0.25, 0.75])
 
 
 @settings(max_examples=60, deadline=None)
 @given(counts=noisy, total=st.integers(1, 40))
 def test_the_simplex_projection_is_nearest(counts: npt.NDArray[np.int64], total: int) -> None:
-    p = simplex_projection(counts, total)
+    p = projected(Simplex, counts, total)
     assert p.min() >= 0
     assert p.sum() == pytest.approx(1.0)
     v = counts / total
@@ -130,7 +143,7 @@ def test_the_simplex_projection_is_nearest(counts: npt.NDArray[np.int64], total:
 def test_the_l1_projection_is_nearest_and_so_are_two_others(counts: npt.NDArray[np.int64], total: int) -> None:
     """Against a linear programme over (p, e): minimise the sum of e, e >= |p - v|, p on the simplex."""
     k, v = len(counts), counts / total
-    p = l1_projection(counts, total)
+    p = projected(L1, counts, total)
     assert p.min() >= 0
     assert p.sum() == pytest.approx(1.0)
     eye = np.eye(k)
@@ -143,7 +156,7 @@ def test_the_l1_projection_is_nearest_and_so_are_two_others(counts: npt.NDArray[
         bounds=[(0, None)] * (2 * k),
     )
     assert solved.status == 0
-    others = [simplex_projection(counts, total), *([clip_and_normalise(counts)] if counts.max() > 0 else [])]
+    others = [projected(Simplex, counts, total), *([projected(Clip, counts, total)] if counts.max() > 0 else [])]
     for q in (p, *others):
         assert np.abs(q - v).sum() == pytest.approx(solved.fun, abs=1e-9)
     for count in counts:  # equal cells stay equal, and larger ones larger
@@ -163,7 +176,7 @@ def test_the_l1_projection_is_nearest_and_so_are_two_others(counts: npt.NDArray[
     ],
 )
 def test_the_l1_projection_keeps_the_largest_shares(counts: list[int], expected: list[float]) -> None:
-    np.testing.assert_allclose(l1_projection(np.array(counts), 20), expected, atol=1e-12)
+    np.testing.assert_allclose(projected(L1, counts, 20), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -173,10 +186,11 @@ def test_no_l1_projection_errs_by_more_than_the_bound(noise: Any, scale: float) 
     rng = seeded(8)
     for held in (np.array([500, 0, 0, 0, 0, 0, 0, 0]), np.full(30, 20), np.arange(12) ** 2):
         total = int(held.sum())
-        for project in (l1_projection, simplex_projection):
-            draws = [project(held + approximate_noise(noise, scale, len(held), rng=rng), total) for _ in range(400)]
-            apart = 0.5 * np.abs(np.array(draws) - held / total).sum(axis=1)
-            bound = l1_projection_error(noise, scale, cells=len(held), total=total)
+        for kind in (L1, Simplex):
+            rows = [held + law_named(noise).approximate(scale, len(held), rng=rng) for _ in range(400)]
+            draws = projected(kind, rows, total)
+            apart = 0.5 * np.abs(draws - held / total).sum(axis=1)
+            bound = projection_error(law_named(noise), scale, cells=len(held), total=total)
             assert apart.mean() - 3.0 * apart.std() / 20.0 <= bound
 
 
@@ -186,7 +200,7 @@ def test_the_w1_projection_is_nearest(counts: npt.NDArray[np.int64], total: int,
     k = len(counts)
     gaps = np.array(data.draw(st.lists(st.integers(1, 9), min_size=k - 1, max_size=k - 1)), dtype=float)
     positions = np.concatenate(([0.0], np.cumsum(gaps)))
-    p = w1_projection(counts, total, positions)
+    p = projected(W1, counts, total, positions)
     assert p.min() >= 0
     assert p.sum() == pytest.approx(1.0)
     signed = np.cumsum(counts + (total - counts.sum()) / k)[:-1] / total  # tied to the public total
@@ -243,10 +257,10 @@ def test_the_number_of_records_must_be_the_declared_one() -> None:
         mechanism.kernel(Counts.of_cells([0, 1]), rng=seeded(1))
 
 
-@pytest.mark.parametrize("project", [l1_projection, w1_projection, simplex_projection])
-def test_rows_are_projected_each_by_itself(project: Any) -> None:
-    rows = seeded(8).integers(-5, 9, size=(60, 7))
-    more = () if project is not w1_projection else (np.cumsum(np.arange(1.0, 8.0)),)
-    together = project(rows, 20, *more)
-    np.testing.assert_allclose(together, [project(row, 20, *more) for row in rows], atol=1e-15)
+@pytest.mark.parametrize("kind", PROJECTIONS.values())
+def test_rows_are_projected_each_by_itself(kind: type[Projection]) -> None:
+    rows, at = seeded(8).integers(-5, 9, size=(60, 7)), np.cumsum(np.arange(1.0, 8.0))
+    rows[0] = -1  # nothing is left of it
+    together = projected(kind, rows, 20, at)
+    np.testing.assert_allclose(together, [projected(kind, row, 20, at) for row in rows], atol=1e-15)
     np.testing.assert_allclose(together.sum(axis=1), 1.0, atol=1e-12)

@@ -1,0 +1,170 @@
+"""What noise is added to: the cells of a finite domain, or those around public points."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.domain import Domain, Records
+from discreet.errors import DomainError
+from discreet.evolution._metric import ground_diameter, ground_embedding
+from discreet.mechanisms._base import CellCounts, Floats, numbered_cells
+from discreet.mechanisms._draws import BLOCK
+from discreet.mechanisms._public_points import PublicPoints
+
+if TYPE_CHECKING:
+    from discreet.evolution._neighbours import NearestCandidates
+
+__all__ = ["Cells", "CellsAround", "OwnCells"]
+
+
+class Cells(ABC):
+    """Disjoint sets of records, numbered, with a representative each. Public.
+
+    Attributes
+    ----------
+    domain : Domain
+        Public.
+    count : int
+        How many.
+    """
+
+    domain: Domain
+    count: int
+
+    @abstractmethod
+    def cell_of(self, records: Records) -> CellCounts:
+        """Return which cell each record lies in."""
+
+    @abstractmethod
+    def records_in(self, cells: CellCounts) -> Records:
+        """Return the records that stand for cells."""
+
+    @abstractmethod
+    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
+        """Return the cells' probabilities on records of a public support."""
+
+    @abstractmethod
+    def base(self) -> Floats:
+        """Return the cells' shares of the base measure, shape (count,)."""
+
+    @abstractmethod
+    def line(self) -> Floats | None:
+        """Return increasing positions where the cells are those of one ordered column without a null, else None."""
+
+    def points(self) -> Floats:
+        """Return the representatives, embedded in the ground metric: shape (count, d), to be compared in L1."""
+        return ground_embedding(self.domain, self.records_in(np.arange(self.count)))
+
+    @cached_property
+    def coordinates(self) -> int:
+        """Number of coordinates of the embedding: one per ordered column, one per category of the others."""
+        nothing = Records(columns=tuple(np.zeros(0, dtype=np.int64) for _ in self.domain.columns))
+        return int(ground_embedding(self.domain, nothing).shape[1])
+
+    @property
+    def diameter(self) -> float:
+        """Largest ground distance."""
+        return ground_diameter(self.domain)
+
+    def counts(self, records: Records, frequencies: CellCounts) -> CellCounts:
+        """Return how many records lie in each cell."""
+        counts = np.zeros(self.count, dtype=np.int64)
+        np.add.at(counts, self.cell_of(records), frequencies)
+        return counts
+
+
+@dataclass(frozen=True)
+class OwnCells(Cells):
+    """The cells of a finite domain, in flat order."""
+
+    domain: Domain
+    count: int
+
+    @classmethod
+    def of(cls, domain: Domain, name: str) -> OwnCells:
+        """Return the cells of a domain for a mechanism of that name, which needs them to be finitely many.
+
+        Raises
+        ------
+        ParameterError
+            When the domain is not finite, or too large for its cells to be numbered.
+        """
+        return cls(domain, numbered_cells(domain, name))
+
+    def cell_of(self, records: Records) -> CellCounts:
+        """Return the records' flat indices."""
+        return self.domain.flat(records)
+
+    def records_in(self, cells: CellCounts) -> Records:
+        """Return the records of flat indices."""
+        return self.domain.unflat(cells)
+
+    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
+        """Return the probabilities of the support's own cells."""
+        return np.asarray(probabilities[self.domain.flat(support)])
+
+    def base(self) -> Floats:
+        """Return the domain's base measure."""
+        return np.exp(self.domain.log_base(self.records_in(np.arange(self.count))))
+
+    def line(self) -> Floats | None:
+        """Return the column's positions."""
+        (column, *others) = self.domain.columns.values()
+        try:
+            return None if others or column.nullable else column.positions(np.arange(self.count))
+        except DomainError:
+            return None
+
+
+@dataclass(frozen=True)
+class CellsAround(Cells):
+    """The records nearest to each of some public points: a tie goes to the first."""
+
+    domain: Domain
+    given: PublicPoints
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """How many points."""
+        return self.given.count
+
+    def cell_of(self, records: Records) -> CellCounts:
+        """Return the nearest points."""
+        search = _search(self.points())
+        found = [search.nearest(ground_embedding(self.domain, part)) for part in _blocks(records)]
+        return np.concatenate([*found, np.empty(0, dtype=np.int64)])
+
+    def records_in(self, cells: CellCounts) -> Records:
+        """Return the points themselves."""
+        return self.given.records(self.domain).take(cells)
+
+    def shares_on(self, support: Records, probabilities: Floats) -> Floats:
+        """Return the probabilities, each on the record of the support that is nearest to its point."""
+        at = _search(ground_embedding(self.domain, support)).nearest(self.points())
+        return np.asarray(np.bincount(at, weights=probabilities, minlength=len(support)), dtype=np.float64)
+
+    def base(self) -> Floats:
+        """Return equal shares: which share of the base measure is nearest to a point is not known."""
+        return np.full(self.count, 1.0 / self.count)
+
+    def line(self) -> Floats | None:
+        """Return None: points have no order."""
+        return None
+
+
+def _blocks(records: Records) -> Iterator[Records]:
+    for start in range(0, len(records), BLOCK):
+        yield records.take(slice(start, start + BLOCK))
+
+
+def _search(candidates: Floats) -> NearestCandidates:
+    """Return the exact search for the nearest of some points; it loads SciPy."""
+    from discreet.evolution._neighbours import NearestCandidates
+
+    return NearestCandidates(candidates, norm=1.0)

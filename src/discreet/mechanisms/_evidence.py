@@ -1,0 +1,92 @@
+"""What a release tells about the confidential counts of cells: all that inference asks of a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.mechanisms._base import CellCounts, Floats
+from discreet.mechanisms._draws import Sampling
+from discreet.mechanisms.noise import NoiseLaw
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.readings.tree import Consistent
+
+__all__ = ["DrawnFromCounts", "Evidence", "Indices", "NoisyCellCounts", "NoisyTree", "ThresholdedCounts"]
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnFromCounts:
+    """Records were drawn given the counts, each cell contributing a factor of its own.
+
+    Parameters
+    ----------
+    log_weight : callable
+        ``f(n, cells, counts, drawn)``: the log-likelihood of ``drawn`` released records of each cell at these counts of
+        a table of ``n`` records, up to what does not depend on the counts.
+    """
+
+    log_weight: Callable[[int, Indices, CellCounts, CellCounts], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyCellCounts:
+    """Every cell's count got independent noise; records were drawn from probabilities made of the noisy counts.
+
+    Parameters
+    ----------
+    law : NoiseLaw
+        The noise's.
+    scale : float
+        Its scale, in records.
+    probabilities : callable
+        The reading: rows of noisy counts to rows of probabilities.
+    at_once : bool
+        Whether many rows take the time of a few.
+    sampling : {"iid", "stratified"}
+        How the records were drawn.
+    own_cells : bool
+        Whether the cells are those of the domain.
+    """
+
+    law: NoiseLaw
+    scale: float
+    probabilities: Callable[[CellCounts], Floats]
+    at_once: bool
+    sampling: Sampling
+    own_cells: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdedCounts(NoisyCellCounts):
+    """Only cells that are held got noise, and only noisy counts that reach a threshold were kept.
+
+    Parameters
+    ----------
+    threshold : int
+        The least noisy count that is kept; ``probabilities`` take 0 where none was.
+    """
+
+    threshold: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyTree(NoisyCellCounts):
+    """The nodes of some levels of a tree over the cells got noise; ``probabilities`` are those of its leaves.
+
+    Parameters
+    ----------
+    consistent : Consistent
+        The tree, the levels that got noise, and the estimate that they give.
+    """
+
+    consistent: Consistent
+
+
+Evidence = DrawnFromCounts | NoisyCellCounts

@@ -1,0 +1,48 @@
+"""Mechanisms that take several private steps: callbacks after each, and a file to continue from."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Self
+
+from discreet.mechanisms._base import PrivateStep
+
+__all__ = ["SteppedMechanism"]
+
+
+class SteppedMechanism(PrivateStep):
+    """A mechanism whose kernel takes steps, each of which may be long.
+
+    Attributes
+    ----------
+    steps : int
+        How many.
+    """
+
+    steps: int
+
+    @abstractmethod
+    def observed(
+        self,
+        *,
+        watch: Callable[[int, int], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        redraw: bool = False,
+    ) -> Self:
+        """Return the mechanism with a callback after each of its steps, and a file to continue from.
+
+        Parameters
+        ----------
+        watch : callable, optional
+            Called with the number of steps done, and how many there are.
+        checkpoint : path, optional
+            Where the steps released so far are kept.
+        redraw : bool
+            Whether all of them may be there already, so that the table is not asked again.
+        """
+
+    @abstractmethod
+    def announcement(self) -> str:
+        """Return what the steps will do, in words, before the first one."""

@@ -1,0 +1,31 @@
+"""Laws of discrete noise, one a file: exact draws, probabilities, and the privacy profile of counts that have it.
+
+A law is added by its file and its line here; every mechanism of noisy counts, its calibration, its prediction and its
+posterior then know it.
+"""
+
+from __future__ import annotations
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.noise._law import Integers, NoiseLaw
+from discreet.mechanisms.noise.gaussian import GAUSSIAN
+from discreet.mechanisms.noise.laplace import LAPLACE
+
+__all__ = ["GAUSSIAN", "LAPLACE", "LAWS", "Integers", "NoiseLaw", "law_named"]
+
+LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GAUSSIAN)}
+"""Laws by their public names."""
+
+
+def law_named(name: object) -> NoiseLaw:
+    """Return the law of a name.
+
+    Raises
+    ------
+    ParameterError
+        When there is none.
+    """
+    law = LAWS.get(name) if isinstance(name, str) else None
+    if law is None:
+        raise ParameterError(f"noise must be one of {', '.join(map(repr, LAWS))}, got {name!r}")
+    return law

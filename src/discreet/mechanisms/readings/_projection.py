@@ -1,0 +1,54 @@
+"""What a projection is: noisy counts in, probabilities out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from discreet.mechanisms._base import CellCounts, Floats
+from discreet.mechanisms._cells import Cells
+
+__all__ = ["Projection"]
+
+
+@dataclass(frozen=True)
+class Projection(ABC):
+    """Probabilities of cells from their noisy counts: public post-processing.
+
+    Parameters
+    ----------
+    cells : Cells
+        Public.
+    total : int
+        The public number of records.
+    """
+
+    name: ClassVar[str]
+    cells: Cells
+    total: int
+
+    @classmethod
+    def unsuited(cls, cells: Cells) -> str | None:
+        """Return what is needed that these cells do not have, after "needs"; None where they have it."""
+        return None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether many rows are projected in the time of a few: the posterior of released records takes thousands."""
+        return True
+
+    @abstractmethod
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return probabilities.
+
+        Parameters
+        ----------
+        y : ndarray of int64, shape (.., k)
+            Noisy counts of the cells: one vector, or rows of them where :attr:`at_once`.
+
+        Returns
+        -------
+        ndarray of float64, shape (.., k)
+            Non-negative; each row sums to one.
+        """

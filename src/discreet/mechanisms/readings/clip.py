@@ -1,0 +1,26 @@
+"""Clip at zero and normalise: the papers' way (PY26, Appendix A.2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.mechanisms._base import CellCounts, Floats
+from discreet.mechanisms.readings._projection import Projection
+
+__all__ = ["Clip"]
+
+
+class Clip(Projection):
+    """``max(y, 0)`` divided by its sum; the base measure where nothing is left."""
+
+    name: ClassVar[str] = "clip"
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the positive parts, normalised."""
+        positive = np.maximum(y, 0).astype(np.float64)
+        sums = positive.sum(axis=-1, keepdims=True)
+        if (sums > 0.0).all():
+            return np.asarray(positive / sums)
+        return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), self.cells.base())

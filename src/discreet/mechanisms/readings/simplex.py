@@ -1,0 +1,27 @@
+"""Euclidean projection onto the probability simplex (Held, Wolfe and Crowder, 1974)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.mechanisms._base import CellCounts, Floats
+from discreet.mechanisms.readings._projection import Projection
+
+__all__ = ["Simplex"]
+
+
+class Simplex(Projection):
+    """The nearest probabilities in Euclidean distance: ``max(v - tau, 0)`` with ``tau`` such that they sum to one."""
+
+    name: ClassVar[str] = "simplex"
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the projections of ``y / total``."""
+        v = y / self.total
+        descending = np.sort(v, axis=-1)[..., ::-1]
+        excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
+        last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
+        projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
+        return np.asarray(projected / projected.sum(axis=-1, keepdims=True))

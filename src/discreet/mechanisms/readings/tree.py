@@ -1,0 +1,55 @@
+"""Consistent counts of a tree: the best linear unbiased estimate given all noisy counts, kept non-negative (T9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.mechanisms._base import CellCounts, Floats
+from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
+
+__all__ = ["Consistent"]
+
+
+@dataclass(frozen=True)
+class Consistent:
+    """What fits the noisy counts of a tree's nodes best, given the exact total.
+
+    Parameters
+    ----------
+    tree : Tree
+        Down to the leaves.
+    measured : tuple of int
+        The levels that have noisy counts, increasing.
+    total : int
+        The public number of records.
+    """
+
+    tree: Tree
+    measured: tuple[int, ...]
+    total: int
+
+    @property
+    def at_once(self) -> bool:
+        """Whether many rows are read in the time of a few: no."""
+        return False
+
+    def upward(self, y: CellCounts) -> tuple[list[Floats], list[Floats]]:
+        """Return each node's estimate from what lies below it, and its variance."""
+        ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
+        parts = np.split(np.asarray(y), ends[:-1])
+        pairs = zip(self.measured, parts, strict=True)
+        return upward(self.tree, {level: part.reshape(self.tree.shape(level)) for level, part in pairs})
+
+    def probabilities(self, y: CellCounts) -> Floats:
+        """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
+        if not self.measured:
+            return np.ones(1)
+        return consistent(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+
+    def counts(self, y: CellCounts) -> tuple[Floats, Floats]:
+        """Return the leaves' unbiased counts, and their variances in units of the noise's."""
+        values, variances = self.upward(y)
+        counts = consistent(self.tree, values, variances, total=self.total, positive=False)
+        return counts.ravel(), error_variances(self.tree, variances).ravel()
