@@ -28,7 +28,7 @@ from discreet.inference._collapsed_noise import Noise  # noqa: E402
 from discreet.inference._collapsed_release import model_of_records, noisy_model  # noqa: E402
 from discreet.inference._collapsed_run import run  # noqa: E402
 from discreet.mechanisms import PerturbedHistogram  # noqa: E402
-from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.noise import law_named  # noqa: E402
 
 BINS, DRAWS, TARGET = 25, 1000, 1.0
 DOMAIN = Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=BINS)})

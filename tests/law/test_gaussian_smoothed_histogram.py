@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from discreet.mechanisms._projections import l1_projection
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
+from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.readings import L1
 from discreet.privacy import Budget, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 
@@ -65,7 +66,7 @@ def test_smoothing_buys_nothing_and_costs_nothing() -> None:
 
 def test_the_probabilities_are_the_mixture() -> None:
     y = np.array([12, -3, 20, 1])
-    p = l1_projection(y, 30)
+    p = L1(OwnCells.of(Domain(columns={"cell": Integer(lower=0, upper=3)}), "l1"), 30).probabilities(y)
     np.testing.assert_allclose(made(4, 30, 2.0, 0.25).probabilities(y), 0.75 * p + 0.0625)
     np.testing.assert_array_equal(made(4, 30, 2.0, 0.0).probabilities(y), p)
     np.testing.assert_array_equal(made(4, 30, 2.0, 1.0).probabilities(y), np.full(4, 0.25))

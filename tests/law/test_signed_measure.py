@@ -300,7 +300,7 @@ def test_a_record_counts_for_the_nearest_point_in_the_ground_metric_and_the_firs
     for cell in range(len(cells)):
         one = cells.take(np.full(len(rows), cell))
         expected.append(int(np.argmin(domain.distance(one, rows).round(12))))  # argmin takes the first
-    np.testing.assert_array_equal(mechanism._cell_of(cells), expected)
+    np.testing.assert_array_equal(mechanism.cells.cell_of(cells), expected)
     assert len(set(expected)) == 9
     tie = made(line(5), 1.0, points=[(4,), (0,)])
     assert tie._cell_of(line(5).unflat(np.arange(5))).tolist() == [1, 1, 0, 0, 0]

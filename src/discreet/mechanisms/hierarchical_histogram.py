@@ -16,7 +16,16 @@ import numpy as np
 
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, finite_cells, positive_size
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    CellCounts,
+    Estimates,
+    Floats,
+    Output,
+    finite_cells,
+    numbered_cells,
+    positive_size,
+)
 from discreet.mechanisms._draws import draw_cells
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
@@ -109,6 +118,10 @@ class HierarchicalHistogram(NoisyCounts):
     def step_identity(self) -> tuple[Any, ...]:
         """The levels of the tree and the noise."""
         return ("noisy tree", self.domain, self.records, self.noise, self.scale, self.levels)
+
+    @property
+    def _cells(self) -> int:
+        return numbered_cells(self.domain, self.name)
 
     @property
     def _length(self) -> int:

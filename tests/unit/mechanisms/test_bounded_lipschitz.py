@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.mechanisms._projections import simplex_projection, w1_projection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from discreet._random import seeded
+from discreet.domain import Domain, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import _bounded_lipschitz, _sparse_transport
 from discreet.mechanisms._bounded_lipschitz import (
@@ -23,7 +23,10 @@ from discreet.mechanisms._bounded_lipschitz import (
     bounded_lipschitz_projection,
     certified_gap,
 )
+from discreet.mechanisms._cells import CellsAround
 from discreet.mechanisms._line_transport import fill_line, isotonic
+from discreet.mechanisms._public_points import PublicPoints
+from discreet.mechanisms.readings import W1, Simplex
 
 Floats = npt.NDArray[np.float64]
 NAMES = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}
@@ -253,13 +256,25 @@ def test_the_price_of_created_mass_is_found_for_many_points() -> None:
         assert found.kept.sum() == pytest.approx(1.0, abs=1e-9)
 
 
+class OnALine(CellsAround):
+    """Points of a unit interval in increasing order, taken for cells."""
+
+    def line(self) -> Floats:
+        return np.array([row[0] for row in self.given.rows or ()])
+
+
+def on_a_line(places: Floats) -> OnALine:
+    unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+    return OnALine(unit, PublicPoints(count=len(places), sha256="", rows=tuple((x,) for x in places.tolist())))
+
+
 def test_it_agrees_with_the_projection_of_counts_on_the_line() -> None:
     rng = seeded(6)
     places = np.sort(rng.random(40))
     counts = np.rint(100 * rng.dirichlet(np.ones(40)) + rng.normal(0, 3, 40)).astype(np.int64)
     counts[0] += 100 - counts.sum()
     found = bounded_lipschitz_projection(counts / 100, places[:, None], diameter=1.0)
-    np.testing.assert_allclose(w1_projection(counts, 100, places), found.probabilities, atol=1e-12)
+    np.testing.assert_allclose(W1(on_a_line(places), 100).probabilities(counts), found.probabilities, atol=1e-12)
 
 
 # --- what any implementation has to satisfy ----------------------------------------------------------------------
@@ -284,7 +299,7 @@ def test_never_worse_than_clipping_or_the_simplex_and_unchanged_by_symmetries(
     small = 1e-9 * max(1.0, float(np.abs(masses).sum()))
     assert -1e-12 <= found.gap <= small
     clipped = np.maximum(masses, 0.0)
-    others = [simplex_projection(np.rint(masses * 10**6).astype(np.int64), 10**6)]
+    others = [Simplex(on_a_line(points[:, 0]), 10**6).probabilities(np.rint(masses * 10**6).astype(np.int64))]
     if clipped.any():
         others.append(clipped / clipped.sum())
     for other in others:
