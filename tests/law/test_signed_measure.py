@@ -303,7 +303,7 @@ def test_a_record_counts_for_the_nearest_point_in_the_ground_metric_and_the_firs
     np.testing.assert_array_equal(mechanism.cells.cell_of(cells), expected)
     assert len(set(expected)) == 9
     tie = made(line(5), 1.0, points=[(4,), (0,)])
-    assert tie._cell_of(line(5).unflat(np.arange(5))).tolist() == [1, 1, 0, 0, 0]
+    assert tie.cells.cell_of(line(5).unflat(np.arange(5))).tolist() == [1, 1, 0, 0, 0]
 
 
 def test_points_may_be_a_public_table_and_equal_ones_count_once() -> None:
@@ -316,7 +316,7 @@ def test_points_may_be_a_public_table_and_equal_ones_count_once() -> None:
     with_null = made(nulls, 1.0, points=pl.DataFrame({"x": [0.5, None]}))
     assert with_null.parameters()["points"] == [[0.5], [None]]
     records = Records(columns=(np.array([0.1, np.nan]),))
-    assert with_null._cell_of(records).tolist() == [0, 1]
+    assert with_null.cells.cell_of(records).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_released_records_are_points_and_counts_are_theirs() -> None:
     counts = publish(closed, mechanism, budget=BUDGET, form="counts")
     assert counts.records.select("x", "y").rows() == public.rows()
     # within 20 scales of the truth in each of the 30 cells, which the noise exceeds with probability 30 e^-20
-    cells = mechanism._cell_of(SQUARE.encode(table))
+    cells = mechanism.cells.cell_of(SQUARE.encode(table))
     assert np.abs(counts.records["count"].to_numpy() - np.bincount(cells, minlength=30)).max() < 20 * mechanism.scale
     assert all(check.agrees for check in verify(counts.certificate))
 
