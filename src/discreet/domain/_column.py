@@ -8,19 +8,20 @@ labels' are the labels (a null is None). Encoding reads confidential values, so 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._boundary import quietly
 from discreet._reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
-from discreet.errors import DataError, DiscreetError, DomainError, MissingPublicFact
+from discreet.errors import DataError, DomainError, MissingPublicFact
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,8 +30,6 @@ __all__ = ["Codes", "Column"]
 
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,13 +417,3 @@ def _type_name(dtype: pl.DataType) -> str:
     if name != "Datetime":
         return name
     return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
-
-
-def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
-    """Run ``action``; where it fails, raise ``otherwise`` with no trace of the first error, which may hold values."""
-    try:
-        return action()
-    except BaseException as problem:  # whatever a dataframe library raises (a Rust panic too) may quote the data
-        if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
-            raise
-    raise otherwise

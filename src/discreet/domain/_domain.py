@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._reading import MOST_COLUMNS, bounded_text, parsed_toml
-from discreet._text import with_article
 from discreet.domain._column import Column
 from discreet.domain._records import Records
 from discreet.errors import DomainError
@@ -22,7 +21,7 @@ from discreet.errors import DomainError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "require_domain"]
 
 _MOST_FLAT = 2**62
 
@@ -326,7 +325,7 @@ class Domain:
     def from_toml(cls, text: str) -> Domain:
         """Read a TOML declaration; see :meth:`from_dict` for what it raises."""
         if not isinstance(text, str):
-            raise DomainError(f"TOML is a text, not {with_article(type(text).__name__)}")
+            raise DomainError(f"TOML must be a text, got {type(text).__name__}")
         return cls.from_dict(parsed_toml(text))
 
     @classmethod
@@ -383,3 +382,15 @@ def _check_column(name: object, column: object) -> None:
         raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern; rename the column")
     if not isinstance(column, Column):
         raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
+
+
+def require_domain(given: Any) -> None:
+    """Refuse what is no domain: a path, or the declaration as a dict.
+
+    Raises
+    ------
+    DomainError
+        When it is not one.
+    """
+    if not isinstance(given, Domain):
+        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(given).__name__}")

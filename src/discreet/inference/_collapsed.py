@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet._boundary import quietly
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.domain import Domain, Records
-from discreet.domain._column import quietly
 from discreet.errors import DataError, ParameterError
 from discreet.inference._collapsed_models import Indices, Model
 from discreet.inference._collapsed_noise import Noise
@@ -200,7 +201,7 @@ def noisy_counts_posterior(
     alpha, n = _prior_masses(domain, strength), positive_size("records", records)
     noisy = np.asarray(counts, dtype=np.float64)
     if noisy.shape != alpha.shape or not np.isfinite(noisy).all():
-        raise ParameterError(f"give one finite noisy count for each of the {len(alpha):,} cells")
+        raise ParameterError(f"give one finite noisy count for each cell, {len(alpha):,} in all")
     model = noisy_model(alpha, n, noisy, Noise(noise, float(scale)))
     about = {"mechanism": "noisy counts", "records": n, "strength": strength}
     return _posterior(
@@ -253,7 +254,9 @@ def _posterior(
         raise ParameterError(f"within is 'even' or 'process', not {within!r}")
     target = continuous_domain(domain) if within == "process" else domain
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
-        raise ParameterError(f"{wanted:,} draws of {len(alpha):,} cells are too many to hold; ask for fewer draws")
+        raise ParameterError(
+            f"{counted(wanted, 'draw')} of {counted(len(alpha), 'cell')} are too many to hold; ask for fewer draws"
+        )
     rng = seeded(seed)
     result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps, progress=progress)
     masses = result.masses
@@ -273,8 +276,8 @@ def _posterior(
         own_weights=own_weights,
         chains=result.chains,
         notes=(
-            f"given what {about['mechanism']} released about {about['records']:,} records, taken as independent draws "
-            f"of the population; Dirichlet process prior of strength {about['strength']:g}",
+            f"given what {about['mechanism']} released about {counted(about['records'], 'record')}, taken as "
+            f"independent draws of the population; Dirichlet process prior of strength {about['strength']:g}",
             *([f"approximate, not exact: {model.approximation}"] if model.approximation else []),
         ),
         facts={
