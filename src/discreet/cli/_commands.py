@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from discreet._text import as_written, harmless
+from discreet._text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
@@ -292,7 +292,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
         for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
             echo(erratum)
         echo(
-            f"{len(wrong)} of {len(checks)} claims disagree: do not rely on this certificate."
+            f"{len(wrong)} of {counted(len(checks), 'claim')} disagree: do not rely on this certificate."
             if wrong
             else f"All {len(checks)} claims agree"
             + ("." if compared else "; the released file was not checked (--data).")
@@ -370,7 +370,7 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
             ": CONFIDENTIAL, it contains numbers computed from the private data" if made.confidential else ""
         ))  # fmt: skip
         if wrong:
-            echo(f"{wrong} of {len(made.checks)} claims disagree: do not rely on this release.", err=True)
+            echo(f"{wrong} of {counted(len(made.checks), 'claim')} disagree: do not rely on this release.", err=True)
     return 1 if wrong else 0
 
 

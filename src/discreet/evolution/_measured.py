@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._text import about, as_written, percent_as_written, rounded_down, rounded_up
+from discreet._text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
 from discreet.errors import ParameterError
 from discreet.evolution._api import API, Floats, positive, whole
@@ -72,7 +72,7 @@ class MeasuredProperty:
     farthest: float
 
     def __str__(self) -> str:
-        lines = [f"{self.v} candidates a record."]
+        lines = [f"{counted(self.v, 'candidate')} a record."]
         if self.farthest > self.diameter * (1 + 1e-9):
             lines.append(
                 f"The stated diameter {as_written(self.diameter)} is too small: a distance of "
@@ -81,7 +81,7 @@ class MeasuredProperty:
         lines += [
             f"From {about(band.up_to)} down to {about(band.beyond)} away: the nearest variation is about "
             f"{about(100.0 * band.gamma)}% nearer on average, at least {rounded_down(100.0 * band.lower)}% "
-            f"({band.pairs} pairs)."
+            f"({counted(band.pairs, 'pair')})."
             for band in self.bands
         ]
         if self.gamma > 0:
@@ -202,7 +202,9 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
     for step in range(steps):
         near = api.variation(here, rng=rng, step=step, steps=steps)
         if len(near) != v * len(here) or not _same(near.take(slice(None, None, v)), here):
-            raise ParameterError(f"a variation of the API {api.name} is {v} records a record, the record itself first")
+            raise ParameterError(
+                f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
+            )
         away = api.embed(near).reshape(len(here), v, -1) - targets[:, None, :]
         distances = np.linalg.norm(away, ord=api.norm, axis=2)
         before[:, step] = distances[:, 0]

@@ -102,8 +102,9 @@ def run(
         model.sweep(rng, tune=True)
     if not enough:
         warnings.warn(
-            f"the chains did not converge in {sweeps:,} sweeps: {effective:,.0f} effective draws of the {draws:,} "
-            f"asked for, R-hat {agreement:.3f} (1 where chains agree): allow more sweeps, or take intervals as rough",
+            f"the chains did not converge in {sweeps:,} sweeps. Effective draws: {effective:,.0f} of the "
+            f"{draws:,} asked for. R-hat: {agreement:.3f} (1 where chains agree). Allow more sweeps, or take intervals "
+            "as rough",
             NotConverged,
             stacklevel=4,
         )

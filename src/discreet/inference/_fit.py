@@ -124,8 +124,8 @@ def fit(
     effective, agreement = min(map(effective_sample_size, scalars)), max(map(r_hat, scalars))
     if agreement > 1.01 or effective < 100 * chains or divergences:
         warnings.warn(
-            f"do not rely on these draws yet: R-hat {agreement:.3f} (at most 1.01), {effective:,.0f} effective draws "
-            f"(at least {100 * chains}), {divergences:,} divergent transitions (none); run longer or rewrite the model",
+            f"do not rely on these draws yet: R-hat {agreement:.3f} (at most 1.01), effective draws {effective:,.0f} "
+            f"(at least {100 * chains}), divergent transitions {divergences:,} (none); run longer or rewrite the model",
             NotConverged,
             stacklevel=2,
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet._numeric import log_rising
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.domain import Records
 from discreet.errors import ParameterError
 from discreet.inference._line import Draws, Floats
@@ -198,7 +199,9 @@ def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) 
     if not learned and law == "Pitman-Yor":
         numbers += f" and discount {float(prior.discount[0]):g}"
     origin = f"drawn from {held:,} confidential ones that are independent draws of" if held else "a sample of"
-    notes = [f"given {z.size:,.10g} released records, taken as {origin} the population; {law} process prior{numbers}"]
+    notes = [
+        f"given {counted(z.size, 'released record')}, taken as {origin} the population; {law} process prior{numbers}"
+    ]
     if held is None:
         notes.append("right where far fewer records were released than are held: say how many are held otherwise")
     elif (theta, sigma) != (z.parameters.get("strength"), z.parameters.get("discount")):

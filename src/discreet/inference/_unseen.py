@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._numeric import log_factorial_coefficient, log_rising
 from discreet._random import seeded
-from discreet._text import percent_as_written
+from discreet._text import counted, percent_as_written
 from discreet.errors import ParameterError
 from discreet.inference._line import Floats
 from discreet.inference._new_values import check_urn, law_of, new_values_law
@@ -87,7 +87,7 @@ def unseen_categories(
     z, theta, sigma, n = _read(release, facts, strength, discount, records)
     law = new_values_law(n, seen=int(z.size), distinct=len(z.counts), strength=theta, discount=sigma)
     lower, upper = law.interval(level)
-    what = f"distinct values among the {n:,} confidential records that the release does not show"
+    what = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
     return Unseen(what=what, estimate=law.mean, lower=lower, upper=upper, level=level)
 
 

@@ -72,7 +72,7 @@ class Relation:
 
     def __post_init__(self) -> None:
         if self.name not in ("replacement", "add-remove"):
-            raise ParameterError(f"the relation is 'replacement' or 'add-remove', not {self.name!r}")
+            raise ParameterError(f"relation must be 'replacement' or 'add-remove', got {self.name!r}")
         if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= 10_000:
             raise ParameterError(f"group is an integer from 1 to 10,000, not {self.group!r}")
 

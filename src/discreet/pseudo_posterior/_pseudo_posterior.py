@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numeric import least_real
-from discreet._text import as_written, rounded_up
+from discreet._text import as_written, counted, rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._checks import UNCHECKED
@@ -359,7 +359,7 @@ class PseudoPosterior:
             theorem="T19",
             assumptions=(
                 "the largest weighted log-likelihood over this table and these posterior draws, raised by "
-                f"{as_written(factor)}, bounds that of every table of {n:,} records and every parameter",
+                f"{as_written(factor)}, bounds that of every table of {counted(n, 'record')} and every parameter",
                 "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
                 UNCHECKED,
                 "the chains have converged: those beyond the limits stated with them would not have been released",

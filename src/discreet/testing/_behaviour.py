@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import Mechanism
@@ -129,12 +130,13 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     assert not np.isnan(z).any(), f"{kind.__name__}.estimates leaves out a cell that is held, or one of a finite domain"
     for cell, mean, square in zip(judged.tolist(), z.mean(axis=0), (z * z).mean(axis=0), strict=True):
         assert abs(mean) <= _MEAN, (
-            f"{kind.__name__}.estimates is biased: {held[cell]} records of a cell are estimated {mean:+.2f} standard "
-            f"errors off, on average over {_ESTIMATE_RUNS} releases"
+            f"{kind.__name__}.estimates is biased: {counted(held[cell], 'record')} of a cell are estimated {mean:+.2f} "
+            f"standard errors off, on average over {_ESTIMATE_RUNS} releases"
         )
         assert abs(square - 1.0) <= _SQUARE, (
-            f"{kind.__name__}.estimates states other standard errors than it has: the errors of a cell of {held[cell]} "
-            f"records were {math.sqrt(square):.2f} times as large, over {_ESTIMATE_RUNS} releases"
+            f"{kind.__name__}.estimates states other standard errors than it has: the errors of a cell of "
+            f"{counted(held[cell], 'record')} were {math.sqrt(square):.2f} times as large, over "
+            f"{_ESTIMATE_RUNS} releases"
         )
 
 

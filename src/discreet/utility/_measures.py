@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.errors import ParameterError
 from discreet.utility._densities import hellinger, kde_l2
 from discreet.utility._distances import ks_distance, total_variation, wasserstein_1d
@@ -193,14 +194,15 @@ def _as_sample(x: Rows, y: Rows) -> dict[str, Any]:
 def _marginals(ways: int) -> Measure:
     def measure(x: Rows, y: Rows) -> Found:
         apart = marginal_distances(x, y, ways)
-        return _mean_and_largest(list(apart.values()), f"{len(apart)} marginals of {ways} columns")
+        of = f"{counted(len(apart), 'marginal')} of {counted(ways, 'column')}"
+        return _mean_and_largest(list(apart.values()), of)
 
     return measure
 
 
 def _correlation(x: Rows, y: Rows) -> Found:
     one, other = associations(x), associations(y)
-    return _mean_and_largest([abs(one[pair] - other[pair]) for pair in one], f"{len(one)} pairs of columns")
+    return _mean_and_largest([abs(one[pair] - other[pair]) for pair in one], counted(len(one), "pair") + " of columns")
 
 
 def _mean_and_largest(values: list[float], of: str) -> Found:
