@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._column import quietly
@@ -23,7 +24,6 @@ from discreet.inference._collapsed_within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.mechanisms import HierarchicalHistogram, Mechanism, named
-from discreet.mechanisms._base import positive_size, real
 from discreet.releases import Certificate
 
 if TYPE_CHECKING:

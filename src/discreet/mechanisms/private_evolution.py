@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down, with_article
 from discreet.domain import Commonness, Domain, Parts, Records
@@ -28,7 +29,6 @@ from discreet.mechanisms._base import (
     PartsMechanism,
     Remedy,
     Votes,
-    positive_size,
     refuse_unknown,
 )
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection

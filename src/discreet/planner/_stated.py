@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from discreet._checks import real
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
-from discreet.mechanisms._base import real, require_relation
+from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
 __all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
