@@ -139,17 +139,17 @@ def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = P
     raise unfit(name, wanted, value, error=error)
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
     """Return True or False.
 
     Raises
     ------
     ParameterError
-        When it is neither.
+        When it is neither, or ``error``.
     """
     if isinstance(value, bool):
         return value
-    raise unfit(name, "True or False", value)
+    raise unfit(name, "True or False", value, error=error)
 
 
 def unfit(name: str, wanted: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError) -> DiscreetError:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._checks import integer, real
 from discreet.privacy import HeldTable, Reading, UrnPair
 from discreet.privacy._opening_pair import OpeningPair
 
@@ -68,8 +68,8 @@ def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1
     >>> clopper_pearson(0, 10_000).upper < 0.00146
     True
     """
-    if not (0 <= events <= iterations and iterations > 0 and 0 < confidence < 1):
-        raise ParameterError("events are between 0 and the iterations, and the confidence between 0 and 1")
+    integer("events", events, least=0, most=integer("iterations", iterations, least=1))
+    real("confidence", confidence, above=0, below=1)
     from scipy.special import betaincinv
 
     half = 0.5 * (1.0 - confidence)

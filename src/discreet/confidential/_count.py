@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import unfit
 from discreet._random import SecureGenerator, secure
-from discreet._text import with_article
 from discreet.confidential._boundary import enclosed
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source, parsed
@@ -82,9 +82,7 @@ def confidential(
     <confidential Counts>
     """
     if not isinstance(domain, Domain):
-        raise DomainError(
-            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
-        )
+        raise unfit("the domain", "a Domain, such as Domain.read(path)", domain, error=DomainError)
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
     check_names(source, domain, unit=unit, subset=subset)

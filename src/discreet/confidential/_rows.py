@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._text import with_article
+from discreet._checks import unfit
 from discreet.confidential._boundary import enclosed_parts
 from discreet.confidential._count import check_names, encoded
 from discreet.confidential._source import Source, declared_batches, open_source
@@ -102,9 +102,7 @@ def confidential_rows(data: Any, domain: Domain, *, subset: bool = False, empty:
     <confidential Rows>
     """
     if not isinstance(domain, Domain):
-        raise DomainError(
-            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
-        )
+        raise unfit("the domain", "a Domain, such as Domain.read(path)", domain, error=DomainError)
     source = open_source(data)
     check_names(source, domain, unit=None, subset=subset)
     rows = Rows(source, domain)

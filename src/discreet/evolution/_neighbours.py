@@ -55,7 +55,9 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from discreet._checks import choice
 from discreet.errors import ParameterError
+from discreet.evolution._api import settled_norm
 
 __all__ = ["NearestCandidates", "votes"]
 
@@ -122,10 +124,8 @@ class NearestCandidates:
     def __init__(
         self, candidates: Floats, *, norm: float = 2.0, method: Literal["auto", "tree", "blocks"] = "auto"
     ) -> None:
-        if norm not in {1.0, 2.0, np.inf}:
-            raise ParameterError("the norm of the distance has to be 1, 2 or infinity")
-        if method not in {"auto", "tree", "blocks"}:
-            raise ParameterError("the method has to be 'auto', 'tree' or 'blocks'")
+        norm = settled_norm(norm)
+        choice("method", method, ("auto", "tree", "blocks"))
         points = _checked(candidates, "candidates")
         if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
             raise ParameterError(f"there have to be candidates, of 1 to {_MOST_COORDINATES:,} coordinates")

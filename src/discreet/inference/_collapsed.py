@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._checks import positive_size, real
+from discreet._checks import choice, positive_size, real
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._column import quietly
@@ -221,9 +221,7 @@ def _prior_masses(domain: Domain, strength: float) -> Floats:
     cells = domain.size
     if cells is None or cells > _MOST_CELLS:
         raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {_MOST_CELLS:,} cells")
-    if not 0.0 < real("strength", strength) <= 1e9:
-        raise ParameterError(f"strength is above 0 and at most 1e9, not {strength!r}")
-    return np.asarray(strength * np.exp(domain.log_base(_all(domain))))
+    return np.asarray(real("strength", strength, above=0, most=1e9) * np.exp(domain.log_base(_all(domain))))
 
 
 def _all(domain: Domain) -> Any:
@@ -249,9 +247,7 @@ def _posterior(
     about: dict[str, Any],
 ) -> Posterior:
     wanted = positive_size("draws", draws)
-    if within not in ("even", "process"):
-        raise ParameterError(f"within is 'even' or 'process', not {within!r}")
-    target = continuous_domain(domain) if within == "process" else domain
+    target = continuous_domain(domain) if choice("within", within, ("even", "process")) == "process" else domain
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
         raise ParameterError(f"{wanted:,} draws of {len(alpha):,} cells are too many to hold; ask for fewer draws")
     rng = seeded(seed)

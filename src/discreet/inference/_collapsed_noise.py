@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import choice, real
 from discreet.errors import ParameterError
 
 __all__ = ["Noise"]
@@ -40,10 +41,9 @@ class Noise:
     _cumulated: Floats | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.scale, (int, float)) and math.isfinite(self.scale) and self.scale > 0):
-            raise ParameterError(f"the noise's scale is a positive number, not {self.scale!r}")
-        if not callable(self.law) and self.law not in ("laplace", "gaussian"):
-            raise ParameterError(f"the noise is 'laplace', 'gaussian' or a log-probability, not {self.law!r}")
+        real("scale", self.scale, above=0)
+        if not callable(self.law):
+            choice("noise", self.law, ("laplace", "gaussian"))
         if self.law != "laplace" and (callable(self.law) or self.scale < 1000.0):
             if 2 * self.reach + 1 > _TABLE:
                 raise ParameterError("a noise given as a function has a scale of at most 50,000")

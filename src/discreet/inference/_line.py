@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import real
 from discreet.domain import Boolean, Category, Column, Records
-from discreet.errors import ParameterError
 
 __all__ = ["Draws", "Floats", "Line", "piece_ends"]
 
@@ -168,8 +168,7 @@ class Line:
 
     def quantile(self, q: float) -> Floats:
         """Return the least value at which the mass reaches ``q``, in each draw."""
-        if not 0.0 < q < 1.0:
-            raise ParameterError(f"a quantile's level is between 0 and 1, not {q!r}")
+        real("the level of a quantile", q, above=0, below=1)
         if self._atomic:
             values, cumulated = self._ordered
             place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)

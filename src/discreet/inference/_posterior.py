@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from discreet._checks import real
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
@@ -376,6 +377,4 @@ def _readable(column: Any, codes: Any) -> Any:
 
 
 def _level(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level is between 0 and 1, not {level!r}")
-    return level
+    return real("level", level, above=0, below=1)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet._checks import integer, positive_size
 from discreet._numeric import log_rising
 from discreet._random import seeded
 from discreet.domain import Records
@@ -101,10 +102,9 @@ def process_posterior(
     """
     z = read_release(release, facts, weights=weights)
     held = z.held if records is None else records
-    if held is not None and not 1 <= held <= 10**10:
-        raise ParameterError(f"records is an integer from 1 to 10,000,000,000, not {held!r}")
-    if draws < 1:
-        raise ParameterError(f"draws is at least 1, not {draws!r}")
+    if held is not None:
+        positive_size("records", held)
+    integer("draws", draws, least=1)
     theta, sigma = given_parameter(z, "strength", strength), given_parameter(z, "discount", discount)
     children = seeded(seed)
     if "learned" in (theta, sigma):

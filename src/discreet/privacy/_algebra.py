@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import integer
 from discreet._numeric import up
 from discreet.errors import ParameterError
 from discreet.privacy._profile import ConstantProfile, Profile
@@ -135,9 +136,7 @@ def power(profile: Profile, count: int) -> Profile:
     ParameterError
         When ``count`` is not a positive integer.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ParameterError(f"the number of releases is a positive integer, not {count!r}")
-    return compose([profile] * count)
+    return compose([profile] * integer("count", count, least=1))
 
 
 def _dense(distribution: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import choice, real
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._rows import Columns
 
@@ -59,10 +60,11 @@ class Response:
     least_scale: float = _PEAK
 
     def __post_init__(self) -> None:
-        if self.transform not in ("identity", "log", "asinh"):
-            raise ParameterError(f"column {self.column!r}: transform is 'identity', 'log' or 'asinh'")
-        if not (self.unit > 0 and self.scale > 0 and self.least_scale > 0 and self.lower < self.upper):
-            raise ParameterError(f"column {self.column!r}: unit, scale and least_scale are above 0, lower below upper")
+        choice(f"the transform of column {self.column!r}", self.transform, ("identity", "log", "asinh"))
+        for name in ("unit", "scale", "least_scale"):
+            real(f"{name} of column {self.column!r}", getattr(self, name), above=0)
+        if not self.lower < self.upper:
+            raise ParameterError(f"column {self.column!r}: lower must be below upper")
         if self.transform == "log" and not self.lower > 0:
             raise ParameterError(f"column {self.column!r}: a logarithm needs a lower bound above 0; take 'asinh'")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import integer, real
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
@@ -60,10 +60,8 @@ class Convergence:
     def __post_init__(self) -> None:
         for name in ("r_hat", "effective", "divergent"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or math.isnan(value):
-                raise ParameterError(f"convergence: {name} is a number")
-        if isinstance(self.doublings, bool) or not isinstance(self.doublings, int) or not 0 <= self.doublings <= 20:
-            raise ParameterError("convergence: doublings is a whole number from 0 to 20")
+            real(f"convergence: {name}", value, infinite=True)
+        integer("convergence: doublings", self.doublings, least=0, most=20)
 
 
 AS_LONG_AS_ASKED = Convergence(doublings=0)
@@ -188,10 +186,9 @@ class Sampler:
         progress: Progress | None = None,
         blanks: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        if draws < 10 or chains < 2:
-            raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
-        if warm_up < 0:
-            raise ParameterError("warm_up is at least 0: draws that are left out")
+        integer("draws", draws, least=10)
+        integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
+        integer("warm_up", warm_up, least=0)
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import real
 from discreet._text import as_written
 from discreet.errors import ParameterError
 from discreet.mechanisms._weights import draw_weighted
@@ -43,8 +44,7 @@ def check_grid_bound(bound: float) -> None:
     ParameterError
         When it is below ``2^-24`` or above 1,024.
     """
-    if not _LEAST_BOUND <= bound <= _LARGEST_BOUND:
-        raise ParameterError("on a grid the bound M is between 6e-8 and 1,024 nats")
+    real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
 
 def margin(bound: float) -> float:

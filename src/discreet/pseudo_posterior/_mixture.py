@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
@@ -66,10 +67,8 @@ class MixtureRegression(Synthesiser):
     weights: str = "dirichlet"
 
     def __post_init__(self) -> None:
-        if isinstance(self.clusters, bool) or not isinstance(self.clusters, int) or not 2 <= self.clusters <= 100:
-            raise ParameterError("clusters is a whole number from 2 to 100")
-        if self.weights not in ("dirichlet", "sticks"):
-            raise ParameterError("the clusters' weights are 'dirichlet' or 'sticks'")
+        integer("clusters", self.clusters, least=2, most=100)
+        choice("weights", self.weights, ("dirichlet", "sticks"))
         if not self.design.columns:
             raise ParameterError("a mixture needs at least one given column; take LinearRegression, or declare one")
 

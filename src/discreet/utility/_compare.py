@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._checks import unfit
 from discreet._random import public, secure
-from discreet._text import with_article
 from discreet.confidential import Confidential
 from discreet.confidential._column_values import row_values
 from discreet.confidential._open import open_confidential
@@ -158,9 +158,7 @@ def compare(
     0.5
     """
     if not isinstance(domain, Domain):
-        raise DomainError(
-            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
-        )
+        raise unfit("the domain", "a Domain, such as Domain.read(path)", domain, error=DomainError)
     compared = [compare_column(data, release, name, column) for name, column in domain.columns.items()]
     columns, records, released = zip(*compared, strict=True)
     wanted = chosen(("all" if holdout is not None else ()) if measures is None else measures)

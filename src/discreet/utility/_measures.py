@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.utility._densities import hellinger, kde_l2
@@ -89,9 +90,7 @@ def measured(
     rng : numpy.random.Generator
         Draws them.
     """
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 0:
-        raise ParameterError(f"resamples is a whole number of at least 0, not {resamples!r}")
-    samples = [data.resampled(release.size, rng) for _ in range(resamples)]
+    samples = [data.resampled(release.size, rng) for _ in range(integer("resamples", resamples, least=0))]
     exact = _transport_is_exact(data, release, holdout)
     out = []
     for name in measures:

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.utility._distances import Floats, Weights, _units, _weights
@@ -187,8 +188,7 @@ def sliced_wasserstein(
     >>> sliced_wasserstein([[0.0], [1.0]], [[1.0], [2.0]], rng=seeded(0)).value
     1.0
     """
-    if directions < 2:
-        raise ParameterError("a sliced distance averages at least 2 directions")
+    integer("directions", directions, least=2)
     points, signed, metric, top = _joined(x, y, x_weights, y_weights, ordered, column_weights, "sum")
     kept = np.flatnonzero(signed)  # mass that both have at a record cancels in F - G of every projection
     points, signed = points[kept], signed[kept]
@@ -314,6 +314,5 @@ def _metric(columns: int, ordered: npt.ArrayLike | None, weights: npt.ArrayLike 
         raise ParameterError("ordered and column_weights have one entry a column; ordered are true or false")
     if not (np.isfinite(factors).all() and factors.min() >= 0):
         raise ParameterError("column weights are finite and at least 0")
-    if norm not in ("sum", "euclidean"):
-        raise ParameterError(f"norm is 'sum' or 'euclidean', not {norm!r}")
+    choice("norm", norm, ("sum", "euclidean"))
     return _Metric(ordered=flags, weights=factors, norm=norm)
