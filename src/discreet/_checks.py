@@ -28,7 +28,13 @@ _T = TypeVar("_T", bound=str)
 
 
 def integer(
-    name: str, value: Any, *, least: int, most: int | None = None, remedy: str = "", error: Refusal = ParameterError
+    name: str,
+    value: Any,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    remedy: str = "",
+    error: Refusal = ParameterError,
 ) -> int:
     """Return an integer of a range, both ends in it; no boolean is one.
 
@@ -45,9 +51,9 @@ def integer(
     """
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
-        if least <= number and (most is None or number <= most):
+        if (least is None or least <= number) and (most is None or number <= most):
             return number
-    raise unfit(name, f"an integer {_range(least=least, most=most)}", value, remedy=remedy, error=error)
+    raise unfit(name, f"an integer {_range(least=least, most=most)}".rstrip(), value, remedy=remedy, error=error)
 
 
 def real(

@@ -387,8 +387,8 @@ class Column(ABC):
     def _real(self, name: str) -> float:
         return real(name, getattr(self, name), error=self._error)
 
-    def _integer(self, name: str, *, least: int, most: int) -> int:
-        return integer(name, getattr(self, name), least=least, most=most, error=self._error)
+    def _integer(self, name: str, **bounds: int) -> int:
+        return integer(name, getattr(self, name), error=self._error, **bounds)
 
     def _cells_held(self) -> int:
         """Return the declared number of cells, which are about to be cut."""
