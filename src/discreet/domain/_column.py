@@ -387,7 +387,7 @@ class Column(ABC):
     def _real(self, name: str) -> float:
         return real(name, getattr(self, name), error=self._error)
 
-    def _integer(self, name: str, **bounds: int) -> int:
+    def _integer(self, name: str, **bounds: Any) -> int:
         return integer(name, getattr(self, name), error=self._error, **bounds)
 
     def _cells_held(self) -> int:

@@ -9,7 +9,7 @@ from discreet._text import with_article
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior._design import Design, Predictor, Response
-from discreet.pseudo_posterior._mixture import MixtureRegression
+from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
     LinearRegression,

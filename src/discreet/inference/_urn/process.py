@@ -16,9 +16,9 @@ from discreet.domain import Records
 from discreet.errors import ParameterError
 from discreet.inference._line import Draws, Floats
 from discreet.inference._posterior import Posterior
-from discreet.inference._prior import Hyperprior, Prior, known_prior, learned_prior
 from discreet.inference._released import Released, read_release
-from discreet.inference._tail import TailPlan, tail_plan, tail_weights
+from discreet.inference._urn.prior import Hyperprior, Prior, known_prior, learned_prior
+from discreet.inference._urn.tail import TailPlan, tail_plan, tail_weights
 
 __all__ = ["given_parameter", "predictive_weights", "process_posterior"]
 

@@ -15,12 +15,12 @@ from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._column import quietly
 from discreet.errors import DataError, ParameterError
-from discreet.inference._collapsed_models import Indices, Model
-from discreet.inference._collapsed_noise import Noise
-from discreet.inference._collapsed_pairs import Floats
-from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model, require_known
-from discreet.inference._collapsed_run import Progress, run
-from discreet.inference._collapsed_within import continuous_domain, shapes
+from discreet.inference._chains.model import Indices, Model
+from discreet.inference._chains.noise import Noise
+from discreet.inference._chains.pairs import Floats
+from discreet.inference._chains.release import model_of_counts, model_of_records, noisy_model, require_known
+from discreet.inference._chains.run import Progress, run
+from discreet.inference._chains.within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.mechanisms import HierarchicalHistogram, Mechanism, named

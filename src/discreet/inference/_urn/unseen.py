@@ -18,9 +18,9 @@ from discreet._random import seeded
 from discreet._text import percent_as_written
 from discreet.errors import ParameterError
 from discreet.inference._line import Floats
-from discreet.inference._new_values import check_urn, law_of, new_values_law
-from discreet.inference._process import given_parameter
 from discreet.inference._released import Released, read_release
+from discreet.inference._urn.new_values import check_urn, law_of, new_values_law
+from discreet.inference._urn.process import given_parameter
 
 __all__ = ["Unseen", "given_fresh_values", "missing_mass", "unseen_categories"]
 

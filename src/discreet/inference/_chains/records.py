@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.inference._collapsed_models import Indices, Noisy, NoisyCounts, Pairs, apportion
-from discreet.inference._collapsed_noise import Noise
-from discreet.inference._collapsed_pairs import Floats, Integers
+from discreet.inference._chains.model import Indices, Pairs, apportion
+from discreet.inference._chains.noise import Noise
+from discreet.inference._chains.noisy import Noisy, NoisyCounts
+from discreet.inference._chains.pairs import Floats, Integers
 
 __all__ = ["LogRelease", "ReleasedRecords"]
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.inference._collapsed_models import Indices, Model, apportion
-from discreet.inference._collapsed_pairs import Floats, Integers, move
-from discreet.inference._tree_posterior_splits import Splits
+from discreet.inference._chains.model import Indices, Model, apportion
+from discreet.inference._chains.pairs import Floats, Integers, move
+from discreet.inference._chains.splits import Splits
 
 __all__ = ["TreeRecords"]
 

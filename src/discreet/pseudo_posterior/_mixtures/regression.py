@@ -20,7 +20,8 @@ from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
-from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, mixture_chain
+from discreet.pseudo_posterior._mixtures.chain import mixture_chain
+from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
 from discreet.pseudo_posterior._rows import SHARED, Columns, records_of
 from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
@@ -154,7 +155,7 @@ class MixtureRegression(Synthesiser):
         return jnp.concatenate((sticks, jnp.ones(1))) * left
 
     def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
-        """Return the chain of :mod:`discreet.pseudo_posterior._mixture_sampler`: NUTS does not converge here."""
+        """Return the chain of :mod:`discreet.pseudo_posterior._mixtures.chain`: NUTS does not converge here."""
         shares = (
             DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
             if self.weights == "dirichlet"

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.inference._collapsed_pairs import Floats
+from discreet.inference._chains.pairs import Floats
 
 __all__ = ["MOST_PIECES", "continuous_domain", "shapes"]
 
