@@ -209,4 +209,4 @@ def _range(
 
 
 def _bound(number: float) -> str:
-    return f"{number:,}" if isinstance(number, int) else as_written(number)
+    return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)
