@@ -136,4 +136,4 @@ def test_no_other_family_of_checks_is_written() -> None:
         if name.startswith("mechanisms/") or name in ELSEWHERE:
             continue
         assert not re.search(r", not \{", text), name
-        assert not re.search(r"Error\(\s*f?\"[^\"]* (?:is|are) (?:a|an) (?:whole number|finite number|integer)", text), name
+        assert not re.search(r"Error\(\s*f?\"[^\"]* (?:is|are) an? (?:whole number|finite number|integer)", text), name

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import integer, unfit
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 
 __all__ = [
     "API",
-    "Floats",
     "NamedAPI",
     "dimensions",
     "in_blocks",
@@ -26,8 +26,6 @@ __all__ = [
     "plain_norm",
     "settled_norm",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 class API(ABC):

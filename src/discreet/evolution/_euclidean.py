@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import flag, real
 from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, plain_norm, settled_norm
+from discreet.evolution._api import API, in_blocks, plain_norm, settled_norm
 from discreet.evolution._metric import first_and_last, is_ordered, nearest_codes
 
 __all__ = ["Ball", "Box"]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import integer, real
 from discreet._text import about, as_written, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats
+from discreet.evolution._api import API
 
 __all__ = ["Contraction", "MeasuredProperty", "measured_property"]
 

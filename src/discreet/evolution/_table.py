@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import integer, probability
 from discreet.domain import Column, Domain, Records
-from discreet.evolution._api import API, Floats, in_blocks
+from discreet.evolution._api import API, in_blocks
 from discreet.evolution._metric import (
     ground_diameter,
     ground_embedding,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet._arrays import Floats, Indices
 from discreet._checks import choice, positive_size, real
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._column import quietly
 from discreet.errors import DataError, ParameterError
-from discreet.inference._chains.model import Indices, Model
+from discreet.inference._chains.model import Model
 from discreet.inference._chains.noise import Noise
-from discreet.inference._chains.pairs import Floats
 from discreet.inference._chains.release import model_of_counts, model_of_records, noisy_model, require_known
 from discreet.inference._chains.run import Progress, run
 from discreet.inference._chains.within import continuous_domain, shapes

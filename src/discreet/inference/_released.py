@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _parquet
+from discreet._arrays import Floats
 from discreet._checks import unfit
 from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
 from discreet.domain._column import quietly
 from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
-from discreet.inference._line import Floats
 from discreet.releases import Certificate, Release
 
 if TYPE_CHECKING:

@@ -16,14 +16,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import integer
 from discreet._numeric import up
 from discreet.errors import ParameterError
 from discreet.privacy._profile import ConstantProfile, Profile
-
-Floats = npt.NDArray[np.float64]
 
 __all__ = ["ComposedProfile", "compose", "power"]
 

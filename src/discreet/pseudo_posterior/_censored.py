@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import positive_size, real
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, RelationNotSupported
@@ -28,7 +29,6 @@ from discreet.pseudo_posterior._synthesiser import check_tables, settled
 
 __all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
 
-Floats = npt.NDArray[np.float64]
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
 _EXACT_SAMPLING = (
     "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, however long "

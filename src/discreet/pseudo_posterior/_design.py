@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import choice, real
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._rows import Columns
 
 __all__ = ["Design", "Predictor", "Response"]
 
-Floats = npt.NDArray[np.float64]
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
@@ -175,7 +175,7 @@ class Design:
         """The given columns."""
         return tuple(predictor.column for predictor in self.predictors)
 
-    def matrix(self, columns: Columns, count: int) -> npt.NDArray[np.float64]:
+    def matrix(self, columns: Columns, count: int) -> Floats:
         """Return the design, shape (n, 1 + widths)."""
         parts = [predictor.coded(np.asarray(columns[predictor.column])) for predictor in self.predictors]
         return np.concatenate([np.ones((count, 1)), *parts], axis=1)

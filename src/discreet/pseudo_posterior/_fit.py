@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Booleans, Floats
 from discreet._checks import integer, real
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
@@ -21,9 +22,8 @@ from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 __all__ = ["AS_LONG_AS_ASKED", "Convergence", "PosteriorDraws", "Progress", "Sampler"]
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
-_Draws = tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]
+_Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +316,7 @@ class Sampler:
             self._advance = _compiled(self._chain, method=self._chain_method)
         return self._chain
 
-    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: npt.NDArray[np.bool_]) -> PosteriorDraws:
+    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
         monitored = self.synthesiser.monitored
         watched = {}
         for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:

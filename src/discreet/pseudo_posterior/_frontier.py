@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet._reading import read_json
@@ -33,7 +33,6 @@ __all__ = ["FrontierPoint", "frontier"]
 
 _REMEDY = "name another folder, or remove what is in this one"
 
-Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Floats], float]
 _NOTICE = "CONFIDENTIAL: computed from the private data"
 

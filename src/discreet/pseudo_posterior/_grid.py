@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._checks import real
 from discreet._text import as_written
 from discreet.errors import ParameterError
@@ -25,8 +26,6 @@ from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["check_grid_bound", "drawn_on_grid", "grid_log_weights", "margin", "said"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _UNITS = 2**36
 _RECORDS = 2**26

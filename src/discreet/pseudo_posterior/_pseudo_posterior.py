@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import real
 from discreet._numeric import least_real
 from discreet._text import as_written, rounded_up
@@ -27,7 +28,6 @@ from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights
 
 __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
 
-Floats = npt.NDArray[np.float64]
 _REFITS = 6
 _ABOVE_ONE = (
     "densities of this model may exceed one in the unit of measurement used: the local epsilon is then twice the range "

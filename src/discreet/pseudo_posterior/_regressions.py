@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import choice, integer
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
@@ -16,8 +17,6 @@ from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRegression", "Step"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import real
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._rows import rows
@@ -32,7 +33,6 @@ __all__ = [
     "threshold",
 ]
 
-Floats = npt.NDArray[np.float64]
 Data = Mapping[str, npt.NDArray[Any]]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._checks import integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
@@ -26,8 +26,7 @@ _DIRECTIONS = 100
 
 Found = dict[str, float]
 Measure = Callable[[Rows, Rows], Found]
-Masses = npt.NDArray[np.int64]
-_Apart = Callable[[Values, Masses, Values, Masses], float]
+_Apart = Callable[[Values, Integers, Values, Integers], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,7 @@ def measured(
     return tuple(out)
 
 
-def _summary(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def _summary(values: Floats) -> tuple[float, float, float]:
     low, high = np.quantile(values, (0.025, 0.975))
     return float(values.mean()), float(low), float(high)
 
@@ -152,7 +151,7 @@ def _by_column(distance: _Apart, *, ordered: bool) -> Measure:
 
 
 def _on_the_line(distance: Callable[..., float]) -> _Apart:
-    def apart(x: Values, p: Masses, y: Values, q: Masses) -> float:
+    def apart(x: Values, p: Integers, y: Values, q: Integers) -> float:
         a, b = ~np.isnan(x.points), ~np.isnan(y.points)
         return distance(x.points[a] / x.scale, y.points[b] / x.scale, x_weights=p[a], y_weights=q[b])
 
@@ -160,7 +159,7 @@ def _on_the_line(distance: Callable[..., float]) -> _Apart:
 
 
 def _of_labels(distance: Callable[..., float]) -> _Apart:
-    def apart(x: Values, p: Masses, y: Values, q: Masses) -> float:
+    def apart(x: Values, p: Integers, y: Values, q: Integers) -> float:
         return distance(x.labels, y.labels, x_weights=p, y_weights=q)
 
     return apart

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.inference._chains.pairs import CellPrior, Floats, Integers, move
+from discreet._arrays import Floats, Indices, Integers
+from discreet.inference._chains.pairs import CellPrior, move
 
-__all__ = ["Indices", "Model", "Pairs", "apportion"]
-
-Indices = npt.NDArray[np.intp]
+__all__ = ["Model", "Pairs", "apportion"]
 
 
 def apportion(weights: Floats, total: int | Integers) -> Integers:

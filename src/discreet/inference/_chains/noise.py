@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._checks import choice, real
 from discreet.errors import ParameterError
 
 __all__ = ["Noise"]
 
-Floats = npt.NDArray[np.float64]
 _TABLE = 1 << 22
 
 
@@ -69,7 +68,7 @@ class Noise:
             return np.asarray(np.abs(values) / -self.scale)
         return np.asarray((values * values) / (-2.0 * self.scale * self.scale))
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         """Draw noise. Gaussian noise of scale 1000 or more is rounded: its law is then off by less than 1e-7."""
         if self.law == "laplace":
             success = -math.expm1(-1.0 / self.scale)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.inference._chains.model import Indices, Model, Pairs, apportion
+from discreet._arrays import Floats, Indices, Integers
+from discreet.inference._chains.model import Model, Pairs, apportion
 from discreet.inference._chains.noise import Noise
-from discreet.inference._chains.pairs import Floats, Integers
 
 __all__ = ["Noisy", "NoisyCounts"]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from discreet._arrays import Floats, Indices, Integers
 from discreet.errors import ParameterError
-from discreet.inference._chains.model import Indices, Model, apportion
+from discreet.inference._chains.model import Model, apportion
 from discreet.inference._chains.noise import Noise
 from discreet.inference._chains.noisy import Noisy, NoisyCounts
-from discreet.inference._chains.pairs import Floats, Integers
 from discreet.inference._chains.records import LogRelease, ReleasedRecords
 from discreet.inference._chains.splits import Splits
 from discreet.inference._chains.tree import TreeRecords

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet.inference._chains.model import Indices, Model, Pairs
-from discreet.inference._chains.pairs import Floats, Integers
+from discreet._arrays import Floats, Indices, Integers
+from discreet.inference._chains.model import Model, Pairs
 
 __all__ = ["LogWeight", "WeightedCounts"]
 

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import integer, positive_size
 from discreet._numeric import log_rising
 from discreet._random import seeded
 from discreet.domain import Records
 from discreet.errors import ParameterError
-from discreet.inference._line import Draws, Floats
+from discreet.inference._line import Draws
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import Released, read_release
 from discreet.inference._urn.prior import Hyperprior, Prior, known_prior, learned_prior

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
@@ -27,7 +28,6 @@ from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 __all__ = ["MixtureRegression"]
 
-Floats = npt.NDArray[np.float64]
 _LEVELS = (0.1, 0.5, 0.9)
 _STEPS, _RIDGE = 40, 1.0
 _MAP = f"{SHARED}map"
