@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._random import seeded
 from discreet._text import counted, counted_up
 from discreet._writing import check_outputs
@@ -27,7 +28,7 @@ from discreet.confidential import (
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
-from discreet.mechanisms._base import positive_size, require_relation
+from discreet.mechanisms._base import require_relation
 from discreet.mechanisms._checkpoint import steps_held
 from discreet.planner import chosen_cells, common, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, Relation, RelationName

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from discreet._checks import real
 from discreet._text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show
 from discreet.cli._progress import progress_bar
@@ -181,8 +182,8 @@ def privacy(
     """
     from discreet.planner import stated
 
-    if epsilon is not None and not math.isfinite(epsilon):
-        raise BudgetError(f"epsilon is a finite number of at least 0, not {epsilon}")
+    if epsilon is not None:
+        real("epsilon", epsilon, least=0, error=BudgetError)
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta: the other one is computed")
     if data is not None or domain_file is not None:

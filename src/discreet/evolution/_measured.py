@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet._arrays import Floats
+from discreet._checks import integer, real
 from discreet._text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, positive, whole
+from discreet.evolution._api import API
 
 __all__ = ["Contraction", "MeasuredProperty", "measured_property"]
 
@@ -165,11 +167,12 @@ def measured_property(
     >>> found.gamma > theorem_gamma(1)
     True
     """
-    whole("pairs", pairs, least=20, most=10**7)
-    whole("steps", steps, least=1, most=10**4)
-    if not 0 < confidence < 1 or not len(records):
-        raise ParameterError("confidence is above 0 and below 1, and there is at least one record to approach")
-    least = 0.0 if alpha is None else positive("alpha", alpha)
+    integer("pairs", pairs, least=20, most=10**7)
+    integer("steps", steps, least=1, most=10**4)
+    real("confidence", confidence, above=0, below=1)
+    if not len(records):
+        raise ParameterError("there must be at least one record to approach")
+    least = 0.0 if alpha is None else real("alpha", alpha, above=0)
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
     bands = _bands(api.diameter, distances, gains, least=least, risk=(1 - confidence) / _BANDS)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
@@ -23,8 +24,6 @@ from discreet.mechanisms._base import (
     Floats,
     Remedy,
     held_frequencies,
-    positive_size,
-    real,
     refuse_unknown,
     require_relation,
     solve_drawn,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._numeric import least_real, written
 from discreet._text import as_written
 from discreet.domain import Commonness, Counts, Records
@@ -25,8 +26,6 @@ from discreet.mechanisms._base import (
     Remedy,
     feasible,
     listed,
-    positive_size,
-    real,
     require_relation,
 )
 from discreet.mechanisms._discrete_noise import (

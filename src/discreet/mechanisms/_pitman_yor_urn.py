@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import positive_size, real
 from discreet._numeric import log_rising, up
 from discreet.domain import Commonness, Counts, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import DrawnMechanism, Remedy, positive_size, real, refuse_unknown, solve_drawn
+from discreet.mechanisms._base import DrawnMechanism, Remedy, refuse_unknown, solve_drawn
 from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import Budget, Guarantee, Relation
 

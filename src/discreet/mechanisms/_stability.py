@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._numeric import least_integer, least_real
 from discreet._text import as_written, rounded_down, rounded_up
 from discreet.domain import Commonness, Counts, Records
@@ -26,8 +27,6 @@ from discreet.mechanisms._base import (
     Remedy,
     feasible,
     listed,
-    positive_size,
-    real,
 )
 from discreet.mechanisms._discrete_noise import (
     approximate_noise,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._text import as_written, percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import GuaranteeKindError, ParameterError
@@ -21,8 +22,6 @@ from discreet.mechanisms._base import (
     DrawnMechanism,
     Floats,
     Remedy,
-    positive_size,
-    real,
     refuse_unknown,
     require_relation,
     solve_drawn,

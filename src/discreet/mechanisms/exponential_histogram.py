@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import positive_size, real
 from discreet._numeric import least_real, up
 from discreet._text import about, as_written, percent
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -24,8 +25,6 @@ from discreet.mechanisms._base import (
     Floats,
     Remedy,
     feasible,
-    positive_size,
-    real,
     refuse_unknown,
     require_relation,
 )

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from discreet._checks import real
 from discreet.domain import Commonness, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Floats, Remedy, real, refuse_unknown
+from discreet.mechanisms._base import CellCounts, Floats, Remedy, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind
 from discreet.mechanisms._draws import Sampling
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, positive_size, refuse_unknown
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind, approximate_noise, standard_deviation
 from discreet.mechanisms._draws import Sampling, draw_cells
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale

@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from discreet._checks import positive_size, real
 from discreet.domain import Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Floats, positive_size, real, refuse_unknown
+from discreet.mechanisms._base import CellCounts, Floats, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind, mean_absolute, standard_deviation
 from discreet.mechanisms._draws import Sampling
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale

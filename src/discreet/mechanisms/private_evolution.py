@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
+from discreet._checks import integer, positive_size
 from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down, with_article
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
-from discreet.evolution._api import whole
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
@@ -28,7 +28,6 @@ from discreet.mechanisms._base import (
     PartsMechanism,
     Remedy,
     Votes,
-    positive_size,
     refuse_unknown,
 )
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
@@ -175,7 +174,7 @@ class PrivateEvolution(PartsMechanism):
             ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
             ("multiplicity", 1, 1 << 40),
         ):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=least, most=most))
+            object.__setattr__(self, name, integer(name, getattr(self, name), least=least, most=most))
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "scale", checked_scale(self.noise, self.scale))
         if self.variant not in ("projection", "practical", "theoretical"):

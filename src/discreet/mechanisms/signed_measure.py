@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution._metric import ground_diameter, ground_embedding
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Remedy, positive_size, refuse_unknown
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Remedy, refuse_unknown
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._discrete_noise import NoiseKind
 from discreet.mechanisms._draws import BLOCK, Sampling

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from discreet._checks import positive_size
 from discreet._text import about, counted, percent, rounded_up
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, Infeasible, MissingExtra, Refused
 from discreet.mechanisms import REGISTRY, Mechanism, named
-from discreet.mechanisms._base import positive_size, shown_cells
+from discreet.mechanisms._base import shown_cells
 from discreet.mechanisms._draws import check_sampling
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._instead import fewer_cells

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._random import SecureGenerator, public, secure, seeded
 from discreet._text import counted
 from discreet._writing import together
@@ -23,7 +24,7 @@ from discreet.confidential._open import open_confidential
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, Output
-from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, positive_size, require_relation
+from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, require_relation
 from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._replaced import require_whole_pair

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._random import seeded
 from discreet._text import counted
 from discreet.confidential import Confidential, confidential
@@ -30,7 +30,6 @@ from discreet.testing._universes import table_of
 
 __all__ = ["check_estimates", "check_published_alike", "check_share"]
 
-Floats = npt.NDArray[np.float64]
 
 _SHARE_RUNS = 300
 _ESTIMATE_RUNS = 1500
@@ -140,7 +139,7 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
         )
 
 
-def _errors(estimates: Estimates, mechanism: Mechanism, held: npt.NDArray[np.int64]) -> Floats:
+def _errors(estimates: Estimates, mechanism: Mechanism, held: Integers) -> Floats:
     """Return the errors of the cells' counts in standard errors; NaN where there is no count."""
     z = np.full(len(held), np.nan)
     cells = mechanism.domain.flat(estimates.records)

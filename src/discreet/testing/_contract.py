@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._random import seeded
 from discreet._text import counted
 from discreet.domain import Counts, Records
@@ -36,7 +37,6 @@ __all__ = [
     "check_twin_is_caught",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
 """Where guarantees are checked unless told otherwise."""

@@ -12,9 +12,9 @@ from discreet._random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
-from discreet.inference._collapsed import mechanism_posterior, noisy_counts_posterior
-from discreet.inference._collapsed_models import NoisyCounts
-from discreet.inference._collapsed_release import model_of_records
+from discreet.inference._chains.noisy import NoisyCounts
+from discreet.inference._chains.release import model_of_records
+from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._warnings import NotConverged
 from discreet.mechanisms import (
     DirichletMultinomial,

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet._arrays import Floats, Indices
 from discreet._boundary import quietly
+from discreet._checks import choice, positive_size, real
 from discreet._random import seeded
 from discreet._text import counted
 from discreet.domain import Domain, Records
 from discreet.errors import DataError, ParameterError
-from discreet.inference._collapsed_models import Indices, Model
-from discreet.inference._collapsed_noise import Noise
-from discreet.inference._collapsed_pairs import Floats
-from discreet.inference._collapsed_release import model_of_counts, model_of_records, noisy_model, require_known
-from discreet.inference._collapsed_run import Progress, run
-from discreet.inference._collapsed_within import continuous_domain, shapes
+from discreet.inference._chains.model import Model
+from discreet.inference._chains.noise import Noise
+from discreet.inference._chains.release import model_of_counts, model_of_records, noisy_model, require_known
+from discreet.inference._chains.run import Progress, run
+from discreet.inference._chains.within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.mechanisms import HierarchicalHistogram, Mechanism, named
-from discreet.mechanisms._base import positive_size, real
 from discreet.releases import Certificate
 
 if TYPE_CHECKING:
@@ -222,9 +222,7 @@ def _prior_masses(domain: Domain, strength: float) -> Floats:
     cells = domain.size
     if cells is None or cells > _MOST_CELLS:
         raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {_MOST_CELLS:,} cells")
-    if not 0.0 < real("strength", strength) <= 1e9:
-        raise ParameterError(f"strength is above 0 and at most 1e9, not {strength!r}")
-    return np.asarray(strength * np.exp(domain.log_base(_all(domain))))
+    return np.asarray(real("strength", strength, above=0, most=1e9) * np.exp(domain.log_base(_all(domain))))
 
 
 def _all(domain: Domain) -> Any:
@@ -250,9 +248,7 @@ def _posterior(
     about: dict[str, Any],
 ) -> Posterior:
     wanted = positive_size("draws", draws)
-    if within not in ("even", "process"):
-        raise ParameterError(f"within is 'even' or 'process', not {within!r}")
-    target = continuous_domain(domain) if within == "process" else domain
+    target = continuous_domain(domain) if choice("within", within, ("even", "process")) == "process" else domain
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
         raise ParameterError(
             f"{counted(wanted, 'draw')} of {counted(len(alpha), 'cell')} are too many to hold; ask for fewer draws"

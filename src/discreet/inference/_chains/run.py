@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.inference._collapsed_models import Indices, Model
-from discreet.inference._collapsed_pairs import Floats
+from discreet._arrays import Floats, Indices
+from discreet.inference._chains.model import Model
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._warnings import NotConverged
 
