@@ -24,9 +24,9 @@ from _report import save, show  # noqa: E402
 
 from discreet._random import seeded  # noqa: E402
 from discreet.domain import Counts, Domain, Numeric  # noqa: E402
-from discreet.inference._collapsed_noise import Noise  # noqa: E402
-from discreet.inference._collapsed_release import model_of_records, noisy_model  # noqa: E402
-from discreet.inference._collapsed_run import run  # noqa: E402
+from discreet.inference._chains.noise import Noise  # noqa: E402
+from discreet.inference._chains.release import model_of_records, noisy_model  # noqa: E402
+from discreet.inference._chains.run import run  # noqa: E402
 from discreet.mechanisms import PerturbedHistogram  # noqa: E402
 from discreet.mechanisms.noise import law_named  # noqa: E402
 

@@ -23,8 +23,8 @@ from _report import save, show  # noqa: E402
 
 from discreet._random import seeded  # noqa: E402
 from discreet.domain import Counts, Domain, Integer  # noqa: E402
-from discreet.inference._collapsed_release import model_of_records  # noqa: E402
-from discreet.inference._collapsed_run import run  # noqa: E402
+from discreet.inference._chains.release import model_of_records  # noqa: E402
+from discreet.inference._chains.run import run  # noqa: E402
 from discreet.mechanisms import HierarchicalHistogram  # noqa: E402
 
 DRAWS, SWEEPS, STRENGTH = 1000, 3000, 1.0

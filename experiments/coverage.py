@@ -25,9 +25,9 @@ from _shared import write
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference._collapsed_release import model_of_counts, model_of_records
-from discreet.inference._tree_posterior import TreeRecords
-from discreet.inference._tree_posterior_splits import Splits
+from discreet.inference._chains.release import model_of_counts, model_of_records
+from discreet.inference._chains.splits import Splits
+from discreet.inference._chains.tree import TreeRecords
 from discreet.mechanisms import (
     DirichletMultinomial,
     GaussianSmoothedHistogram,

@@ -34,8 +34,8 @@ from _shared import ROOT, write
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.inference import Posterior, process_posterior
-from discreet.inference._collapsed_release import model_of_counts, model_of_records
-from discreet.inference._collapsed_within import shapes
+from discreet.inference._chains.release import model_of_counts, model_of_records
+from discreet.inference._chains.within import shapes
 from discreet.mechanisms import PerturbedHistogram, PitmanYor
 
 RESULTS = Path(__file__).resolve().parent / "results" / "py26_table2"

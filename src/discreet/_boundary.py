@@ -1,4 +1,4 @@
-"""The boundary of the public functions: whatever is given, what comes out is a result or an error of this library.
+"""The boundaries: whatever is given, what comes out of a public function is a result or an error of this library.
 
 Other libraries' errors quote what they met, which may be confidential, and a traceback tells a user nothing. So every
 public function and method ends here. An error that was raised on purpose passes. Any other one is explained by the
@@ -7,6 +7,9 @@ refused a file or memory, and else is called what it is, a fault of the program 
 are not passed off as bad input. Arguments are looked at only after a failure, so that nothing is slower or stricter.
 
 What the caller's own functions raise (a progress callback, a model, a generator) passes untouched.
+
+Within it, what reads confidential data has a closer boundary (:func:`enclosed`, :func:`quietly`): whatever goes wrong
+there is the table's fault, and is told as one error whose text is known beforehand.
 """
 
 from __future__ import annotations
@@ -18,19 +21,21 @@ import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from discreet._reading import MOST_DIGITS
 from discreet._text import with_article
-from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 
-__all__ = ["explained", "seal", "sealed", "total"]
+__all__ = ["enclosed", "enclosed_parts", "explained", "quietly", "seal", "sealed", "total"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _MARK = "__discreet_total__"
 _LIBRARIES = (
@@ -116,7 +121,7 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
         plain = value is None or isinstance(value, (str, bytes, os.PathLike, *_NUMBERS.values(), type))
         ours = type(value).__module__.startswith("discreet.")
         if not plain and not ours and _quotes(said, value):
-            return ParameterError(f"{_called(function)}: an argument cannot be {with_article(type(value).__name__)}")
+            return ParameterError(f"{_called(function)}: an argument is of type {type(value).__name__}; check them")
     return None
 
 
@@ -181,6 +186,49 @@ def _where(problem: BaseException) -> str:
     return found
 
 
+# -- where confidential data are read -------------------------------------------------------------------------------
+
+
+def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
+    """Run ``action``; where it fails, raise ``otherwise`` with no trace of the first error, which may hold values."""
+    try:
+        return action()
+    except BaseException as problem:  # whatever a dataframe library raises (a Rust panic too) may quote the data
+        if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
+            raise
+    raise otherwise
+
+
+def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Make a function that reads confidential data raise errors of this library alone.
+
+    Whatever else is raised in it, a Rust panic included, becomes a :class:`~discreet.errors.DataError` that keeps no
+    trace of the first error: its text could quote a value.
+    """
+
+    @functools.wraps(function)
+    def inside(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return quietly(lambda: function(*args, **kwargs), _unreadable())
+
+    return inside
+
+
+def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterator[_T]]:
+    """Do the same for a generator: each of its steps is enclosed."""
+
+    @functools.wraps(function)
+    def inside(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
+        parts = quietly(lambda: iter(function(*args, **kwargs)), _unreadable())
+        while (part := quietly(lambda: next(parts, None), _unreadable())) is not None:
+            yield part
+
+    return inside
+
+
+def _unreadable() -> DataError:
+    return DataError(None, "could not be read", "check that the type of each column is the declared one")
+
+
 # -- which argument is to blame ---------------------------------------------------------------------------------------
 
 
@@ -197,17 +245,37 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             wrong = _odd(one)
             if wrong is not None:
                 return f"{key} {wrong}"
-            if not _fits(one, _hint(function, parameter)):
-                return _of_the_wrong_kind(key, one)
+            if not _fits(one, hint := _hint(function, parameter)):
+                return f"{key} must be {_wanted(hint)}, got {_given(one)}"
             if "ArrayLike" in str(parameter.annotation) and not _numeric(one):
                 return f"{key} must be an array of numbers"
     return None
 
 
-def _of_the_wrong_kind(name: str, value: Any) -> str:
-    kind = with_article(type(value).__name__)
-    inside = " with these elements" if isinstance(value, (list, tuple, set, frozenset)) else ""
-    return f"{name} cannot be {kind}{inside}"
+def _given(value: Any) -> str:
+    """Name the type of an argument, and of the elements of a collection."""
+    if isinstance(value, (list, tuple, set, frozenset)) and value:
+        kinds = sorted({type(part).__name__ for part in islice(value, _LOOKED_AT)})
+        return f"{type(value).__name__} of {', '.join(kinds)}"
+    return type(value).__name__
+
+
+def _wanted(hint: Any) -> str:
+    """Say in words what an annotated type takes."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        words = dict.fromkeys(_wanted(part) for part in parts)
+        if _PATH in words:  # which a text is
+            words.pop(_WORDS[str], None)
+        return " or ".join(words)
+    if origin is Literal:
+        return " or ".join(repr(part) for part in parts)
+    kind = hint if origin is None else origin
+    if kind in _WORDS:
+        return _WORDS[kind]
+    alike = len(parts) == 1 or parts[1:] == (...,)
+    word = with_article(kind.__name__ if origin is None else kind.__name__.lower())
+    return f"{word}, each element {_wanted(parts[0])}" if alike else word
 
 
 def _not_called_so(signature: inspect.Signature, problem: str) -> str:
@@ -296,3 +364,15 @@ def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
 
 
 _NUMBERS: dict[Any, Any] = {int: Integral, float: Real}
+_PATH = "a path"
+_WORDS: dict[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    bool: "True or False",
+    str: "a text",
+    bytes: "bytes",
+    os.PathLike: _PATH,
+    Path: _PATH,
+    Callable: "a function",
+    types.NoneType: "None",
+}

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._random import seeded
-from discreet._text import counted_up
+from discreet._text import counted, counted_up
 from discreet._writing import check_outputs
 from discreet.confidential import (
     Confidential,
@@ -27,10 +28,11 @@ from discreet.confidential import (
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
-from discreet.mechanisms._base import PartsMechanism, positive_size, require_relation
+from discreet.mechanisms._base import PartsMechanism, require_relation
+from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import chosen_cells, common, plan, said_before, with_cells, with_sampling
-from discreet.privacy import Budget, RelationName
+from discreet.privacy import Budget, Relation, RelationName
 from discreet.releases import Release, publish
 from discreet.releases._certificate import delta_caveats
 from discreet.releases._replaced import require_whole_pair
@@ -266,7 +268,8 @@ class _Asked:
             )
 
     def check_relation(self) -> None:
-        """Refuse a relation for which there is no theorem, or no number of records."""
+        """Refuse a relation that does not exist, for which there is no theorem, or no number of records."""
+        Relation(name=self.relation)
         if (self.relation == "replacement") is (self.records is not None):
             raise ParameterError(
                 "add/remove needs records, a number declared in public; replacement counts them itself"
@@ -345,9 +348,9 @@ def _checked_files(
             lines.append(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
     if checkpoint is not None:
         check_outputs([Path(checkpoint)], inputs)
-        if os.path.exists(checkpoint):  # noqa: PTH110  # any kind of path
+        if held := steps_held(checkpoint):
             lines.append(
-                f"{checkpoint} exists: its steps are taken as they are, and have to be of this same table"
+                f"{checkpoint} holds {counted(held, 'step')}: taken as released, and must be of this same table"
                 + ("; where all are done, the table is not asked again" if redraw else "")
             )
     return lines
@@ -358,6 +361,6 @@ def _said(asked: _Asked, solved: Mechanism, why: str, *, n: int, group: int, ref
     yield why
     if solved.random_size and asked.size is not None:
         expected = counted_up(asked.size * solved.share_released(n))
-        yield f"of {asked.size:,} draws about {expected} are expected to be released"
+        yield f"of {counted(asked.size, 'draw')} about {expected} are expected to be released"
     yield from delta_caveats(asked.budget.delta, n)
     yield from said_before(solved, asked.budget, n=n, size=asked.size, group=group, reference=reference)

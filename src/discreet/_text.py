@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 __all__ = [
     "about",
     "as_written",
+    "counted",
     "counted_up",
     "harmless",
     "percent",
@@ -56,6 +57,18 @@ def as_written(value: float) -> str:
     ('1', '1e-09', '0.33333333333333354')
     """
     return repr(float(value)).removesuffix(".0")
+
+
+def counted(number: float, noun: str, plural: str | None = None) -> str:
+    """Write a number of things, with the noun in the form that the number demands.
+
+    Examples
+    --------
+    >>> counted(1, "step"), counted(20190, "record"), counted(0, "category", "categories")
+    ('1 step', '20,190 records', '0 categories')
+    """
+    written = f"{number:,}" if isinstance(number, int) else f"{number:,.10g}"
+    return f"{written} {noun if number == 1 else plural or noun + 's'}"
 
 
 def counted_up(value: float) -> str:

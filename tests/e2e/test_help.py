@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from discreet.cli._main import run
@@ -32,3 +34,21 @@ def test_numbers_in_parameters_are_numbers(capsys: pytest.CaptureFixture[str]) -
     for prior in ("5", "5.0", " 5"):
         assert run([*asked, "--param", "cells=4", "--param", f"prior={prior}"]) == 0
     assert "T4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_command_gives_each_shell_its_completion(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shell == "bash" and shutil.which("bash") is None:
+        pytest.skip("click asks bash for its version")
+    monkeypatch.setenv("_DISCREET_COMPLETE", f"{shell}_source")
+    assert run([]) == 0
+    script, said = capsys.readouterr()
+    assert "_DISCREET_COMPLETE" in script
+    assert said == ""
+    monkeypatch.setenv("_DISCREET_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "discreet cal")
+    monkeypatch.setenv("COMP_CWORD", "cal" if shell == "fish" else "1")
+    assert run([]) == 0
+    assert "calibrate" in capsys.readouterr().out

@@ -124,6 +124,12 @@ def test_a_write_is_recognised(planted: str) -> None:
     assert not writes(ast.parse("open('x', 'rb'); p.open(); text.replace('a', 'b'); s.rename(x); p.open('r')"))
 
 
+def test_arrays_are_named_in_one_place() -> None:
+    alias = re.compile(r"^[A-Z]\w* = npt\.NDArray\[np\.(?:float64|int64|intp|bool_)\]$", re.MULTILINE)
+    found = {path for path in SOURCE.rglob("*.py") if alias.search(path.read_text(encoding="utf-8"))}
+    assert {path for path in found if path.parent.name != "mechanisms"} == {SOURCE / "_arrays.py"}
+
+
 def _theory_index() -> str:
     """Return the table of theorems, the first table of the theory page."""
     return (ROOT / "docs" / "theory" / "index.md").read_text(encoding="utf-8").split("In brief:")[0]

@@ -10,7 +10,7 @@ import pytest
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.inference._collapsed_release import model_of_counts, model_of_records
+from discreet.inference._chains.release import model_of_counts, model_of_records
 from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram, StabilityHistogram
 
 WORLDS, CHAINS, HELD, RELEASED = 400, 10, 60, 60

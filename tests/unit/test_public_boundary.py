@@ -62,12 +62,12 @@ def test_what_was_not_foreseen_is_a_fault_and_quotes_nothing(kind: type[BaseExce
 @pytest.mark.parametrize(
     ("args", "kwargs", "blamed"),
     [
-        (("3",), {}, "count cannot be a str"),
-        ((True,), {}, "count cannot be a bool"),
+        (("3",), {}, "count must be an integer, got str"),
+        ((True,), {}, "count must be an integer, got bool"),
         ((), {}, "missing a required argument: 'count'"),
-        ((3,), {"names": 4}, "names cannot be an int"),
-        ((3,), {"names": [1]}, "names cannot be a list with these elements"),
-        ((3,), {"strength": "much"}, "strength cannot be a str"),
+        ((3,), {"names": 4}, "names must be a sequence, each element a text, got int"),
+        ((3,), {"names": [1]}, "names must be a sequence, each element a text, got list of int"),
+        ((3,), {"strength": "much"}, "strength must be a number, got str"),
         ((10**400,), {}, "count holds a number of more than 40 digits"),
         ((3,), {"path": "a\0b"}, "path holds a text with a NUL character"),
     ],
@@ -90,6 +90,20 @@ def test_what_was_meant_passes(problem: BaseException) -> None:
     with pytest.raises(type(problem)) as found:
         failing(problem)(3)
     assert found.value is problem
+
+
+@pytest.mark.parametrize(
+    ("options", "blamed"),
+    [
+        ({"out": b"x.csv"}, "out must be a path or None, got bytes"),
+        ({"checkpoint": 3}, "checkpoint must be a path or None, got int"),
+        ({"accept": 3}, "accept must be a collection, each element a text, got int"),
+    ],
+)
+def test_what_to_pass_instead_is_said(options: dict[str, Any], blamed: str) -> None:
+    domain, frame = Domain(columns={"a": Boolean()}), pl.DataFrame({"a": [True, False] * 500})
+    with pytest.raises(ParameterError, match=blamed):
+        discreet.release(frame, domain, **{"epsilon": 1, "delta": 1e-6, "size": 5, **options})
 
 
 def test_errors_of_the_callers_own_functions_pass() -> None:
@@ -150,7 +164,7 @@ def test_constructors_say_how_they_are_called() -> None:
 def test_verify_takes_a_path_and_says_what_is_wrong_with_another_thing(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match="no such file"):
         verify(str(tmp_path / "x.certificate.json"))
-    with pytest.raises(ParameterError, match="path cannot be an int"):
+    with pytest.raises(ParameterError, match="path must be"):
         verify(3)  # type: ignore[arg-type]
 
 
@@ -192,5 +206,5 @@ def test_a_bug_while_confidential_values_are_open_is_called_a_fault(monkeypatch:
         publish(closed, mechanism, size=5)
     assert found.value.exit_status == 4
     assert SECRET not in str(found.value)
-    with pytest.raises(ParameterError, match="progress cannot be an int"):
+    with pytest.raises(ParameterError, match="progress must be a function or None, got int"):
         publish(closed, mechanism, size=5, progress=3)  # type: ignore[arg-type]

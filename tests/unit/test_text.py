@@ -125,3 +125,53 @@ def test_probabilities_in_caveats_are_rounded_up() -> None:
         share = re.search(r"([\d.]+)%", " ".join(made.guarantee(n=100).caveats))
         assert share is not None
         assert float(share[1]) / 100 >= made.share_not_from_data(100)
+
+
+# -- counts and the nouns they count ----------------------------------------------------------------------------------
+
+PLURALS = (
+    "steps columns records rows cells tables claims draws categories pairs labels candidates points releases votes"
+)
+COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
+NEVER_ONE = {  # what is counted there is not one, or the text before is no number
+    "cli/_commands.py": {"len(checks)"},
+    "planner/_instead.py": {"most"},
+    "pseudo_posterior/_censored.py": {"self.tables"},
+    "pseudo_posterior/_checks.py": {"name"},
+    "pseudo_posterior/_pseudo_posterior.py": {"self.tables"},
+    "pseudo_posterior/_publish.py": {"mechanism.tables"},
+    "pseudo_posterior/_synthesis.py": {"tables"},
+    "_release.py": {"self.mechanism"},
+    "releases/_certificate.py": {"guarantee.relation.group"},
+    "releases/_publish.py": {"mechanism.name"},
+    "report/_demo.py": {"len(checks)"},
+    "utility/_compare.py": {"len(column.shares)"},
+    "utility/_transport.py": {"pairs"},
+}
+
+
+def counts_of(tree: ast.AST) -> list[tuple[int, str]]:
+    """Return every number in a text that is followed by a noun in the plural; constants are not one."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            for value, after in zip(node.values, node.values[1:], strict=False):
+                if not isinstance(value, ast.FormattedValue) or not isinstance(after, ast.Constant):
+                    continue
+                said = ast.unparse(value.value)
+                if COUNT_OF.match(str(after.value)) and not said.strip("_").isupper():
+                    found.append((node.lineno, said))
+    return found
+
+
+def test_counts_go_with_their_nouns() -> None:
+    """Whatever puts a count before a noun does so by :func:`counted`, which knows one from many."""
+    wrong = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        where = path.relative_to(SOURCE).as_posix()
+        found = {said for _, said in counts_of(ast.parse(path.read_text()))} - NEVER_ONE.get(where, set())
+        if found and not where.startswith("mechanisms/"):
+            wrong[where] = found
+    assert wrong == {}
+    assert counts_of(ast.parse('f"{n:,} wide columns"')) == [(1, "n")]
+    assert counts_of(ast.parse('f"{MOST} columns {a} is"')) == []

@@ -21,20 +21,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._numeric._log_space import log_rising
 
 __all__ = ["log_factorial_coefficient"]
 
-Floats = npt.NDArray[np.float64]
 
 _NEAR = 64  # n - j up to which the power series is summed
 _REACH, _POINTS = 6.0, 320
 _ROWS = 4096
 
 
-def log_factorial_coefficient(
-    n: int, j: npt.ArrayLike, discount: float, noncentral: npt.ArrayLike = 0.0
-) -> npt.NDArray[np.float64]:
+def log_factorial_coefficient(n: int, j: npt.ArrayLike, discount: float, noncentral: npt.ArrayLike = 0.0) -> Floats:
     r"""Return :math:`\log\bigl(\mathscr C(n,j;\sigma,\gamma)/\sigma^j\bigr)`; its limit where the discount is 0.
 
     Parameters

@@ -11,11 +11,11 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from discreet._arrays import Floats
 
 __all__ = ["log_beta_binomial", "log_binomial", "log_error", "log_rising"]
 
-Floats = npt.NDArray[np.float64]
 
 _LARGE = 16.0  # from here on the series below is exact to the last place
 

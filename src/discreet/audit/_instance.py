@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._checks import integer
 from discreet._random import public, secure
-from discreet._text import about, as_written, rounded_down, rounded_up
+from discreet._text import about, as_written, counted, rounded_down, rounded_up
 from discreet.audit._monte_carlo import MonteCarlo, simulate
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
@@ -87,7 +88,7 @@ class InstanceGuarantee:
         lines += [
             f"  the one-sided probability by simulation: {about(found.estimate, 6)}, between "
             f"{rounded_down(found.lower, 6)} and "
-            f"{rounded_up(found.upper, 6)} ({found.iterations:,} releases)",
+            f"{rounded_up(found.upper, 6)} ({counted(found.iterations, 'release')})",
             f"For every table, and public: delta {rounded_up(self.unconditional, 6)}. Only that is a guarantee "
             f"one can publish.",
         ]
@@ -158,11 +159,10 @@ def instance_guarantee(
         raise ParameterError("instance-level guarantees are for one record; this table was counted by a unit of more")
     if confidential.provenance is not None and confidential.provenance.domain != mechanism.domain:
         raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
-        raise ParameterError("the number of iterations is a positive integer")
+    integer("iterations", iterations, least=1)
     x = open_confidential(confidential, caller=__name__)
     if records is not None and records != x.n:  # the number is public under replacement
-        raise ParameterError(f"the table has {x.n} records, not {records}")
+        raise ParameterError(f"the table has {counted(x.n, 'record')}, not {records:,}")
     table = held_table(mechanism, x)
     readings = instance_readings(table, epsilon)
     found = simulate(

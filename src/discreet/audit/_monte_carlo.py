@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._arrays import Booleans, Integers
+from discreet._checks import integer, real
 from discreet.privacy import HeldTable, Reading, UrnPair
 from discreet.privacy._opening_pair import OpeningPair
 
 __all__ = ["MonteCarlo", "clopper_pearson", "simulate"]
 
-Flags = npt.NDArray[np.bool_]
 
 _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 
@@ -68,8 +67,8 @@ def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1
     >>> clopper_pearson(0, 10_000).upper < 0.00146
     True
     """
-    if not (0 <= events <= iterations and iterations > 0 and 0 < confidence < 1):
-        raise ParameterError("events are between 0 and the iterations, and the confidence between 0 and 1")
+    integer("events", events, least=0, most=integer("iterations", iterations, least=1))
+    real("confidence", confidence, above=0, below=1)
     from scipy.special import betaincinv
 
     half = 0.5 * (1.0 - confidence)
@@ -108,16 +107,14 @@ def simulate(
     return clopper_pearson(int(exceeds.sum()), len(exceeds))
 
 
-def _draws(
-    size: int, masses: tuple[float, ...], iterations: int, rng: np.random.Generator
-) -> list[npt.NDArray[np.int64]]:
+def _draws(size: int, masses: tuple[float, ...], iterations: int, rng: np.random.Generator) -> list[Integers]:
     """Return the counts of an urn's cells, one array a cell."""
     gammas = rng.standard_gamma(np.tile(np.asarray(masses, dtype=np.float64), (iterations, 1)))
     counts = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
     return list(counts.T)
 
 
-def _opening(pair: OpeningPair, forward: bool, epsilon: float, iterations: int, rng: np.random.Generator) -> Flags:
+def _opening(pair: OpeningPair, forward: bool, epsilon: float, iterations: int, rng: np.random.Generator) -> Booleans:
     """Simulate the draws of a pair whose tables hold different values."""
     opening = pair.phi if forward else pair.phi + pair.discount
     expected = pair.size * opening / (pair.a + 1.0 + pair.phi + pair.others)
@@ -133,13 +130,11 @@ def _opening(pair: OpeningPair, forward: bool, epsilon: float, iterations: int, 
     else:
         grown = np.log1p(_opened(dropped, opening, pair.discount, rng) * pair.discount / pair.phi)
     loss = np.log1p(s / pair.a) - grown
-    exceeds: Flags = loss > epsilon if forward else (-loss > epsilon) | (others[1] > 0)
+    exceeds: Booleans = loss > epsilon if forward else (-loss > epsilon) | (others[1] > 0)
     return exceeds
 
 
-def _opened(
-    draws: npt.NDArray[np.int64], opening: float, discount: float, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Generator) -> Integers:
     """Return how many values are opened by given numbers of draws of new values."""
     opened = np.zeros(len(draws), dtype=np.int64)
     if discount == 0.0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet._text import about
+from discreet._text import about, counted
 from discreet.audit._instance import BANNER
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
@@ -53,7 +53,7 @@ class PaperChoices:
         lines = [
             BANNER,
             f"empirical-Bayes strength {about(self.strength, 6)}",
-            f"{self.singletons:,} values are held once; doubling them makes {self.doubled_records:,} records",
+            f"values held once: {self.singletons:,}; doubling them makes {counted(self.doubled_records, 'record')}",
         ]
         if self.least_prior is not None and self.largest_prior is not None:
             between = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"

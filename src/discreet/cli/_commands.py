@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from discreet._text import as_written, harmless
+from discreet._checks import real
+from discreet._text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
@@ -181,8 +182,8 @@ def privacy(
     """
     from discreet.planner import stated
 
-    if epsilon is not None and not math.isfinite(epsilon):
-        raise BudgetError(f"epsilon is a finite number of at least 0, not {epsilon}")
+    if epsilon is not None:
+        real("epsilon", epsilon, least=0, error=BudgetError)
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta: the other one is computed")
     if data is not None or domain_file is not None:
@@ -292,7 +293,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
         for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
             echo(erratum)
         echo(
-            f"{len(wrong)} of {len(checks)} claims disagree: do not rely on this certificate."
+            f"{len(wrong)} of {counted(len(checks), 'claim')} disagree: do not rely on this certificate."
             if wrong
             else f"All {len(checks)} claims agree"
             + ("." if compared else "; the released file was not checked (--data).")
@@ -370,7 +371,7 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
             ": CONFIDENTIAL, it contains numbers computed from the private data" if made.confidential else ""
         ))  # fmt: skip
         if wrong:
-            echo(f"{wrong} of {len(made.checks)} claims disagree: do not rely on this release.", err=True)
+            echo(f"{wrong} of {counted(len(made.checks), 'claim')} disagree: do not rely on this release.", err=True)
     return 1 if wrong else 0
 
 

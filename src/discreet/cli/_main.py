@@ -56,6 +56,8 @@ def run(arguments: list[str] | None = None) -> int:
         result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)
     except BrokenPipeError:
         return 0
+    except SystemExit as leaving:  # click answers a shell that completes a word so
+        return leaving.code if isinstance(leaving.code, int) else 0
     except BaseException as error:  # noqa: BLE001  # told below, each in its own way
         return _told(error, arguments)
     return result if isinstance(result, int) else 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from discreet._text import counted
 from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
 from discreet.errors import GuaranteeKindError, ParameterError
@@ -102,7 +103,7 @@ def synthesize(
     if as_json:
         show({"out": str(made.folder), **made.facts})
         return
-    echo(f"wrote {mechanism.tables} table{'s' * (mechanism.tables > 1)} and what was promised to {made.folder}")
+    echo(f"wrote {counted(mechanism.tables, 'table')} and what was promised to {made.folder}")
     echo(str(made))
     if rng is not None:
         echo("This release was seeded: do not publish it.", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.confidential._boundary import enclosed
+from discreet._boundary import enclosed
 from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.errors import DataError

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._boundary import enclosed
 from discreet._random import SecureGenerator, secure
-from discreet._text import with_article
-from discreet.confidential._boundary import enclosed
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source, parsed
 from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
+from discreet.domain._domain import require_domain
 from discreet.errors import DataError, DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -81,10 +81,7 @@ def confidential(
     >>> confidential(pl.DataFrame({"age": [31, 45, 31]}), Domain(columns={"age": Integer(lower=0, upper=120)}))
     <confidential Counts>
     """
-    if not isinstance(domain, Domain):
-        raise DomainError(
-            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
-        )
+    require_domain(domain)
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
     check_names(source, domain, unit=unit, subset=subset)

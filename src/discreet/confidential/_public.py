@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._boundary import enclosed
 from discreet._writing import same_file
-from discreet.confidential._boundary import enclosed
 from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, not_in, open_source, parsed
@@ -77,7 +77,7 @@ def public_domain(given: Domain | str | os.PathLike[str], *, data: Any) -> Domai
         When it is neither.
     """
     if not isinstance(given, (Domain, str, os.PathLike)):
-        raise ParameterError(f"the domain is a Domain or the path of its TOML file, not a {type(given).__name__}")
+        raise ParameterError(f"domain must be a Domain or the path of its TOML file, got {type(given).__name__}")
     refuse_same(data, given)
     return given if isinstance(given, Domain) else Domain.read(given)
 

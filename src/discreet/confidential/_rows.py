@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet._text import with_article
-from discreet.confidential._boundary import enclosed_parts
+from discreet._boundary import enclosed_parts
 from discreet.confidential._count import check_names, encoded
 from discreet.confidential._source import Source, declared_batches, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain
-from discreet.errors import DataError, DomainError
+from discreet.domain._domain import require_domain
+from discreet.errors import DataError
 
 __all__ = ["Rows", "confidential_rows"]
 
@@ -101,10 +101,7 @@ def confidential_rows(data: Any, domain: Domain, *, subset: bool = False, empty:
     >>> confidential_rows(pl.DataFrame({"age": [31, 45, 31]}), Domain(columns={"age": Integer(lower=0, upper=120)}))
     <confidential Rows>
     """
-    if not isinstance(domain, Domain):
-        raise DomainError(
-            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
-        )
+    require_domain(domain)
     source = open_source(data)
     check_names(source, domain, unit=None, subset=subset)
     rows = Rows(source, domain)

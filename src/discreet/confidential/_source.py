@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import _parquet
-from discreet._text import with_article
+from discreet._boundary import enclosed, quietly
+from discreet._text import counted, with_article
 from discreet._writing import require_settled
-from discreet.confidential._boundary import enclosed
-from discreet.domain._column import quietly
 from discreet.domain._spreadsheet import unescaped
 from discreet.errors import DataError, DiscreetError, FileProblem, ParameterError
 
@@ -146,7 +145,8 @@ def not_in(source: Source, name: str, wanted: Collection[str], *, table: str = "
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
     else:
         which = "none" if not known else f"{known}"
-        remedy = f"it has {len(source.names)} columns, of which {which} {'is' if known == 1 else 'are'} declared"
+        has = counted(len(source.names), "column")
+        remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
         remedy += ": does its first line hold the names?" if source.kind == "csv" else ": check their names"
     return DataError(name, f"is not in the {table}", remedy)
 
@@ -250,7 +250,7 @@ def _open_frame(data: Any) -> Source:
 
     unsupported = DataError(
         None,
-        f"{with_article(type(data).__name__)} is not a supported table",
+        f"the type {type(data).__name__} is not a supported table",
         "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to Parquet or CSV",
     )
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)

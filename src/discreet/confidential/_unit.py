@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._boundary import quietly
 from discreet.confidential._source import FREQUENCY, RESERVED
 from discreet.domain import Domain, Records
-from discreet.domain._column import quietly
 from discreet.errors import DataError
 
 if TYPE_CHECKING:

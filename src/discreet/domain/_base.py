@@ -18,6 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import real
+
 __all__ = ["Density", "ExactWeights"]
 
 _TOTAL = 2**31
@@ -121,9 +123,8 @@ class Density:
         if not isinstance(name, str):
             refuse('base of a continuous column names its distribution: {distribution = "lognorm", s = 1.2}')
         for key, value in plain.items():
-            if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-                refuse(f"base parameter {key} is a finite number")
-        return {"distribution": name, **{key: float(value) for key, value in plain.items()}}
+            plain[key] = real(f"base parameter {key}", value, error=refuse)
+        return {"distribution": name, **plain}
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], *, lower: float, upper: float, refuse: Callable[[str], NoReturn]) -> Density:

@@ -8,16 +8,16 @@ labels' are the labels (a null is None). Encoding reads confidential values, so 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
-from math import isfinite
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._boundary import quietly
+from discreet._checks import choice, integer, real, unfit
 from discreet._reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
 from discreet.errors import DataError, DiscreetError, DomainError, MissingPublicFact
@@ -29,8 +29,6 @@ __all__ = ["Codes", "Column"]
 
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,34 +368,30 @@ class Column(ABC):
         self._settle(base={"weights": weights.integers}, _weights=weights)
 
     def _refuse(self, problem: str) -> NoReturn:
-        raise DomainError(f"{self.kind}: {problem}")
+        raise self._error(problem)
+
+    def _error(self, problem: str) -> DomainError:
+        return DomainError(f"{self.kind}: {problem}")
+
+    def _unfit(self, name: str, wanted: str) -> DiscreetError:
+        return unfit(name, wanted, getattr(self, name), error=self._error)
 
     def _need(self, name: str, fact: str, example: str) -> None:
         if getattr(self, name) is None:
             raise MissingPublicFact(f"({self.kind})", fact, example)
 
     def _choice(self, name: str, options: Sequence[str]) -> None:
-        if getattr(self, name) not in options:
-            self._refuse(f"{name} is one of {', '.join(map(repr, options))}, not {getattr(self, name)!r}")
+        choice(name, getattr(self, name), options, error=self._error)
 
     def _real(self, name: str) -> float:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-            self._refuse(f"{name} is a finite number, not {value!r}")
-        return float(value)
+        return real(name, getattr(self, name), error=self._error)
 
-    def _whole(self, name: str, *, least: int) -> int:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-            self._refuse(f"{name} is a whole number of at least {least}, not {value!r}")
-        return int(value)
+    def _integer(self, name: str, **bounds: Any) -> int:
+        return integer(name, getattr(self, name), error=self._error, **bounds)
 
     def _cells_held(self) -> int:
         """Return the declared number of cells, which are about to be cut."""
-        cells = self._whole("cells", least=1)
-        if cells > MOST_CELLS:
-            self._refuse(f"cells is at most {MOST_CELLS:,}; declare fewer")
-        return cells
+        return self._integer("cells", least=1, most=MOST_CELLS)
 
 
 def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:
@@ -418,13 +412,3 @@ def _type_name(dtype: pl.DataType) -> str:
     if name != "Datetime":
         return name
     return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
-
-
-def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
-    """Run ``action``; where it fails, raise ``otherwise`` with no trace of the first error, which may hold values."""
-    try:
-        return action()
-    except BaseException as problem:  # whatever a dataframe library raises (a Rust panic too) may quote the data
-        if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
-            raise
-    raise otherwise

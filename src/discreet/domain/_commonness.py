@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._random import seeded
 from discreet.domain._column import Codes, Column
 from discreet.domain._discrete import OpenLabels
@@ -28,8 +28,6 @@ _LABELS = 64  # open labels of an invented table
 _ALONE = 1e-15
 _LISTED = 1 << 16
 """Cells of a column that are listed one by one."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class Commonness:
         return cls(alike, np.full(_DRAWN, 1.0 / _DRAWN), least)
 
     @classmethod
-    def of_counts(cls, counts: npt.NDArray[np.int64], *, cells: int | None) -> Self:
+    def of_counts(cls, counts: Integers, *, cells: int | None) -> Self:
         """Return that of a public table, from how often each of its distinct records occurs."""
         shares = counts / counts.sum()
         return cls(shares, shares, float(shares.min()) if len(shares) == cells else 0.0)

@@ -59,9 +59,7 @@ class Decimal(LatticeColumn):
         self._need("lower", "its lower bound", 'lower = "0.00"')
         self._need("upper", "its upper bound", 'upper = "999.99"')
         self._need("digits", "the number of digits after the point", "digits = 2")
-        digits = self._whole("digits", least=0)
-        if digits > _MOST_DIGITS:
-            self._refuse(f"digits is at most {_MOST_DIGITS}")
+        digits = self._integer("digits", least=0, most=_MOST_DIGITS)
         self._settle(digits=digits, lower=self._exact("lower"), upper=self._exact("upper"))
         self._settle_lattice(int(self.lower.scaleb(digits)), int(self.upper.scaleb(digits)))
 
@@ -71,9 +69,9 @@ class Decimal(LatticeColumn):
             found = Exact(repr(value) if isinstance(value, float) else value)
             rounded = found.quantize(Exact(1).scaleb(-self.digits))
         except (InvalidOperation, TypeError, ValueError):
-            self._refuse(f"{name} is a finite decimal number of a sensible length, not {value!r}")
+            raise self._unfit(name, "a finite decimal number of a sensible length") from None
         if isinstance(value, bool) or rounded != found:
-            self._refuse(f"{name} is a decimal number with at most {self.digits} digits after the point, not {value!r}")
+            raise self._unfit(name, f"a decimal number with at most {self.digits} digits after the point")
         return rounded
 
     def _plain(self, name: str, value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import flag
 from discreet.domain._column import Codes, Column
 from discreet.domain._spreadsheet import unescaped_series
 from discreet.errors import DataError
@@ -114,8 +115,7 @@ class Category(Column):
             if type(item) is int and not -(2**63) <= item < 2**63:
                 self._refuse("integer categories fit in 64 bits")
         self._settle(categories=found, dtype=self.dtype or _DEFAULT_TYPES[self._of])
-        if not isinstance(self.ordered, bool):
-            self._refuse("ordered is true or false")
+        flag("ordered", self.ordered, error=self._error)
         if self._of is int:
             self._choice("dtype", _INTEGERS)
             limits = np.iinfo(self.dtype)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import isfinite, prod
-from numbers import Real
+from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import integer, real, unfit
 from discreet._reading import MOST_COLUMNS, bounded_text, parsed_toml
-from discreet._text import with_article
 from discreet.domain._column import Column
 from discreet.domain._records import Records
 from discreet.errors import DomainError
@@ -22,7 +21,7 @@ from discreet.errors import DomainError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "require_domain"]
 
 _MOST_FLAT = 2**62
 
@@ -75,16 +74,14 @@ class Domain:
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a domain has at least one column; declare it under [columns.NAME]")
-        if len(self.columns) > MOST_COLUMNS:
-            raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, not {len(self.columns):,}")
+        integer("the number of columns", len(self.columns), least=1, most=MOST_COLUMNS, error=DomainError)
         for name, column in self.columns.items():
             _check_column(name, column)
         weights: dict[str, Any] | None = dict(self.metric_weights) if self.metric_weights else None
         for name, weight in (weights or {}).items():
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
-            if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight < 0:
-                raise DomainError(f"column {name!r}: its metric weight is a finite number of at least 0")
+            real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
         object.__setattr__(self, "columns", _Frozen(self.columns))
         frozen = None if weights is None else _Frozen({name: float(weight) for name, weight in weights.items()})
         object.__setattr__(self, "metric_weights", frozen)
@@ -326,7 +323,7 @@ class Domain:
     def from_toml(cls, text: str) -> Domain:
         """Read a TOML declaration; see :meth:`from_dict` for what it raises."""
         if not isinstance(text, str):
-            raise DomainError(f"TOML is a text, not {with_article(type(text).__name__)}")
+            raise unfit("TOML", "a text", text, error=DomainError)
         return cls.from_dict(parsed_toml(text))
 
     @classmethod
@@ -374,7 +371,7 @@ class Domain:
 def _check_column(name: object, column: object) -> None:
     """Refuse what cannot be the name of a column, or its declaration."""
     if not isinstance(name, str) or not name:
-        raise DomainError(f"a column's name is a text of at least one character, not {name!r}")
+        raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -383,3 +380,15 @@ def _check_column(name: object, column: object) -> None:
         raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern; rename the column")
     if not isinstance(column, Column):
         raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
+
+
+def require_domain(given: Any) -> None:
+    """Refuse what is no domain: a path, or the declaration as a dict.
+
+    Raises
+    ------
+    DomainError
+        When it is not one.
+    """
+    if not isinstance(given, Domain):
+        raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(given).__name__}")

@@ -212,7 +212,7 @@ class Integer(LatticeColumn):
     def __post_init__(self) -> None:
         self._need("lower", "its lower bound", "lower = 0")
         self._need("upper", "its upper bound", "upper = 100")
-        lower, upper = self._whole("lower", least=-(2**62)), self._whole("upper", least=-(2**62))
+        lower, upper = (self._integer(name) for name in ("lower", "upper"))
         self._settle(lower=lower, upper=upper)
         self._choice("dtype", _INTEGERS)
         self._choice("spacing", ("linear", "log"))

@@ -81,7 +81,7 @@ class Date(LatticeColumn):
         except ValueError:
             found = None
         if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
-            self._refuse(f"{name} is a date such as 1990-01-31, not {value!r}")
+            raise self._unfit(name, "a date such as 1990-01-31")
         return found
 
     @property
@@ -156,7 +156,7 @@ class Datetime(LatticeColumn):
             try:
                 ZoneInfo(self.time_zone)
             except (KeyError, ValueError, TypeError, OSError):
-                self._refuse(f"time_zone is an IANA name such as 'Europe/Paris', not {self.time_zone!r}")
+                raise self._unfit("time_zone", "an IANA name such as 'Europe/Paris'") from None
         self._settle(lower=self._moment("lower"), upper=self._moment("upper"), step=_span(self, "step"))
         epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
         self._settle_lattice(
@@ -172,7 +172,7 @@ class Datetime(LatticeColumn):
         if isinstance(found, dt.date) and not isinstance(found, dt.datetime):
             found = dt.datetime.combine(found, dt.time())
         if not isinstance(found, dt.datetime):
-            self._refuse(f"{name} is a datetime such as 2024-01-31T12:00:00, not {value!r}")
+            raise self._unfit(name, "a datetime such as 2024-01-31T12:00:00")
         if self.time_zone is None:
             if found.tzinfo is not None:
                 self._refuse(f"{name} has a time zone: declare time_zone, or leave the offset out")
@@ -318,5 +318,5 @@ def _span(column: LatticeColumn, name: str) -> dt.timedelta:
     value = getattr(column, name)
     found = span(value) if isinstance(value, str) else value
     if not isinstance(found, dt.timedelta):
-        column._refuse(f'{name} is a duration such as "1h" or "1d12h30m", not {value!r}')
+        raise column._unfit(name, 'a duration such as "1h" or "1d12h30m"')
     return found

@@ -12,23 +12,20 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import integer, unfit
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 
 __all__ = [
     "API",
-    "Floats",
     "NamedAPI",
     "dimensions",
     "in_blocks",
     "new_seed",
     "plain_norm",
-    "positive",
     "settled_norm",
-    "whole",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 class API(ABC):
@@ -250,7 +247,7 @@ def settled_norm(norm: Any) -> float:
         Unless it is 1, 2 or infinity (the text "inf" in JSON).
     """
     if norm not in (1, 2, math.inf, "inf") or isinstance(norm, bool):
-        raise ParameterError(f"norm is 1, 2 or inf, not {norm!r}")
+        raise unfit("norm", "1, 2 or inf", norm)
     return float(norm)
 
 
@@ -259,33 +256,6 @@ def plain_norm(norm: float) -> Any:
     return "inf" if math.isinf(norm) else int(norm)
 
 
-def whole(name: str, value: Any, *, least: int, most: int) -> int:
-    """Check a whole number.
-
-    Raises
-    ------
-    ParameterError
-        When it is not one between the bounds.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        raise ParameterError(f"{name} is a whole number from {least} to {most}, not {value!r}")
-    return int(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """Check a finite number above 0.
-
-    Raises
-    ------
-    ParameterError
-        When it is not one.
-    """
-    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not good or not 0 < value < math.inf:
-        raise ParameterError(f"{name} is a finite number above 0, not {value!r}")
-    return float(value)
-
-
 def dimensions(dimension: Any) -> int:
     """Check a number of dimensions."""
-    return whole("dimension", dimension, least=1, most=10**6)
+    return integer("dimension", dimension, least=1, most=10**6)

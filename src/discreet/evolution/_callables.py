@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import integer, real
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, new_seed, plain_norm, positive, settled_norm, whole
+from discreet.evolution._api import API, in_blocks, new_seed, plain_norm, settled_norm
 from discreet.evolution._frames import refuse_wide_cells, to_records
 
 if TYPE_CHECKING:
@@ -96,9 +98,9 @@ class Callables(API):
             if not callable(getattr(self, name)):
                 raise ParameterError(f"{name} is a function")
         refuse_wide_cells(self.domain, self.name)
-        whole("variations", self.variations, least=1, most=256)
+        integer("variations", self.variations, least=1, most=256)
         object.__setattr__(self, "norm", settled_norm(self.norm))
-        object.__setattr__(self, "diameter", positive("diameter", self.diameter))
+        object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))
 
     def variations_each(self) -> int:
         """Return ``1 + variations``."""

@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import integer, real
 from discreet.errors import ParameterError
-from discreet.evolution._api import dimensions, positive, settled_norm, whole
+from discreet.evolution._api import dimensions, settled_norm
 
 __all__ = [
     "gaussian_complexity",
@@ -87,8 +88,8 @@ def gaussian_complexity(
     >>> round(gaussian_complexity(10_000, dimension=2, published=True), 4)
     1.2196
     """
-    whole("points", points, least=1, most=10**18)
-    positive("diameter", diameter)
+    integer("points", points, least=1, most=10**18)
+    real("diameter", diameter, above=0)
     if published:
         return diameter * _corollary(points, dimensions(dimension))
     rest = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(share)))
@@ -133,9 +134,9 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     >>> round(laplace_complexity(10_000, dimension=2), 4)
     0.0852
     """
-    whole("points", points, least=1, most=10**18)
+    integer("points", points, least=1, most=10**18)
     rest = _dyadic(points, dimension, norm, lambda share: min(1.0, math.sqrt(2 * share)))
-    return positive("diameter", diameter) * min(1.0, math.sqrt(2 / points) + rest)
+    return real("diameter", diameter, above=0) * min(1.0, math.sqrt(2 / points) + rest)
 
 
 def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, norm: float = 2.0) -> float:
@@ -177,9 +178,9 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     >>> round(sampling_error(10_000, dimension=2), 4)
     0.0605
     """
-    whole("population", population, least=1, most=10**18)
+    integer("population", population, least=1, most=10**18)
     rest = _dyadic(population, dimension, norm, lambda share: min(2.0, math.sqrt(share)))
-    return positive("diameter", diameter) * min(1.0, rest)
+    return real("diameter", diameter, above=0) * min(1.0, rest)
 
 
 def predicted_error(
@@ -250,10 +251,11 @@ def predicted_error(
     >>> [round(predicted_error(steps, **setting), 3) for steps in (0, 10, 40)]
     [1.0, 0.117, 0.011]
     """
-    whole("steps", steps, least=0, most=10**6)
-    if not 0 < gamma < 1 or not 0 <= alpha < math.inf or not 0 <= sigma < math.inf:
-        raise ParameterError("gamma is above 0 and below 1; alpha and sigma are finite and at least 0")
-    candidates = whole("variations", variations, least=1, most=10**9) * population
+    integer("steps", steps, least=0, most=10**6)
+    real("gamma", gamma, above=0, below=1)
+    real("alpha", alpha, least=0)
+    real("sigma", sigma, least=0)
+    candidates = integer("variations", variations, least=1, most=10**9) * population
     added = alpha + sampling_error(population, dimension=dimension, diameter=diameter, norm=norm)
     noise = gaussian_complexity(candidates, dimension=dimension, diameter=diameter, norm=norm)
     added += 2 * candidates * sigma * noise
@@ -324,14 +326,15 @@ def thresholded_laplace_error(
     >>> thresholded_laplace_error(np.ones(10_000, dtype=int), **setting) > 1
     True
     """
-    if not 0 < delta < 1 or (beta is not None and not 0 < beta < 1):
-        raise ParameterError("delta and beta are above 0 and below 1")
+    real("delta", delta, above=0, below=1)
+    if beta is not None:
+        real("beta", beta, above=0, below=1)
     counts = np.asarray(votes)
     if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.integer) or counts.min(initial=0) < 0 or not counts.any():
         raise ParameterError("votes are whole numbers of at least 0, and not all 0")
     n, positive_counts = int(counts.sum()), counts[counts > 0]
     share, k = positive_counts / n, len(positive_counts)
-    scale = 2 / (n * positive("epsilon", epsilon))
+    scale = 2 / (n * real("epsilon", epsilon, above=0))
     threshold = scale * math.log(1 / delta) + 1 / n
     noise = scale * k * laplace_complexity(k, dimension=dimension, diameter=diameter, norm=norm)
     if beta is not None:

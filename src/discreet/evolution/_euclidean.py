@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._arrays import Floats
+from discreet._checks import flag, real
 from discreet.domain import Domain, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, plain_norm, positive, settled_norm
+from discreet.evolution._api import API, in_blocks, plain_norm, settled_norm
 from discreet.evolution._metric import first_and_last, is_ordered, nearest_codes
 
 __all__ = ["Ball", "Box"]
@@ -43,12 +45,8 @@ class _GaussianVariations(API):
             object.__setattr__(self, name, value)
 
     def _settle_alpha(self) -> None:
-        alpha = self.diameter / 256 if self.alpha is None else positive("alpha", self.alpha)
-        if not self.diameter / 2**_SCALES <= alpha <= self.diameter:
-            raise ParameterError(
-                f"alpha is at most the diameter, {self.diameter:g}, and at least its 2**{_SCALES}th part, not {alpha:g}"
-            )
-        self._settle(alpha=alpha)
+        alpha = self.diameter / 256 if self.alpha is None else self.alpha
+        self._settle(alpha=real("alpha", alpha, least=self.diameter / 2**_SCALES, most=self.diameter))
 
     @property
     def scales(self) -> Floats:
@@ -136,8 +134,7 @@ class Box(_GaussianVariations):
                 )
             if column.nullable:
                 raise ParameterError(f"column {name!r}: a null has no place in a box; use Table")
-        if not isinstance(self.scaled, bool):
-            raise ParameterError(f"scaled is true or false, not {self.scaled!r}")
+        flag("scaled", self.scaled)
         self._settle(norm=settled_norm(self.norm))
         if not self.diameter > 0:
             raise ParameterError("the box is a single point: nothing can vary")
@@ -238,7 +235,7 @@ class Ball(_GaussianVariations):
         if centre.shape != low.shape or not np.isfinite(centre).all():
             raise ParameterError("centre has one finite number a column")
         room = float(min((centre - low).min(), (high - centre).min()))
-        radius = room if self.radius is None else positive("radius", self.radius)
+        radius = room if self.radius is None else real("radius", self.radius, above=0)
         if not 0 < radius <= room * (1 + 1e-12):
             raise ParameterError(f"the ball is not within the declared bounds, which leave a radius of {room:g}")
         self._settle(norm=settled_norm(self.norm), radius=radius, centre=tuple(centre.tolist()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet._text import counted
 from discreet.domain import Domain, Records
 from discreet.errors import DataError, ParameterError
 
@@ -39,7 +40,7 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
         have = ", ".join(map(repr, table.columns))
         raise ParameterError(f"{source} lacks column {missing[0]!r}; its columns are: {have}")
     if rows is not None and table.height != rows:
-        raise ParameterError(f"{source} has {table.height} rows where {rows} were asked for")
+        raise ParameterError(f"{source} has {counted(table.height, 'row')} where {rows:,} were asked for")
     try:
         return domain.encode(table)
     except DataError as problem:

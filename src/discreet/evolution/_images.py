@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import integer, real
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, new_seed, positive, whole
+from discreet.evolution._api import API, in_blocks, new_seed
 from discreet.evolution._callables import checked_points
 from discreet.evolution._euclidean import Box
 from discreet.evolution._models import degrees_at, inference, needed, settled_degrees
@@ -86,20 +88,20 @@ class DiffusionImages(API):
 
     def __post_init__(self) -> None:
         needed("torch", "diffusers")
-        shape = tuple(whole("shape", side, least=1, most=10**5) for side in self.shape)
+        shape = tuple(integer("shape", side, least=1, most=10**5) for side in self.shape)
         if len(shape) != 3 or prod(shape) != len(self.domain.columns):
             raise ParameterError(
                 f"shape is height, width and channels, {len(self.domain.columns)} pixels in all as there are columns"
             )
-        whole("inference_steps", self.inference_steps, least=1, most=10**4)
-        whole("batch", self.batch, least=1, most=10**6)
+        integer("inference_steps", self.inference_steps, least=1, most=10**4)
+        integer("batch", self.batch, least=1, most=10**6)
         box = Box(domain=self.domain)
         if self.embedding is not None and self.diameter is None:
             raise ParameterError("an embedding needs its diameter, a public upper bound on the distance of two images")
         facts = {
             "shape": shape,
             "degrees": settled_degrees(self.degrees, self.shrink),
-            "diameter": box.diameter if self.diameter is None else positive("diameter", self.diameter),
+            "diameter": box.diameter if self.diameter is None else real("diameter", self.diameter, above=0),
             "_box": box,
         }
         for name, value in facts.items():

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._text import about, as_written, percent_as_written, rounded_down, rounded_up
+from discreet._arrays import Floats
+from discreet._checks import integer, real
+from discreet._text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, positive, whole
+from discreet.evolution._api import API
 
 __all__ = ["Contraction", "MeasuredProperty", "measured_property"]
 
@@ -72,7 +74,7 @@ class MeasuredProperty:
     farthest: float
 
     def __str__(self) -> str:
-        lines = [f"{self.v} candidates a record."]
+        lines = [f"{counted(self.v, 'candidate')} a record."]
         if self.farthest > self.diameter * (1 + 1e-9):
             lines.append(
                 f"The stated diameter {as_written(self.diameter)} is too small: a distance of "
@@ -81,7 +83,7 @@ class MeasuredProperty:
         lines += [
             f"From {about(band.up_to)} down to {about(band.beyond)} away: the nearest variation is about "
             f"{about(100.0 * band.gamma)}% nearer on average, at least {rounded_down(100.0 * band.lower)}% "
-            f"({band.pairs} pairs)."
+            f"({counted(band.pairs, 'pair')})."
             for band in self.bands
         ]
         if self.gamma > 0:
@@ -165,11 +167,12 @@ def measured_property(
     >>> found.gamma > theorem_gamma(1)
     True
     """
-    whole("pairs", pairs, least=20, most=10**7)
-    whole("steps", steps, least=1, most=10**4)
-    if not 0 < confidence < 1 or not len(records):
-        raise ParameterError("confidence is above 0 and below 1, and there is at least one record to approach")
-    least = 0.0 if alpha is None else positive("alpha", alpha)
+    integer("pairs", pairs, least=20, most=10**7)
+    integer("steps", steps, least=1, most=10**4)
+    real("confidence", confidence, above=0, below=1)
+    if not len(records):
+        raise ParameterError("there must be at least one record to approach")
+    least = 0.0 if alpha is None else real("alpha", alpha, above=0)
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
     bands = _bands(api.diameter, distances, gains, least=least, risk=(1 - confidence) / _BANDS)
@@ -202,7 +205,9 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
     for step in range(steps):
         near = api.variation(here, rng=rng, step=step, steps=steps)
         if len(near) != v * len(here) or not _same(near.take(slice(None, None, v)), here):
-            raise ParameterError(f"a variation of the API {api.name} is {v} records a record, the record itself first")
+            raise ParameterError(
+                f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
+            )
         away = api.embed(near).reshape(len(here), v, -1) - targets[:, None, :]
         distances = np.linalg.norm(away, ord=api.norm, axis=2)
         before[:, step] = distances[:, 0]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet.domain import Boolean, Category, Column, Domain, OpenLabels, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import Floats
 
 __all__ = ["first_and_last", "ground_diameter", "ground_embedding", "is_ordered", "nearest_codes", "refuse_open_labels"]
 

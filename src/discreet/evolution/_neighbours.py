@@ -55,12 +55,13 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from discreet._arrays import Booleans, Floats, Integers
+from discreet._checks import choice
 from discreet.errors import ParameterError
+from discreet.evolution._api import settled_norm
 
 __all__ = ["NearestCandidates", "votes"]
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
 _LARGEST = 1e150
@@ -122,10 +123,8 @@ class NearestCandidates:
     def __init__(
         self, candidates: Floats, *, norm: float = 2.0, method: Literal["auto", "tree", "blocks"] = "auto"
     ) -> None:
-        if norm not in {1.0, 2.0, np.inf}:
-            raise ParameterError("the norm of the distance has to be 1, 2 or infinity")
-        if method not in {"auto", "tree", "blocks"}:
-            raise ParameterError("the method has to be 'auto', 'tree' or 'blocks'")
+        norm = settled_norm(norm)
+        choice("method", method, ("auto", "tree", "blocks"))
         points = _checked(candidates, "candidates")
         if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
             raise ParameterError(f"there have to be candidates, of 1 to {_MOST_COORDINATES:,} coordinates")
@@ -145,7 +144,7 @@ class NearestCandidates:
         """Return the number V of candidates, repeated ones included."""
         return self._count
 
-    def nearest(self, points: Floats) -> Indices:
+    def nearest(self, points: Floats) -> Integers:
         """Return the index of the nearest candidate of each point, the smallest where several are nearest.
 
         Parameters
@@ -156,7 +155,7 @@ class NearestCandidates:
         Returns
         -------
         ndarray of int64, shape (q,)
-            Indices into the candidates as they were given; confidential.
+            Integers into the candidates as they were given; confidential.
 
         Raises
         ------
@@ -171,7 +170,7 @@ class NearestCandidates:
             return np.zeros(len(points), dtype=np.int64)
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
 
-    def _by_tree(self, points: Floats) -> Indices:
+    def _by_tree(self, points: Floats) -> Integers:
         """Two neighbours of each point, sixteen where the second is as near, all where the sixteenth is."""
         found = np.empty(len(points), dtype=np.int64)
         left, settled = np.arange(len(points)), np.zeros(len(points), dtype=np.bool_)
@@ -182,23 +181,23 @@ class NearestCandidates:
         found[left] = self._by_blocks(points[left])
         return found
 
-    def _settled(self, points: Floats, rows: Indices, count: int, found: Indices) -> npt.NDArray[np.bool_]:
+    def _settled(self, points: Floats, rows: Integers, count: int, found: Integers) -> Booleans:
         """Fill in the rows for which the candidates that may be nearest are fewer than ``count``, and say which."""
         distances, columns = self._tree.query(points[rows], k=count, p=self._norm, workers=-1)
         near = distances <= self._reach(distances[:, :1])
         found[rows] = columns[:, 0]
-        settled: npt.NDArray[np.bool_] = ~near[:, -1] | (count == len(self._candidates))
+        settled: Booleans = ~near[:, -1] | (count == len(self._candidates))
         close = settled & near[:, 1]
         found[rows[close]] = self._decided(points[rows[close]], near[close], columns[close])
         return settled
 
-    def _by_blocks(self, points: Floats) -> Indices:
+    def _by_blocks(self, points: Floats) -> Integers:
         return self._by_products(points) if self._norm == 2.0 else self._by_distances(points)
 
-    def _by_distances(self, points: Floats) -> Indices:
+    def _by_distances(self, points: Floats) -> Integers:
         """Measure every distance, for the norms that are no matrix product."""
 
-        def found(block: slice) -> Indices:
+        def found(block: slice) -> Integers:
             distances = cdist(points[block], self._candidates, "cityblock" if self._norm == 1.0 else "chebyshev")
             return self._decided(points[block], distances <= self._reach(distances.min(axis=1, keepdims=True)))
 
@@ -233,7 +232,7 @@ class NearestCandidates:
         margin = unit * self._largest * both + 2.0**-53 * both**2 + 2.0**-126 * (1 + both)
         return factors, 3 * (points.shape[1] + 8) * margin
 
-    def _by_products(self, points: Floats) -> Indices:
+    def _by_products(self, points: Floats) -> Integers:
         """Single precision finds those whose nearest candidate stands clear, which is nearly all."""
         found = np.empty(len(points), dtype=np.int64)
         clear = np.empty(len(points), dtype=np.bool_)
@@ -245,7 +244,7 @@ class NearestCandidates:
         found[rest] = self._by_exact_products(points[rest])
         return found
 
-    def _by_exact_products(self, points: Floats) -> Indices:
+    def _by_exact_products(self, points: Floats) -> Integers:
         """Double precision leaves few candidates to each of the others."""
         found = np.empty(len(points), dtype=np.int64)
         for block in _blocks(len(points), _PAIRS // len(self._candidates)):
@@ -254,7 +253,7 @@ class NearestCandidates:
             found[block] = self._decided(points[block], score <= score.min(axis=1, keepdims=True) + margin[:, None])
         return found
 
-    def _decided(self, points: Floats, near: npt.NDArray[np.bool_], columns: Indices | None = None) -> Indices:
+    def _decided(self, points: Floats, near: Booleans, columns: Integers | None = None) -> Integers:
         """Return the smallest index of least R among each row's near candidates: those of ``columns``, or all."""
         rows, places = np.nonzero(near)
         if not len(rows):
@@ -268,7 +267,7 @@ class NearestCandidates:
         return np.minimum.reduceat(np.where(distances == least[rows], chosen, len(self._candidates)), starts)
 
 
-def votes(chunks: Iterable[tuple[Floats, Indices]], candidates: NearestCandidates) -> Indices:
+def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidates) -> Integers:
     r"""Return how many private points are nearest to each candidate.
 
     .. math:: h_j = \sum_i f_i \, 1\{j = \min \arg\min_k R(x_i, c_k)\}
@@ -320,7 +319,7 @@ def _reference(points: Floats, candidates: Floats, norm: float) -> Floats:
     return np.add.accumulate(differences if norm == 1.0 else differences * differences, axis=1)[:, -1]
 
 
-def _two_least(factors: Singles, tiles: list[Singles]) -> tuple[Indices, Floats, Floats]:
+def _two_least(factors: Singles, tiles: list[Singles]) -> tuple[Integers, Floats, Floats]:
     """Return where each row's least score is, that score, and the second least, over all tiles of candidates."""
     rows = np.arange(len(factors))
     where, least = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
@@ -342,7 +341,7 @@ def _chosen(d: int, count: int, norm: float) -> Literal["tree", "blocks"]:
     return "tree" if d <= slope * np.log10(count) + offset else "blocks"
 
 
-def _first_of_each(points: Floats) -> Indices:
+def _first_of_each(points: Floats) -> Integers:
     """Return where each distinct row stands first, in order; by its bytes, so that 0 and -0 both stay."""
     rows = np.ascontiguousarray(points).view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
     return np.sort(np.unique(rows, return_index=True)[1])

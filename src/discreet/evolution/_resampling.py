@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks
+from discreet.evolution._api import API, in_blocks
 from discreet.evolution._frames import to_records
 from discreet.evolution._metric import ground_diameter, ground_embedding, refuse_open_labels
 

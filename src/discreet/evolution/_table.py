@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import integer, probability
 from discreet.domain import Column, Domain, Records
-from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, whole
+from discreet.evolution._api import API, in_blocks
 from discreet.evolution._metric import (
     ground_diameter,
     ground_embedding,
@@ -71,10 +72,9 @@ class Table(API):
 
     def __post_init__(self) -> None:
         refuse_open_labels(self.domain, self.name)
-        whole("levels", self.levels, least=1, most=32)
-        whole("each", self.each, least=1, most=64)
-        if isinstance(self.null_share, bool) or not 0 <= self.null_share <= 1:
-            raise ParameterError(f"null_share is a number from 0 to 1, not {self.null_share!r}")
+        integer("levels", self.levels, least=1, most=32)
+        integer("each", self.each, least=1, most=64)
+        probability("null_share", self.null_share)
 
     @property
     def norm(self) -> float:

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import integer, real
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, Floats, in_blocks, new_seed, positive, whole
+from discreet.evolution._api import API, in_blocks, new_seed
 from discreet.evolution._callables import checked_points
 from discreet.evolution._models import degrees_at, inference, needed, settled_degrees
 
@@ -40,11 +42,11 @@ class _Texts(API):
         (name, column), *others = self.domain.columns.items()
         if others or not isinstance(column, OpenLabels) or column.nullable:
             raise ParameterError(f"column {name!r}: texts are the only column, of open labels without nulls")
-        whole("tokens", self.tokens, least=2, most=10**5)
-        whole("batch", self.batch, least=1, most=10**6)
+        integer("tokens", self.tokens, least=2, most=10**5)
+        integer("batch", self.batch, least=1, most=10**6)
         object.__setattr__(self, "degrees", settled_degrees(self.degrees, self.shrink))
-        object.__setattr__(self, "temperature", positive("temperature", self.temperature))
-        object.__setattr__(self, "diameter", positive("diameter", self.diameter))
+        object.__setattr__(self, "temperature", real("temperature", self.temperature, above=0))
+        object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))
 
     @property
     def norm(self) -> float:

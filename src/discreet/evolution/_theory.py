@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet.errors import ParameterError
-from discreet.evolution._api import dimensions, positive, settled_norm, whole
+from discreet._checks import integer, real
+from discreet.evolution._api import dimensions, settled_norm
 
 __all__ = [
     "ball_packing",
@@ -95,7 +95,9 @@ def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> flo
     >>> theorem_alpha(0.01, dimension=2)
     0.1
     """
-    return positive("diameter", diameter) * math.pow(positive("sigma", sigma), 1 / max(dimensions(dimension), 2))
+    return real("diameter", diameter, above=0) * math.pow(
+        real("sigma", sigma, above=0), 1 / max(dimensions(dimension), 2)
+    )
 
 
 def theorem_variations(sigma: float, *, dimension: int) -> int:
@@ -156,7 +158,7 @@ def theorem_population(sigma: float, *, dimension: int, variations: int | None =
     """
     v = theorem_variations(sigma, dimension=dimension) if variations is None else variations
     power = 1 / max(dimensions(dimension), 2) - 1
-    return max(1, round(math.pow(whole("variations", v, least=1, most=10**9), power) / positive("sigma", sigma)))
+    return max(1, round(math.pow(integer("variations", v, least=1, most=10**9), power) / real("sigma", sigma, above=0)))
 
 
 def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int:
@@ -229,9 +231,8 @@ def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension
     >>> theorem_steps_of_budget(1000, 1.0, 1e-4, dimension=2)
     -342
     """
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta is above 0 and below 1, not {delta!r}")
-    strength = positive("n", n) * positive("epsilon", epsilon) / (4 * math.sqrt(math.log(1 / delta)))
+    tail = math.log(1 / real("delta", delta, above=0, below=1))
+    strength = real("n", n, above=0) * real("epsilon", epsilon, above=0) / (4 * math.sqrt(tail))
     return theorem_steps(1 / strength, dimension=dimension)
 
 
@@ -260,7 +261,7 @@ def usable_steps(n: float, epsilon: float) -> int:
     >>> usable_steps(1000, 1.0), usable_steps(2, 0.1)
     (14, 1)
     """
-    return max(1, math.ceil(2 * math.log(positive("n", n) * positive("epsilon", epsilon))))
+    return max(1, math.ceil(2 * math.log(real("n", n, above=0) * real("epsilon", epsilon, above=0))))
 
 
 def ball_packing(radius: float, dimension: int, *, distance: float, norm: float = 2.0) -> tuple[float, float]:
@@ -298,7 +299,7 @@ def ball_packing(radius: float, dimension: int, *, distance: float, norm: float 
     (16.09, 23.98)
     """
     settled_norm(norm)
-    ratio = positive("radius", radius) / positive("distance", distance)
+    ratio = real("radius", radius, above=0) / real("distance", distance, above=0)
     pair = math.log(2) if ratio >= 0.5 else 0.0
     return max(pair, dimensions(dimension) * math.log(ratio)), dimension * math.log1p(2 * ratio)
 
@@ -335,8 +336,8 @@ def box_packing(sides: Sequence[float], *, distance: float, norm: float = 2.0) -
     >>> [round(math.exp(bound), 6) for bound in box_packing([1.0, 1.0], distance=0.25, norm=math.inf)]
     [25.0, 25.0]
     """
-    t, p = positive("distance", distance), settled_norm(norm)
-    lengths = [positive("sides", side) for side in sides]
+    t, p = real("distance", distance, above=0), settled_norm(norm)
+    lengths = [real("sides", side, above=0) for side in sides]
     d = dimensions(len(lengths))
     grid = sum(math.log(math.floor(side / t) + 1) for side in lengths)
     if math.isinf(p):
@@ -389,12 +390,10 @@ def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: fl
     >>> round(closeness_epsilon(apart), 2), round(closeness_epsilon(apart, tau=0.01), 2)
     (16.09, 20.69)
     """
-    if not 0 <= log_packing < math.inf:
-        raise ParameterError("log_packing is finite and at least 0: the logarithm of a number of points")
+    real("log_packing", log_packing, least=0, remedy="It is the logarithm of a number of points.")
     if tau is None:
         return log_packing
-    if not 0 < tau < 0.25 or not 0 <= delta < 1 - 3 * tau:
-        raise ParameterError("tau is above 0 and below 1/4, and delta at least 0 and below 1 - 3 tau")
+    real("delta", delta, least=0, below=1 - 3 * real("tau", tau, above=0, below=0.25))
     if log_packing == 0:
         return 0.0
     others = log_packing + math.log(-math.expm1(-log_packing))  # log(M - 1)

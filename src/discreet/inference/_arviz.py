@@ -6,8 +6,8 @@ import json
 import warnings
 from typing import Any
 
+from discreet._arrays import Floats
 from discreet.errors import ParameterError
-from discreet.inference._line import Floats
 
 __all__ = ["inference_data"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.inference._collapsed import mechanism_posterior
-from discreet.inference._collapsed_run import Progress
+from discreet.inference._chains.run import Progress
+from discreet.inference._mechanism_aware import mechanism_posterior
 from discreet.inference._posterior import Posterior
-from discreet.inference._process import process_posterior
 from discreet.inference._released import read_certificate
+from discreet.inference._urn.process import process_posterior
 
 __all__ = ["posterior"]
 

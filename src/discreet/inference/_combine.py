@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import choice, positive_size, real
 from discreet.errors import ParameterError
 
 __all__ = ["Combined", "combine"]
@@ -101,15 +102,17 @@ def combine(
     q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.ndim != 1 or q.shape != u.shape or not len(q) or not (np.isfinite(q).all() and np.isfinite(u).all()):
         raise ParameterError("give one finite estimate and one finite variance a table")
-    if u.min() < 0.0 or not 0.0 < level < 1.0:
-        raise ParameterError("variances are at least 0, and level is between 0 and 1")
+    if u.min() < 0.0:
+        raise ParameterError("variances must be at least 0")
+    real("level", level, above=0, below=1)
+    choice("kind", kind, ("urn", "fully", "partially"))
     count, within = len(q), float(u.mean())
     between = float(q.var(ddof=1)) if count > 1 else math.nan
     adjusted, degrees = False, math.inf
     if kind == "urn":
-        if size is None or records is None or size < 1 or records < 1:
+        if size is None or records is None:
             raise ParameterError("the urn's rule needs size and records: released and confidential records")
-        share = size / records
+        share = positive_size("size", size) / positive_size("records", records)
         variance = within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables; for one urn release take kind='urn'")
@@ -121,11 +124,9 @@ def combine(
         else:
             adjusted = True
             variance = within * (1.0 if size is None or records is None else size / records)
-    elif kind == "partially":
+    else:
         variance = within + between / count
         degrees = (count - 1) * (1.0 + within / (between / count)) ** 2 if between > 0.0 else math.inf
-    else:
-        raise ParameterError(f"kind is 'urn', 'fully' or 'partially', not {kind!r}")
     reach = _quantile(level, degrees) * math.sqrt(variance)
     centre = float(q.mean())
     return Combined(

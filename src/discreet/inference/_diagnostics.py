@@ -13,11 +13,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet.errors import ParameterError
 
 __all__ = ["effective_sample_size", "r_hat"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:

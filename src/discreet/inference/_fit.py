@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._checks import integer
 from discreet.domain import Boolean, Category, Column, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference._arviz import inference_data
@@ -96,8 +97,8 @@ def fit(
     ----------
     BNP24, section 6.2; docs/theory/posterior-from-a-release.md for what it leaves out.
     """
-    if chains < 2 or draws < 10:
-        raise ParameterError("chains is at least 2 and draws at least 10")
+    integer("chains", chains, least=2)
+    integer("draws", draws, least=10)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what JAX says of the machine
@@ -124,8 +125,8 @@ def fit(
     effective, agreement = min(map(effective_sample_size, scalars)), max(map(r_hat, scalars))
     if agreement > 1.01 or effective < 100 * chains or divergences:
         warnings.warn(
-            f"do not rely on these draws yet: R-hat {agreement:.3f} (at most 1.01), {effective:,.0f} effective draws "
-            f"(at least {100 * chains}), {divergences:,} divergent transitions (none); run longer or rewrite the model",
+            f"do not rely on these draws yet: R-hat {agreement:.3f} (at most 1.01), effective draws {effective:,.0f} "
+            f"(at least {100 * chains}), divergent transitions {divergences:,} (none); run longer or rewrite the model",
             NotConverged,
             stacklevel=2,
         )

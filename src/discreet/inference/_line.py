@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import real
 from discreet.domain import Boolean, Category, Column, Records
-from discreet.errors import ParameterError
 
-__all__ = ["Draws", "Floats", "Line", "piece_ends"]
+__all__ = ["Draws", "Line", "piece_ends"]
 
-Floats = npt.NDArray[np.float64]
 
 _HALVINGS = 80
 
@@ -138,7 +138,7 @@ class Line:
         own = np.einsum("dt,dt->d", self.own_weights, self._share(self.own_low, self.own_high, point, strict))
         return np.asarray(shared + own)
 
-    def _share(self, low: Floats, high: Floats, a: npt.NDArray[np.float64], strict: bool) -> Floats:
+    def _share(self, low: Floats, high: Floats, a: Floats, strict: bool) -> Floats:
         """Return the share of each piece that is at most (or below) ``a``."""
         if self.step:
             points = np.rint((high - low) / self.step) + 1.0
@@ -168,8 +168,7 @@ class Line:
 
     def quantile(self, q: float) -> Floats:
         """Return the least value at which the mass reaches ``q``, in each draw."""
-        if not 0.0 < q < 1.0:
-            raise ParameterError(f"a quantile's level is between 0 and 1, not {q!r}")
+        real("the level of a quantile", q, above=0, below=1)
         if self._atomic:
             values, cumulated = self._ordered
             place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from discreet._arrays import Floats
+from discreet._checks import real
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._functional import Functional, functional, needs_order
-from discreet.inference._line import Draws, Floats, Line
+from discreet.inference._line import Draws, Line
 from discreet.inference._summary import Estimate, Summary
 
 if TYPE_CHECKING:
@@ -376,6 +378,4 @@ def _readable(column: Any, codes: Any) -> Any:
 
 
 def _level(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level is between 0 and 1, not {level!r}")
-    return level
+    return real("level", level, above=0, below=1)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _parquet
-from discreet._text import with_article
+from discreet._arrays import Floats
+from discreet._boundary import quietly
+from discreet._checks import unfit
 from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
-from discreet.domain._column import quietly
 from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
-from discreet.inference._line import Floats
 from discreet.releases import Certificate, Release
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _table(release: Any) -> pl.LazyFrame:
     try:
         frame: Any = nw.from_native(source)
     except TypeError:
-        raise ParameterError(f"a release is a table or a file, not {with_article(type(source).__name__)}") from None
+        raise unfit("a release", "a table or a file", source) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     made: pl.DataFrame = frame.to_polars()

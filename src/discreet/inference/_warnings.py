@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from discreet._text import counted
+
 __all__ = ["DiscreetWarning", "NotConverged", "ReleaseTakenForSample"]
 
 
@@ -33,7 +35,7 @@ class ReleaseTakenForSample(DiscreetWarning):
         self.released, self.held = released, held
         self.factor: float = (1.0 + 2.0 * released / held) ** 0.5
         super().__init__(
-            f"the {released:,} released records are analysed as if they were {released:,} observations of the "
-            f"population, but they were drawn from {held:,} confidential ones: an interval of theirs should be about "
+            f"the release of {counted(released, 'record')} is analysed as if it were a sample of the population, but "
+            f"it was drawn from {counted(held, 'confidential record')}: an interval computed from it should be about "
             f"{self.factor:.3g} times as wide; {remedy}"
         )

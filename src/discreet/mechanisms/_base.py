@@ -42,8 +42,6 @@ __all__ = [
     "held_frequencies",
     "listed",
     "numbered_cells",
-    "positive_size",
-    "real",
     "require_relation",
     "shown_cells",
 ]
@@ -386,38 +384,6 @@ def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) 
     """
     if relation not in mechanism.relations:
         raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
-
-
-def positive_size(name: str, value: Any) -> int:
-    """Check a count of records.
-
-    Raises
-    ------
-    ParameterError
-        When it is not an integer between 1 and 1e10.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= int(value) <= 10**10:
-        raise ParameterError(f"{name} is an integer from 1 to 10,000,000,000, not {value!r}")
-    return int(value)
-
-
-def real(name: str, value: Any) -> float:
-    """Check that a parameter is a finite number.
-
-    Raises
-    ------
-    ParameterError
-        When it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ParameterError(f"{name} is a number, not {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ParameterError(f"{name} is a finite number of ordinary size")
-    return number
 
 
 def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:

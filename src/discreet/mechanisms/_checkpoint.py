@@ -27,7 +27,7 @@ from discreet.domain import Records
 from discreet.errors import FileProblem
 from discreet.mechanisms._base import Votes
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "steps_held"]
 
 _VERSION = 2
 _LONGEST_LINE = 1 << 24
@@ -85,15 +85,10 @@ class Checkpoint:
         FileProblem
             When the file is no checkpoint, one of another run, or a finished one that was not asked for.
         """
-        require_settled(self._path)
-        if not os.path.lexists(self._path):
+        found = _found(self._path)
+        if found is None:
             return []
-        try:
-            run, released = self._read()
-        except Exception:  # noqa: BLE001  # NumPy's reader fails in many ways on a file that was changed
-            raise FileProblem(
-                self._path, "it is not a checkpoint, or was changed", "name the file of an earlier run, or none"
-            ) from None
+        run, released = found
         if run != self._run:
             raise FileProblem(
                 self._path,
@@ -109,21 +104,6 @@ class Checkpoint:
                 "name another file for a new run; for other records from the votes it holds, ask to redraw (--redraw)",
             )
         return released
-
-    def _read(self) -> tuple[str, list[Votes]]:
-        with self._path.open("rb") as file:
-            line = file.readline(_LONGEST_LINE)
-            head = json.loads(line)
-            if head["discreet_checkpoint"] != _VERSION or not isinstance(head["run"], str):
-                raise ValueError
-            layout = [(_whole(step["rows"]), [_entry(entry) for entry in step["columns"]]) for step in head["steps"]]
-            size = sum(8 * rows + sum(length for _, length in columns) for rows, columns in layout)
-            if size > _MOST_BYTES or os.fstat(file.fileno()).st_size != len(line) + size:
-                raise ValueError
-            body = file.read(size)
-        if head["digest"] != _digest(head["run"], head["steps"], body):
-            raise ValueError
-        return head["run"], _unpacked(layout, memoryview(body))
 
     def write(self, steps: list[Votes]) -> None:
         """Replace the file by one with these steps, while it is held.
@@ -148,6 +128,47 @@ class Checkpoint:
         with together(self._path, private=True, held=True) as (file,):
             file.write(json.dumps(head).encode() + b"\n")
             file.write(body)
+
+
+def steps_held(path: str | os.PathLike[str]) -> int:
+    """Return how many steps a checkpoint holds, of whichever run; 0 where there is no file.
+
+    Raises
+    ------
+    FileProblem
+        When the file is no checkpoint.
+    """
+    found = _found(Path(path))
+    return 0 if found is None else len(found[1])
+
+
+def _found(path: Path) -> tuple[str, list[Votes]] | None:
+    """Return the digest of a checkpoint's run and its steps; None where there is no file."""
+    require_settled(path)
+    if not os.path.lexists(path):
+        return None
+    try:
+        return _read(path)
+    except Exception:  # noqa: BLE001  # NumPy's reader fails in many ways on a file that was changed
+        raise FileProblem(
+            path, "it is not a checkpoint, or was changed", "name the file of an earlier run, or none"
+        ) from None
+
+
+def _read(path: Path) -> tuple[str, list[Votes]]:
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_LINE)
+        head = json.loads(line)
+        if head["discreet_checkpoint"] != _VERSION or not isinstance(head["run"], str):
+            raise ValueError
+        layout = [(_whole(step["rows"]), [_entry(entry) for entry in step["columns"]]) for step in head["steps"]]
+        size = sum(8 * rows + sum(length for _, length in columns) for rows, columns in layout)
+        if size > _MOST_BYTES or os.fstat(file.fileno()).st_size != len(line) + size:
+            raise ValueError
+        body = file.read(size)
+    if head["digest"] != _digest(head["run"], head["steps"], body):
+        raise ValueError
+    return head["run"], _unpacked(layout, memoryview(body))
 
 
 def _digest(run: str, described: list[Any], body: bytes) -> str:

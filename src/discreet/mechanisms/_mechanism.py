@@ -11,9 +11,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._text import rounded_up
 from discreet.domain import Commonness, Records
-from discreet.mechanisms._base import Floats, Output, PrivateStep, numbered_cells, positive_size
+from discreet.mechanisms._base import Floats, Output, PrivateStep, numbered_cells
 
 __all__ = ["Mechanism", "Outcome", "Remedy"]
 

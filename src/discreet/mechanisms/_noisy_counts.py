@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._numeric import least_real, written
 from discreet._text import as_written
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -25,7 +26,6 @@ from discreet.mechanisms._base import (
     Outputs,
     feasible,
     listed,
-    positive_size,
     require_relation,
 )
 from discreet.mechanisms._cells import Cells, OwnCells

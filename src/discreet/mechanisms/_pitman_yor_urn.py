@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import positive_size, real
 from discreet._numeric import log_rising, up
 from discreet.domain import Commonness, Counts, Domain
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import positive_size, real
 from discreet.mechanisms._drawn import HeldMechanism, solve_drawn
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks

@@ -12,20 +12,12 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._numeric import least_integer, least_real
 from discreet._text import rounded_down, rounded_up
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    Estimates,
-    Floats,
-    Output,
-    Outputs,
-    feasible,
-    listed,
-    positive_size,
-)
+from discreet.mechanisms._base import NEIGHBOURS, Estimates, Floats, Output, Outputs, feasible, listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import LAPLACE
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, RelationName, ThresholdedLaplace

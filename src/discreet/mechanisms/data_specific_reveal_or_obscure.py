@@ -13,16 +13,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._text import as_written, percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import GuaranteeKindError, ParameterError
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    Floats,
-    positive_size,
-    real,
-    require_relation,
-)
+from discreet.mechanisms._base import NEIGHBOURS, Floats, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob

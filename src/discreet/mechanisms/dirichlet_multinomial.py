@@ -13,19 +13,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet._numeric import log_rising
 from discreet._text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import (
-    MOST_CELLS,
-    NEIGHBOURS,
-    Floats,
-    held_frequencies,
-    positive_size,
-    real,
-    require_relation,
-)
+from discreet.mechanisms._base import MOST_CELLS, NEIGHBOURS, Floats, held_frequencies, require_relation
 from discreet.mechanisms._drawn import HeldMechanism, held_cells, solve_drawn
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._mechanism import Remedy

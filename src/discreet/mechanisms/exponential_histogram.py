@@ -14,18 +14,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import positive_size, real
 from discreet._numeric import least_real, up
 from discreet._text import about, as_written, percent
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    Floats,
-    feasible,
-    positive_size,
-    real,
-    require_relation,
-)
+from discreet.mechanisms._base import NEIGHBOURS, Floats, feasible, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._weights import draw_weighted, rounding

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+from discreet._checks import real
 from discreet.domain import Commonness
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import CellCounts, Floats, real
+from discreet.mechanisms._base import CellCounts, Floats
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import L1

@@ -14,18 +14,10 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    CellCounts,
-    Estimates,
-    Floats,
-    Output,
-    finite_cells,
-    numbered_cells,
-    positive_size,
-)
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, finite_cells, numbered_cells
 from discreet.mechanisms._draws import draw_cells
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale

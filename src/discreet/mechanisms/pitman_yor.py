@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import positive_size
 from discreet._numeric import log_rising
 from discreet._text import counted_up, rounded_up
 from discreet.domain import Commonness, Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Floats, positive_size, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, Floats, require_relation
 from discreet.mechanisms._drawn import held_cells
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass

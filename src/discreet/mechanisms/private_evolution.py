@@ -13,21 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
+from discreet._checks import integer, positive_size
 from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down, with_article
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
-from discreet.evolution._api import whole
-from discreet.mechanisms._base import (
-    NEIGHBOURS,
-    CellCounts,
-    Floats,
-    Output,
-    PartsMechanism,
-    Votes,
-    positive_size,
-)
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
@@ -165,7 +157,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
             ("multiplicity", 1, 1 << 40),
         ):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=least, most=most))
+            object.__setattr__(self, name, integer(name, getattr(self, name), least=least, most=most))
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         if self.variant not in ("projection", "practical", "theoretical"):

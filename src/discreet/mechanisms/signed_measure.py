@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import MissingExtra, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, positive_size
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts
 from discreet.mechanisms._cells import Cells, CellsAround
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._noisy_counts import NoisyCounts

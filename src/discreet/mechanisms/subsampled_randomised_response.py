@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from discreet._checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, positive_size, real
+from discreet.mechanisms._base import NEIGHBOURS
 from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units, obscure
 from discreet.privacy import ChainProfile, Guarantee, Profile, Relation, SubsampledPair
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet._numeric import least_integer
-from discreet._text import percent
+from discreet._text import counted, percent
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError
 from discreet.mechanisms import PerturbedHistogram
@@ -58,10 +58,10 @@ def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str |
     if domain.size is not None and domain.size <= most:
         return None
     if most < 2:
-        return f"what to do instead: {budget} is too little for {n:,} records, whatever the cells"
+        return f"what to do instead: {budget} is too little for {counted(n, 'record')}, whatever the cells"
     return (
-        f"what to do instead: {n:,} records at {budget} carry about {most:,} cells in all; with more, noise puts more "
-        f"than {percent(POOR_UTILITY, 0)} of the records out of place. {_within(domain, most)}"
+        f"what to do instead: {counted(n, 'record')} at {budget} can carry about {most:,} cells in all; with more, "
+        f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {_within(domain, most)}"
     )
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from discreet._text import about, percent, rounded_up
+from discreet._checks import positive_size
+from discreet._text import about, counted, percent, rounded_up
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, Infeasible, MissingExtra, Refused
 from discreet.mechanisms import REGISTRY, Mechanism, named
-from discreet.mechanisms._base import positive_size, shown_cells
+from discreet.mechanisms._base import shown_cells
 from discreet.mechanisms._draws import check_sampling
 from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._instead import fewer_cells
@@ -156,7 +157,7 @@ class Plan:
             if option.mechanism is not None:
                 return option.mechanism
         reasons = "; ".join([*self.verdict[1:], *(f"{o.name}: {o.refused}" for o in self.options)])
-        raise Infeasible(f"{self.budget} for {self.size} records on this domain ({reasons})", {})
+        raise Infeasible(f"{self.budget} for {counted(self.size, 'record')} on this domain ({reasons})", {})
 
     @property
     def why(self) -> str:
@@ -252,7 +253,7 @@ class Plan:
     @property
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
-        head = f"{self.size:,} records from {self.n:,}, {self.budget}, {_cells(self.domain)}"
+        head = f"{counted(self.size, 'record')} from {self.n:,}, {self.budget}, {_cells(self.domain)}"
         chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
 
@@ -422,7 +423,7 @@ def _option(
     if not mechanism.predictable:
         return Option(name=name, refused="its error would take minutes to predict; ask for it by name")
     if (expected := size * mechanism.share_released(n)) < 1.0:
-        return Option(name=name, refused=f"of {size:,} draws, {about(expected, 2)} would be released within the budget")
+        return Option(name=name, refused=f"{about(expected, 2)} of {counted(size, 'draw')} would be released")
     guarantee = mechanism.guarantee(Relation(group=group), n=n)
     return Option(
         name=name,

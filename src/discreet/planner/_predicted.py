@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._random import seeded
 from discreet.domain import Category, Column, Commonness, Domain, OpenLabels, Records
 from discreet.domain._commonness import inner_half
 from discreet.errors import DomainError
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import Floats
 
 if TYPE_CHECKING:
     import polars as pl

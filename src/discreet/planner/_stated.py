@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from discreet._checks import integer, real
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
-from discreet.mechanisms._base import real, require_relation
+from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
 __all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
@@ -186,6 +187,4 @@ def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanis
 def _cells(mechanism: str, cells: Any) -> Domain:
     if cells is None:
         raise ParameterError(f"{mechanism} needs --param cells=..., the number of cells of its public domain")
-    if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= 2**62:
-        raise ParameterError(f"cells is an integer of at least 2, not {cells!r}")
-    return Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+    return Domain(columns={"cell": Integer(lower=0, upper=integer("cells", cells, least=2, most=2**62) - 1)})

@@ -16,13 +16,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import integer
 from discreet._numeric import up
 from discreet.errors import ParameterError
 from discreet.privacy._profile import ConstantProfile, Profile
-
-Floats = npt.NDArray[np.float64]
 
 __all__ = ["ComposedProfile", "compose", "power"]
 
@@ -135,9 +134,7 @@ def power(profile: Profile, count: int) -> Profile:
     ParameterError
         When ``count`` is not a positive integer.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ParameterError(f"the number of releases is a positive integer, not {count!r}")
-    return compose([profile] * count)
+    return compose([profile] * integer("count", count, least=1))
 
 
 def _dense(distribution: Any) -> Any:

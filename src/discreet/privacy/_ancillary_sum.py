@@ -25,15 +25,14 @@ import math
 from abc import abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._numeric import not_above, up
 from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["SamplingPair"]
 
-Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = -760.0  # log of less than the least positive double
 _DROPS = (60.0, 240.0, 760.0)  # how far, in nats, U's law is followed below its top

@@ -17,15 +17,14 @@ from itertools import combinations_with_replacement, permutations, product
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._numeric import LogRatio, log_beta_binomial, log_rising, not_above, up
 from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["GroupUrn"]
 
-Floats = npt.NDArray[np.float64]
 
 _MOST_ENTRIES = 1_000_000
 _LARGEST_GROUP = 3
@@ -36,7 +35,7 @@ _TAILS = (1e-18, 1e-14, 1e-11)  # probability of the outcomes that are counted i
 class _Side(NamedTuple):
     """The draws of one side's cells: their total, log-weight, and log-likelihood ratio."""
 
-    total: npt.NDArray[np.int64]
+    total: Integers
     log_weight: Floats
     log_ratio: Floats
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from discreet._checks import choice, integer, real
 from discreet._text import as_written
-from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
+from discreet.errors import BudgetError, GuaranteeKindError
 from discreet.privacy._profile import Profile, keeps_shape
 
 __all__ = ["Budget", "Guarantee", "Kind", "Relation", "RelationName", "require_kind"]
@@ -38,16 +38,8 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
-        for name, value in given.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise BudgetError(f"{name} is a number, not {value!r}")
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise BudgetError(f"epsilon is a finite number of at least 0, not {self.epsilon}")
-        if self.epsilon > 100:
-            raise BudgetError(f"epsilon {as_written(self.epsilon)} promises nothing; give a value of at most 100")
-        if not 0 <= self.delta < 1:
-            raise BudgetError(f"delta is at least 0 and below 1, not {self.delta}")
+        real("epsilon", self.epsilon, least=0, most=100, remedy="Beyond 100 it promises nothing.", error=BudgetError)
+        real("delta", self.delta, least=0, below=1, error=BudgetError)
         if self.epsilon == 0 and self.delta == 0:
             raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
 
@@ -71,10 +63,8 @@ class Relation:
     group: int = 1
 
     def __post_init__(self) -> None:
-        if self.name not in ("replacement", "add-remove"):
-            raise ParameterError(f"the relation is 'replacement' or 'add-remove', not {self.name!r}")
-        if isinstance(self.group, bool) or not isinstance(self.group, int) or not 1 <= self.group <= 10_000:
-            raise ParameterError(f"group is an integer from 1 to 10,000, not {self.group!r}")
+        choice("the relation", self.name, ("replacement", "add-remove"))
+        integer("group", self.group, least=1, most=10_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,17 +17,14 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Booleans, Floats, Integers
 from discreet._text import about
 from discreet.errors import ParameterError
 from discreet.privacy._opening_pair import OpeningPair, singular
 from discreet.privacy._sampling_pairs import UrnPair
 
 __all__ = ["HeldTable", "Opening", "Reading"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class Reading(NamedTuple):
@@ -141,7 +138,7 @@ class HeldTable:
         )
 
     @classmethod
-    def dirichlet(cls, mass: Floats, held: npt.NDArray[np.bool_], *, size: int, total: float) -> HeldTable:
+    def dirichlet(cls, mass: Floats, held: Booleans, *, size: int, total: float) -> HeldTable:
         """Return the table of a Dirichlet-multinomial release.
 
         Parameters

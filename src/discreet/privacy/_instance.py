@@ -14,10 +14,9 @@ could not be searched within the work allowed is covered by its bound, labelled 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from discreet._checks import real
 from discreet.errors import BudgetError
 from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._instance_event import Known, divergence, event_reading
@@ -64,9 +63,7 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, R
     >>> round(readings["one-sided"]["tight"].delta, 12), round(readings["two-sided"]["tight"].delta, 12)
     (0.13125684031, 0.285714285714)
     """
-    epsilon = float(epsilon)
-    if not (math.isfinite(epsilon) and 0 < epsilon <= 700):
-        raise BudgetError(f"epsilon is a positive number of at most 700, not {epsilon}")
+    epsilon = real("epsilon", epsilon, above=0, most=700, error=BudgetError)
     known: Known = {}
     readings = {}
     for name, two_sided in (("one-sided", False), ("two-sided", True)):

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._numeric import LogRatio, not_above, up
 from discreet.privacy._algebra import power
 from discreet.privacy._profile import ConstantProfile, Profile
@@ -24,7 +24,6 @@ from discreet.privacy._sampling_pairs import MixturePair
 
 __all__ = ["MinimumPairs"]
 
-Floats = npt.NDArray[np.float64]
 
 _LARGEST_LOSS = 600.0
 _COMPOSED = 1000  # draws up to which the one-draw profile is composed; it takes half a second

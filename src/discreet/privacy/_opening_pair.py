@@ -24,14 +24,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._numeric import log_beta_binomial, log_rising, up
 from discreet._numeric._log_space import log_error
 
 __all__ = ["Divergence", "OpeningPair", "beta_binomial_range", "beyond", "singular"]
 
-Floats = npt.NDArray[np.float64]
 
 _EPS = float(np.finfo(float).eps)
 _NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
@@ -152,9 +151,7 @@ class OpeningPair:
             min(1.0, up(alone + scale * hockey) + left_out), min(1.0, up(alone + scale * event) + left_out), exact
         )
 
-    def _rows(
-        self, opening: float, others: float, counts: npt.NDArray[np.int64]
-    ) -> Iterator[tuple[int, Floats, Floats]]:
+    def _rows(self, opening: float, others: float, counts: Integers) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield, for ascending numbers of other draws, the values of ``h`` and their probabilities."""
         if self.filtered:
             for count in counts.tolist():

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import real
 from discreet._numeric import least_integer
 from discreet.errors import ParameterError
 
@@ -123,9 +124,8 @@ def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> fl
     >>> round(smoothed_histogram_a1(n=11_918_162, size=12_000_000, cells=300, mixing=0.01))
     29867
     """
-    _positive(n=n, size=size, cells=cells, mixing=mixing)
-    if mixing > 1:
-        raise ParameterError(f"mixing is a probability, not {mixing!r}")
+    _positive(n=n, size=size, cells=cells)
+    real("mixing", mixing, above=0, most=1)
     return size * math.log1p((1.0 - mixing) * cells / (n * mixing))
 
 
@@ -369,5 +369,4 @@ def dirichlet_multinomial_thesis(
 
 def _positive(**numbers: float) -> None:
     for name, value in numbers.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(f"{name} is a positive number, not {value!r}")
+        real(name, value, above=0)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
 
+from discreet._checks import real
 from discreet._numeric import LogRatio, least_real, up, written
 from discreet.errors import BudgetError
 
@@ -79,9 +80,7 @@ class Profile(ABC):
         BudgetError
             When epsilon is negative or not a number.
         """
-        epsilon = _as_float(epsilon)
-        if math.isnan(epsilon) or epsilon < 0:
-            raise BudgetError(f"epsilon is a number of at least 0, not {epsilon}")
+        epsilon = real("epsilon", _as_float(epsilon), least=0, infinite=True, error=BudgetError)
         pure = self.pure
         if pure < math.inf and epsilon >= pure:
             return 0.0
@@ -114,9 +113,7 @@ class Profile(ABC):
         BudgetError
             When delta is outside its range.
         """
-        delta = float(delta)
-        if not 0.0 <= delta <= 1.0:
-            raise BudgetError(f"delta is a number between 0 and 1, not {delta}")
+        delta = real("delta", float(delta), least=0, most=1, error=BudgetError)
         if delta == 0.0:
             return self.pure
         high = min(self.pure, self.furthest)

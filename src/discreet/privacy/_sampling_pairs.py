@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._numeric import LogRatio, log_beta_binomial, log_binomial
 from discreet._text import as_written
 from discreet.errors import ParameterError
@@ -21,7 +21,6 @@ from discreet.privacy._ancillary_sum import SamplingPair
 
 __all__ = ["MixturePair", "UrnPair"]
 
-Floats = npt.NDArray[np.float64]
 
 _LEAST_MASS = 1e-150
 _EPS = float(np.finfo(float).eps)

@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._numeric import log_binomial, not_above, up
 from discreet._numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["SubsampledPair"]
 
-Floats = npt.NDArray[np.float64]
 
 _SUMMED = 64  # sizes up to which G is summed over; beyond, it is replaced by a high quantile
 _SLACK = 1e-11  # relative error of a binomial tail

@@ -7,7 +7,7 @@ from discreet.pseudo_posterior._design import Design, Predictor, Response
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws
 from discreet.pseudo_posterior._from_domain import MODELS, synthesiser_for
 from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
-from discreet.pseudo_posterior._mixture import MixtureRegression
+from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
 from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
 from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks, safety_factor
 from discreet.pseudo_posterior._publish import TablesRelease, publish_tables, verify_tables

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet.errors import ParameterError
 
 __all__ = ["across_tables", "barycentre", "resampled"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import positive_size, real
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
@@ -27,7 +29,6 @@ from discreet.pseudo_posterior._synthesiser import check_tables, settled
 
 __all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
 
-Floats = npt.NDArray[np.float64]
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
 _EXACT_SAMPLING = (
     "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, however long "
@@ -192,8 +193,7 @@ class CensoredPosterior:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
-        if not (math.isfinite(self.bound) and self.bound > 0):
-            raise ParameterError("the bound M is a finite number above 0, in nats")
+        real("bound", self.bound, above=0)
         check_tables(self.tables)
         if self.size is not None:
             self._check_size(self.size)
@@ -201,10 +201,10 @@ class CensoredPosterior:
             check_grid_bound(self.bound)
 
     def _check_size(self, size: int) -> None:
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1 or self.synthesiser.given:
+        positive_size("size", size)
+        if self.synthesiser.given:
             raise ParameterError(
-                "size is a whole number of at least 1, for full synthesis: a partially synthetic table has as many "
-                "records as the confidential one"
+                "size is for full synthesis: a partially synthetic table has as many records as the confidential one"
             )
 
     def fit(

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import choice, real
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._rows import Columns
 
 __all__ = ["Design", "Predictor", "Response"]
 
-Floats = npt.NDArray[np.float64]
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
@@ -59,10 +60,11 @@ class Response:
     least_scale: float = _PEAK
 
     def __post_init__(self) -> None:
-        if self.transform not in ("identity", "log", "asinh"):
-            raise ParameterError(f"column {self.column!r}: transform is 'identity', 'log' or 'asinh'")
-        if not (self.unit > 0 and self.scale > 0 and self.least_scale > 0 and self.lower < self.upper):
-            raise ParameterError(f"column {self.column!r}: unit, scale and least_scale are above 0, lower below upper")
+        choice(f"the transform of column {self.column!r}", self.transform, ("identity", "log", "asinh"))
+        for name in ("unit", "scale", "least_scale"):
+            real(f"{name} of column {self.column!r}", getattr(self, name), above=0)
+        if not self.lower < self.upper:
+            raise ParameterError(f"column {self.column!r}: lower must be below upper")
         if self.transform == "log" and not self.lower > 0:
             raise ParameterError(f"column {self.column!r}: a logarithm needs a lower bound above 0; take 'asinh'")
 
@@ -173,7 +175,7 @@ class Design:
         """The given columns."""
         return tuple(predictor.column for predictor in self.predictors)
 
-    def matrix(self, columns: Columns, count: int) -> npt.NDArray[np.float64]:
+    def matrix(self, columns: Columns, count: int) -> Floats:
         """Return the design, shape (n, 1 + widths)."""
         parts = [predictor.coded(np.asarray(columns[predictor.column])) for predictor in self.predictors]
         return np.concatenate([np.ones((count, 1)), *parts], axis=1)

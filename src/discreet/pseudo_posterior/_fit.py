@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Booleans, Floats
+from discreet._checks import integer, real
 from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
@@ -21,9 +22,8 @@ from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 __all__ = ["AS_LONG_AS_ASKED", "Convergence", "PosteriorDraws", "Progress", "Sampler"]
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
-_Draws = tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]
+_Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,8 @@ class Convergence:
     def __post_init__(self) -> None:
         for name in ("r_hat", "effective", "divergent"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or math.isnan(value):
-                raise ParameterError(f"convergence: {name} is a number")
-        if isinstance(self.doublings, bool) or not isinstance(self.doublings, int) or not 0 <= self.doublings <= 20:
-            raise ParameterError("convergence: doublings is a whole number from 0 to 20")
+            real(f"convergence: {name}", value, infinite=True)
+        integer("convergence: doublings", self.doublings, least=0, most=20)
 
 
 AS_LONG_AS_ASKED = Convergence(doublings=0)
@@ -188,10 +186,9 @@ class Sampler:
         progress: Progress | None = None,
         blanks: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        if draws < 10 or chains < 2:
-            raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
-        if warm_up < 0:
-            raise ParameterError("warm_up is at least 0: draws that are left out")
+        integer("draws", draws, least=10)
+        integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
+        integer("warm_up", warm_up, least=0)
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
@@ -319,7 +316,7 @@ class Sampler:
             self._advance = _compiled(self._chain, method=self._chain_method)
         return self._chain
 
-    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: npt.NDArray[np.bool_]) -> PosteriorDraws:
+    def _drawn(self, found: dict[str, npt.NDArray[Any]], diverging: Booleans) -> PosteriorDraws:
         monitored = self.synthesiser.monitored
         watched = {}
         for name in ("log_pseudo_likelihood", *self._shapes) if monitored is None else monitored:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet._reading import read_json
 from discreet._writing import own_folder, together
@@ -32,7 +33,6 @@ __all__ = ["FrontierPoint", "frontier"]
 
 _REMEDY = "name another folder, or remove what is in this one"
 
-Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Floats], float]
 _NOTICE = "CONFIDENTIAL: computed from the private data"
 
@@ -132,9 +132,8 @@ def frontier(
     ParameterError
         When the column is not sensitive, or there is no worker, or several and something cannot be sent to them.
     """
-    if column not in mechanism.synthesiser.sensitive or workers < 1:
-        raise ParameterError("the column is one of the sensitive ones, and there is at least one worker")
-    if workers > 1:
+    choice("column", column, mechanism.synthesiser.sensitive)
+    if integer("workers", workers, least=1) > 1:
         _check_picklable((mechanism, dict(statistics), dict(weightings)))
     where = Path(folder)
     own_folder(where, private=True)

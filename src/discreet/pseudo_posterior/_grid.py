@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
+from discreet._checks import real
 from discreet._text import as_written
 from discreet.errors import ParameterError
 from discreet.mechanisms._weights import draw_weighted
@@ -24,8 +26,6 @@ from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["check_grid_bound", "drawn_on_grid", "grid_log_weights", "margin", "said"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _UNITS = 2**36
 _RECORDS = 2**26
@@ -43,8 +43,7 @@ def check_grid_bound(bound: float) -> None:
     ParameterError
         When it is below ``2^-24`` or above 1,024.
     """
-    if not _LEAST_BOUND <= bound <= _LARGEST_BOUND:
-        raise ParameterError("on a grid the bound M is between 6e-8 and 1,024 nats")
+    real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
 
 def margin(bound: float) -> float:

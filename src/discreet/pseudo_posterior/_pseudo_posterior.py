@@ -7,15 +7,16 @@ Everything computed on the way is as confidential as the table.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import real
 from discreet._numeric import least_real
-from discreet._text import as_written, rounded_up
+from discreet._text import as_written, counted, rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
 from discreet.pseudo_posterior._checks import UNCHECKED
@@ -27,7 +28,6 @@ from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights
 
 __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
 
-Floats = npt.NDArray[np.float64]
 _REFITS = 6
 _ABOVE_ONE = (
     "densities of this model may exceed one in the unit of measurement used: the local epsilon is then twice the range "
@@ -180,8 +180,8 @@ class PseudoPosterior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         check_tables(self.tables)
-        if self.target_epsilon is not None and not (math.isfinite(self.target_epsilon) and self.target_epsilon > 0):
-            raise ParameterError("target_epsilon is a finite number above 0: the local epsilon of one table")
+        if self.target_epsilon is not None:
+            real("target_epsilon", self.target_epsilon, above=0, remedy="It is the local epsilon of one table.")
 
     # -- fitting ------------------------------------------------------------------------------------------------
 
@@ -359,7 +359,7 @@ class PseudoPosterior:
             theorem="T19",
             assumptions=(
                 "the largest weighted log-likelihood over this table and these posterior draws, raised by "
-                f"{as_written(factor)}, bounds that of every table of {n:,} records and every parameter",
+                f"{as_written(factor)}, bounds that of every table of {counted(n, 'record')} and every parameter",
                 "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
                 UNCHECKED,
                 "the chains have converged: those beyond the limits stated with them would not have been released",

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import choice, integer
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRegression", "Step"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +212,9 @@ class Step:
     response: Response | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in ("numeric", "count", "category"):
-            raise ParameterError(f"column {self.column!r}: its kind is 'numeric', 'count' or 'category'")
-        if self.kind == "category" and self.categories < 2:
-            raise ParameterError(f"column {self.column!r}: a category needs at least two categories")
+        choice(f"the kind of column {self.column!r}", self.kind, ("numeric", "count", "category"))
+        if self.kind == "category":
+            integer(f"the number of categories of column {self.column!r}", self.categories, least=2)
         if self.kind == "numeric" and (self.response is None or self.response.column != self.column):
             raise ParameterError(f"column {self.column!r}: a numeric column needs its own Response")
 

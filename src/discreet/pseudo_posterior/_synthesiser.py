@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import integer
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 from discreet.pseudo_posterior._rows import SHARED, Columns, repeated
@@ -238,5 +239,4 @@ def check_tables(tables: int) -> None:
     ParameterError
         When it is not a whole number of at least 1.
     """
-    if isinstance(tables, bool) or not isinstance(tables, int) or tables < 1:
-        raise ParameterError("the number of tables is a whole number of at least 1")
+    integer("tables", tables, least=1)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import real
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._rows import rows
 
@@ -31,7 +33,6 @@ __all__ = [
     "threshold",
 ]
 
-Floats = npt.NDArray[np.float64]
 Data = Mapping[str, npt.NDArray[Any]]
 
 
@@ -109,8 +110,8 @@ class LinearWeights(Weighting):
     g: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.c) and self.c >= 0 and -1 <= self.g <= 1):
-            raise ParameterError("the scale c is at least 0 and finite, and the shift g between -1 and 1")
+        real("the scale c", self.c, least=0)
+        real("the shift g", self.g, least=-1, most=1)
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         spread = np.ptp(risks)
@@ -180,8 +181,7 @@ class ExponentialWeights(Weighting):
     epsilon: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ParameterError("epsilon is a finite number above 0")
+        real("epsilon", self.epsilon, above=0)
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         largest = float(risks.max())
@@ -261,8 +261,7 @@ class Truncated(Weighting):
     most: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.most) and self.most > 0):
-            raise ParameterError("the bound M is a finite number above 0")
+        real("the bound M", self.most, above=0)
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         made = self.weighting.weights(risks, data)

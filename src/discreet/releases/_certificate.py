@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet import _parquet
+from discreet._boundary import quietly
 from discreet._reading import read_json
-from discreet._text import harmless, percent, rounded_up
+from discreet._text import counted, harmless, percent, rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, require_settled
 from discreet.confidential._source import open_source
 from discreet.domain import Domain
-from discreet.domain._column import quietly
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._mechanism import Outcome
@@ -200,7 +200,7 @@ class Certificate:
     def summary(self) -> str:
         """One line: how many records, from how many, under which budget, by which mechanism."""
         rows = self.whole().facts["released"]["rows"] or 0
-        released = f"{rows:,} records" if self.facts["size"] is not None else f"counts of {rows:,} cells"
+        released = counted(rows, "record") if self.facts["size"] is not None else f"counts of {counted(rows, 'cell')}"
         declared = "" if self.facts["relation"]["name"] == "replacement" else "a declared "
         return (
             f"{released} from {declared}{self.facts['records']:,}, epsilon {rounded_up(self.epsilon, 6)}, "

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from discreet._checks import real
 from discreet._text import as_written
-from discreet.errors import ParameterError, Refused
+from discreet.errors import Refused
 
 __all__ = ["SECONDS", "within"]
 
@@ -38,9 +39,7 @@ def within(seconds: float) -> Iterator[None]:
     Refused
         When time is up.
     """
-    if not seconds > 0:
-        raise ParameterError(f"seconds is a positive number, not {seconds!r}")
-    if seconds > 1e6 or not _can_stop():
+    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not _can_stop():
         yield
         return
 
@@ -58,7 +57,7 @@ def within(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     if late:
-        raise Refused(f"recomputing the claims takes more than {as_written(seconds)} seconds; give more of them")
+        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s; allow more seconds")
 
 
 def _can_stop() -> bool:

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from discreet._checks import positive_size
 from discreet._random import SecureGenerator, public, secure, seeded
+from discreet._text import counted
 from discreet._writing import together
 from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind, with_public
 from discreet.confidential._open import open_confidential
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, Output
-from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, positive_size, require_relation
+from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, require_relation
 from discreet.privacy import Budget, Relation, RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._utility import require_utility
-from discreet.releases._writing import check_output, write_frames
+from discreet.releases._writing import CERTIFICATE_KEY, PROMISE_KEY, check_output, write_frames
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,7 +79,7 @@ class Release:
 
     def __str__(self) -> str:
         rows = self.certificate.facts["released"]["rows"]
-        return f"{rows:,} released records\n{self.certificate}"
+        return f"{counted(rows, 'released record')}\n{self.certificate}"
 
     def __repr__(self) -> str:
         return f"<Release: {self.certificate.summary}>"
@@ -229,7 +231,7 @@ def _public_number(n: int, mechanism: Mechanism, relation: RelationName) -> int:
     if relation != "replacement":
         return int(declared)
     if declared not in (None, n):
-        raise ParameterError(f"the mechanism was made for {declared} records, the table has {n}")
+        raise ParameterError(f"the mechanism was made for {counted(declared, 'record')}, the table has {n}")
     return n
 
 
@@ -238,7 +240,7 @@ def _size(mechanism: Mechanism, size: int | None) -> int:
     if fixed is None and size is None:
         raise ParameterError("give the number of records to release as size")
     if fixed is not None and size is not None and size != fixed:
-        raise ParameterError(f"the mechanism was made for {fixed} records, not {size}")
+        raise ParameterError(f"the mechanism was made for {counted(fixed, 'record')}, not {size:,}")
     return fixed if size is None else size  # type: ignore[return-value]
 
 
@@ -290,7 +292,8 @@ def _write(
     inputs: tuple[Any, ...],
 ) -> Certificate:
     with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
-        rows = write_frames(frames, schema, table, named=paths[0])
+        carried = {CERTIFICATE_KEY: paths[1].name, PROMISE_KEY: document.facts["guarantee"]["statement"]}
+        rows = write_frames(frames, schema, table, named=paths[0], metadata=carried)
         written = document.with_rows(rows).for_file(Path(table.name), named=paths[0])
         certificate.write(written.to_json().encode())
     return written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet._text import about, percent
+from discreet._text import about, counted, percent
 from discreet.domain import Commonness
 from discreet.errors import PoorUtility
 from discreet.mechanisms import Mechanism
@@ -55,7 +55,8 @@ def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Com
         raise PoorUtility(poor_utility(mechanism, n, like))
     if size is not None and (kept := size * mechanism.share_released(n)) < 1.0:
         raise PoorUtility(
-            f"of {size:,} draws {about(kept, 2)} would be released, on average: {_either(['allow a larger delta'])}"
+            f"of {counted(size, 'draw')} {about(kept, 2)} would be released, on average: "
+            f"{_either(['allow a larger delta'])}"
         )
 
 

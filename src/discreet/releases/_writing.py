@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -14,7 +14,10 @@ from discreet.errors import DiscreetError, FileProblem
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["certificate_path", "check_output", "write_frames"]
+__all__ = ["CERTIFICATE_KEY", "PROMISE_KEY", "certificate_path", "check_output", "write_frames"]
+
+CERTIFICATE_KEY, PROMISE_KEY = "discreet.certificate", "discreet.promise"
+"""What a released Parquet file says of itself: the name of its certificate, and what was promised."""
 
 
 def check_output(
@@ -58,8 +61,28 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
     return out.with_suffix(".certificate.json") if certificate is None else Path(certificate)
 
 
-def write_frames(frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: BinaryIO, *, named: Path) -> int:
+def write_frames(
+    frames: Iterator[pl.DataFrame],
+    schema: dict[str, Any],
+    file: BinaryIO,
+    *,
+    named: Path,
+    metadata: Mapping[str, str] | None = None,
+) -> int:
     """Stream frames into an open file in the format of a name's ending; return the number of rows.
+
+    Parameters
+    ----------
+    frames : iterator of DataFrame
+        The records.
+    schema : dict
+        Their columns and types.
+    file : binary file
+        Open for writing.
+    named : Path
+        The name it will have.
+    metadata : mapping, optional
+        Texts for a Parquet file to carry, by key; CSV has no place for them.
 
     Raises
     ------
@@ -76,7 +99,7 @@ def write_frames(frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: B
 
     try:
         if named.suffix.lower() == ".parquet":
-            _sink_parquet(counted(), schema, file)
+            _sink_parquet(counted(), schema, file, metadata)
         else:
             _write_csv(counted(), file)
         file.flush()
@@ -88,7 +111,9 @@ def write_frames(frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: B
     return rows
 
 
-def _sink_parquet(frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: BinaryIO) -> None:
+def _sink_parquet(
+    frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: BinaryIO, metadata: Mapping[str, str] | None
+) -> None:
     from polars.io.plugins import register_io_source
 
     failure: list[BaseException] = []
@@ -101,7 +126,9 @@ def _sink_parquet(frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: 
             raise
 
     try:
-        register_io_source(source, schema=schema).sink_parquet(file)
+        register_io_source(source, schema=schema).sink_parquet(
+            file, metadata=None if metadata is None else dict(metadata)
+        )
     except Exception:
         if failure:
             raise failure[0] from None

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet.privacy import Profile
 
 __all__ = ["LEVELS", "TradeOff", "furthest"]
 
-Floats = npt.NDArray[np.float64]
 
 LEVELS = (
     *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),

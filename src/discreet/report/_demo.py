@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from discreet._boundary import quietly
 from discreet._release import release
-from discreet._writing import own_folder, together
+from discreet._writing import own_folder, require_own, together
 from discreet.domain import Domain
-from discreet.domain._column import quietly
 from discreet.errors import FileProblem, ParameterError
 from discreet.releases import Certificate, verify
+from discreet.releases._replaced import require_whole_pair
+from discreet.releases._writing import check_output
 from discreet.report._html import write_report
 from discreet.report._picture import picture
 
@@ -64,10 +66,18 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     visits = pl.DataFrame({"visits": randhie.load_pandas().data["mdvis"].to_numpy().astype("int64")})
     data, declared = out / "visits.parquet", out / "visits.toml"
     synthetic, drawn = out / "synthetic.parquet", out / "picture.png"
-    with together(data, check=lambda: _require_same(data, lambda: pl.read_parquet(data).equals(visits))) as (file,):
-        visits.write_parquet(file)
-    with together(declared, check=lambda: _require_same(declared, lambda: declared.read_text() == _DOMAIN)) as (file,):
-        file.write(_DOMAIN.encode())
+    public, own = out / "report.html", out / "report-confidential.html"
+
+    def check() -> None:
+        _require_same(data, lambda: pl.read_parquet(data).equals(visits))
+        _require_same(declared, lambda: declared.read_text() == _DOMAIN)
+        require_whole_pair(*check_output(synthetic, inputs=(data, declared), others=(drawn, public, own)))
+        for page in (drawn, public, own):
+            require_own(page)
+
+    with together(data, declared, check=check) as (table, facts):
+        visits.write_parquet(table)
+        facts.write(_DOMAIN.encode())
     say(f"A table of {len(visits):,} person-years with the number of doctor visits plays the confidential table.")
     command = f"discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 20000 --out {synthetic}"
     say(f"Running: {command}")
@@ -77,7 +87,6 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     checks = verify(certificate, data=synthetic)
     say(f"discreet verify: {sum(c.agrees for c in checks)} of {len(checks)} claims agree.")
     picture(pl.read_parquet(synthetic), certificate, drawn, confidential=visits)
-    public, own = out / "report.html", out / "report-confidential.html"
     write_report(synthetic, public)
     write_report(synthetic, own, data=data, domain=declared, measures="all")
     paths = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._text import rounded_up
+from discreet._text import counted, rounded_up
 from discreet._writing import save_figure
 from discreet.domain import Domain
 from discreet.errors import ParameterError
@@ -59,8 +59,9 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
     _draw_attack(attack, guarantee_of(certificate))
     facts = certificate.facts
     title = (
-        f"{facts['size']:,} synthetic records from {facts['records']:,}: epsilon {rounded_up(certificate.epsilon, 6)}, "
-        f"delta {rounded_up(certificate.delta)} ({facts['mechanism']['name']})"
+        f"{counted(facts['size'], 'synthetic record')} from {facts['records']:,}: "
+        f"epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)} "
+        f"({facts['mechanism']['name']})"
     )
     if confidential is not None:
         figure.supxlabel("CONFIDENTIAL: drawn from the private data; not for publication", color="#b00020", fontsize=10)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import Mechanism
@@ -29,7 +30,6 @@ from discreet.testing._universes import table_of
 
 __all__ = ["check_estimates", "check_published_alike", "check_share"]
 
-Floats = npt.NDArray[np.float64]
 
 _SHARE_RUNS = 300
 _ESTIMATE_RUNS = 1500
@@ -129,16 +129,17 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     assert not np.isnan(z).any(), f"{kind.__name__}.estimates leaves out a cell that is held, or one of a finite domain"
     for cell, mean, square in zip(judged.tolist(), z.mean(axis=0), (z * z).mean(axis=0), strict=True):
         assert abs(mean) <= _MEAN, (
-            f"{kind.__name__}.estimates is biased: {held[cell]} records of a cell are estimated {mean:+.2f} standard "
-            f"errors off, on average over {_ESTIMATE_RUNS} releases"
+            f"{kind.__name__}.estimates is biased: {counted(held[cell], 'record')} of a cell are estimated {mean:+.2f} "
+            f"standard errors off, on average over {_ESTIMATE_RUNS} releases"
         )
         assert abs(square - 1.0) <= _SQUARE, (
-            f"{kind.__name__}.estimates states other standard errors than it has: the errors of a cell of {held[cell]} "
-            f"records were {math.sqrt(square):.2f} times as large, over {_ESTIMATE_RUNS} releases"
+            f"{kind.__name__}.estimates states other standard errors than it has: the errors of a cell of "
+            f"{counted(held[cell], 'record')} were {math.sqrt(square):.2f} times as large, over "
+            f"{_ESTIMATE_RUNS} releases"
         )
 
 
-def _errors(estimates: Estimates, mechanism: Mechanism, held: npt.NDArray[np.int64]) -> Floats:
+def _errors(estimates: Estimates, mechanism: Mechanism, held: Integers) -> Floats:
     """Return the errors of the cells' counts in standard errors; NaN where there is no count."""
     z = np.full(len(held), np.nan)
     cells = mechanism.domain.flat(estimates.records)

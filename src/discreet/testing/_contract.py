@@ -14,7 +14,9 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Profile, Relation, keeps_shape
@@ -35,7 +37,6 @@ __all__ = [
     "check_twin_is_caught",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
 """Where guarantees are checked unless told otherwise."""
@@ -247,13 +248,13 @@ def check_guarantee(
     for epsilon, true in zip(epsilons, brute.tolist(), strict=True):
         claimed = guarantee.delta(epsilon)
         assert true <= claimed * (1.0 + _ROUNDING) + 1e-14, (
-            f"{mechanism.name}: neighbours of {n} records have delta {true:.12g} at epsilon {epsilon:g}, more than the "
-            f"{claimed:.12g} that {guarantee.theorem} promises"
+            f"{mechanism.name}: neighbours of {counted(n, 'record')} have delta {true:.12g} at epsilon {epsilon:g}, "
+            f"more than the {claimed:.12g} that {guarantee.theorem} promises"
         )
         if guarantee.exact and claimed > 1e-290:
             assert true >= claimed * (1.0 - 1e-9) - 1e-13, (
                 f"{mechanism.name}: {guarantee.theorem} is called exact at epsilon {epsilon:g} with delta "
-                f"{claimed:.12g}, but no neighbours of {n} records have more than {true:.12g}"
+                f"{claimed:.12g}, but no neighbours of {counted(n, 'record')} have more than {true:.12g}"
             )
 
 

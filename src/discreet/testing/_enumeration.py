@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet._random import seeded
 from discreet.domain import Counts, Records
 from discreet.errors import ParameterError
@@ -26,8 +27,6 @@ from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.testing._universes import count_vectors, partitions
 
 __all__ = ["Law", "enumerate_law", "enumerate_profile", "hockey_stick", "outcome_of"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,6 @@ from discreet.errors import ParameterError
 
 __all__ = ["RATE", "assert_law", "assert_prefers", "sample_size", "sample_size_for_distance"]
 
-Floats = npt.NDArray[np.float64]
 
 RATE = 1e-6
 """False-fail and false-pass rate of every test here unless told otherwise."""

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Integers
 from discreet.domain import Counts, Records
 from discreet.errors import ParameterError
 
 __all__ = ["count_vectors", "neighbouring_pairs", "table_of"]
-
-Integers = npt.NDArray[np.int64]
 
 
 def count_vectors(total: int, cells: int) -> Integers:

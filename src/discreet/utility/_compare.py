@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._random import public, secure
-from discreet._text import with_article
+from discreet._text import counted
 from discreet.confidential import Confidential
 from discreet.confidential._column_values import row_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Domain
-from discreet.errors import DomainError
+from discreet.domain._domain import require_domain
 from discreet.utility._columns import IN_RELEASE, ColumnComparison, compare_column
 from discreet.utility._measures import Measured, chosen, measured
 from discreet.utility._rows import tables
@@ -60,7 +60,7 @@ class Comparison:
         return {"confidential": True, "notice": BANNER, **asdict(self)}
 
     def __str__(self) -> str:
-        lines = [BANNER, f"{self.records:,} confidential records, {self.released:,} released", ""]
+        lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released", ""]
         head = ("column", "W1", "W1 scaled", "KS", "nulls", "nulls released", "metric")
         rows = [
             (
@@ -157,10 +157,7 @@ def compare(
     >>> reveal_to_custodian(closed).measures[0].release
     0.5
     """
-    if not isinstance(domain, Domain):
-        raise DomainError(
-            f"the domain is a Domain, such as Domain.read(path), not {with_article(type(domain).__name__)}"
-        )
+    require_domain(domain)
     compared = [compare_column(data, release, name, column) for name, column in domain.columns.items()]
     columns, records, released = zip(*compared, strict=True)
     wanted = chosen(("all" if holdout is not None else ()) if measures is None else measures)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import real
 from discreet.errors import ParameterError
-from discreet.utility._distances import Floats, _sample, _weights, summary
+from discreet.utility._distances import _sample, _weights, summary
 
 __all__ = ["bandwidth", "hellinger", "kde_l2"]
 
@@ -148,9 +150,7 @@ def kde_l2(
     >>> round(kde_l2([0.0], [100.0], width=1.0), 6)  # two humps apart: sqrt(2 / (2 sqrt(pi)))
     0.751126
     """
-    if width is not None and not (np.isfinite(width) and width > 0):
-        raise ParameterError(f"width is a positive number, not {width}")
-    h = bandwidth(x, x_weights) if width is None else float(width)
+    h = bandwidth(x, x_weights) if width is None else real("width", width, above=0)
     values, masses = [], []
     for name, sample, given, sign in (("x", x, x_weights, 1.0), ("y", y, y_weights, -1.0)):
         ordered, weight = _sample(name, sample, given)

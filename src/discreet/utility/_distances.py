@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats, Indices, Integers
 from discreet.errors import ParameterError
 
 __all__ = ["QUANTILES", "ks_distance", "summary", "total_variation", "wasserstein_1d"]
@@ -25,8 +26,7 @@ __all__ = ["QUANTILES", "ks_distance", "summary", "total_variation", "wasserstei
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 """Percentages of the quantiles in a summary."""
 
-Floats = npt.NDArray[np.float64]
-Weights = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Weights = Integers | Floats
 Cumulative = npt.NDArray[Any]
 
 _LARGEST = 2**62
@@ -274,7 +274,7 @@ class _Staircase:
             reached[-1] = 1.0
         return cls(values=values, unit=unit, reached=reached)
 
-    def level(self, count: npt.NDArray[np.intp]) -> Cumulative:
+    def level(self, count: Indices) -> Cumulative:
         """Return the level after ``count`` values."""
         return count * self.unit if self.reached is None else self.reached[count]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.utility._distances import Floats, total_variation
+from discreet._arrays import Floats, Integers
+from discreet.utility._distances import total_variation
 from discreet.utility._rows import Rows, Values
 
 __all__ = ["associations", "features", "marginal_distances"]
@@ -28,7 +28,7 @@ def marginal_distances(x: Rows, y: Rows, ways: int) -> dict[str, float]:
     return found
 
 
-def _keys(x: Rows, y: Rows, subset: tuple[int, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _keys(x: Rows, y: Rows, subset: tuple[int, ...]) -> tuple[Integers, Integers]:
     """Return one number for the labels that each row has in some columns, the same number for the same labels."""
     keys = np.zeros(len(x.frequencies) + len(y.frequencies), dtype=np.int64)
     for index in subset:
@@ -61,7 +61,7 @@ def associations(table: Rows) -> dict[str, float]:
     return found
 
 
-def _pearson(one: Values, other: Values, frequencies: npt.NDArray[np.int64]) -> float:
+def _pearson(one: Values, other: Values, frequencies: Integers) -> float:
     a, b = one.points[one.place], other.points[other.place]
     known = ~(np.isnan(a) | np.isnan(b)) & (frequencies > 0)
     if not known.any():
@@ -72,7 +72,7 @@ def _pearson(one: Values, other: Values, frequencies: npt.NDArray[np.int64]) -> 
     return float((w @ (a * b)) / spread) if spread > 0 else 0.0
 
 
-def _ratio(ordered: Values, label: Values, frequencies: npt.NDArray[np.int64]) -> float:
+def _ratio(ordered: Values, label: Values, frequencies: Integers) -> float:
     a = ordered.points[ordered.place]
     known = ~np.isnan(a) & (frequencies > 0)
     if not known.any():
@@ -87,7 +87,7 @@ def _ratio(ordered: Values, label: Values, frequencies: npt.NDArray[np.int64]) -
     return float(np.sqrt(min(1.0, between / total))) if total > 0 else 0.0
 
 
-def _cramer(one: Values, other: Values, frequencies: npt.NDArray[np.int64]) -> float:
+def _cramer(one: Values, other: Values, frequencies: Integers) -> float:
     keys, which = np.unique(one.place * len(other.points) + other.place, return_inverse=True)
     observed = np.bincount(which, weights=frequencies) / frequencies.sum()
     rows, columns = keys // len(other.points), keys % len(other.points)
@@ -131,13 +131,13 @@ def features(x: Rows, y: Rows) -> tuple[Floats, Floats]:
     return both[0], both[1]
 
 
-def _frequent(column: Values, frequencies: npt.NDArray[np.int64]) -> Floats:
+def _frequent(column: Values, frequencies: Integers) -> Floats:
     known = ~np.isnan(column.points)
     order = np.argsort(-column.masses(frequencies)[known], kind="stable")
     return column.points[known][order][:_MOST_LABELS][1:]
 
 
-def _middle(column: Values, frequencies: npt.NDArray[np.int64]) -> float:
+def _middle(column: Values, frequencies: Integers) -> float:
     known = ~np.isnan(column.points)
     masses = column.masses(frequencies)[known]
     return float(column.points[known] @ masses / masses.sum()) if masses.sum() else 0.0

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
+from discreet._checks import integer
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.errors import ParameterError
 from discreet.utility._densities import hellinger, kde_l2
 from discreet.utility._distances import ks_distance, total_variation, wasserstein_1d
@@ -25,8 +27,7 @@ _DIRECTIONS = 100
 
 Found = dict[str, float]
 Measure = Callable[[Rows, Rows], Found]
-Masses = npt.NDArray[np.int64]
-_Apart = Callable[[Values, Masses, Values, Masses], float]
+_Apart = Callable[[Values, Integers, Values, Integers], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +90,7 @@ def measured(
     rng : numpy.random.Generator
         Draws them.
     """
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 0:
-        raise ParameterError(f"resamples is a whole number of at least 0, not {resamples!r}")
-    samples = [data.resampled(release.size, rng) for _ in range(resamples)]
+    samples = [data.resampled(release.size, rng) for _ in range(integer("resamples", resamples, least=0))]
     exact = _transport_is_exact(data, release, holdout)
     out = []
     for name in measures:
@@ -118,7 +117,7 @@ def measured(
     return tuple(out)
 
 
-def _summary(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def _summary(values: Floats) -> tuple[float, float, float]:
     low, high = np.quantile(values, (0.025, 0.975))
     return float(values.mean()), float(low), float(high)
 
@@ -153,7 +152,7 @@ def _by_column(distance: _Apart, *, ordered: bool) -> Measure:
 
 
 def _on_the_line(distance: Callable[..., float]) -> _Apart:
-    def apart(x: Values, p: Masses, y: Values, q: Masses) -> float:
+    def apart(x: Values, p: Integers, y: Values, q: Integers) -> float:
         a, b = ~np.isnan(x.points), ~np.isnan(y.points)
         return distance(x.points[a] / x.scale, y.points[b] / x.scale, x_weights=p[a], y_weights=q[b])
 
@@ -161,7 +160,7 @@ def _on_the_line(distance: Callable[..., float]) -> _Apart:
 
 
 def _of_labels(distance: Callable[..., float]) -> _Apart:
-    def apart(x: Values, p: Masses, y: Values, q: Masses) -> float:
+    def apart(x: Values, p: Integers, y: Values, q: Integers) -> float:
         return distance(x.labels, y.labels, x_weights=p, y_weights=q)
 
     return apart
@@ -193,14 +192,15 @@ def _as_sample(x: Rows, y: Rows) -> dict[str, Any]:
 def _marginals(ways: int) -> Measure:
     def measure(x: Rows, y: Rows) -> Found:
         apart = marginal_distances(x, y, ways)
-        return _mean_and_largest(list(apart.values()), f"{len(apart)} marginals of {ways} columns")
+        of = f"{counted(len(apart), 'marginal')} of {counted(ways, 'column')}"
+        return _mean_and_largest(list(apart.values()), of)
 
     return measure
 
 
 def _correlation(x: Rows, y: Rows) -> Found:
     one, other = associations(x), associations(y)
-    return _mean_and_largest([abs(one[pair] - other[pair]) for pair in one], f"{len(one)} pairs of columns")
+    return _mean_and_largest([abs(one[pair] - other[pair]) for pair in one], counted(len(one), "pair") + " of columns")
 
 
 def _mean_and_largest(values: list[float], of: str) -> Found:

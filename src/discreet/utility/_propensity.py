@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from discreet._arrays import Floats
 from discreet.errors import ParameterError
-from discreet.utility._distances import Floats, Weights
+from discreet.utility._distances import Weights
 
 __all__ = ["pmse"]
 

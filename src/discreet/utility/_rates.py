@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from discreet._checks import integer, real
 from discreet.errors import ParameterError
 
 __all__ = [
@@ -63,8 +64,7 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     0.01
     """
     _check(n=n, d=d)
-    if not moment > 1:
-        raise ParameterError(f"moment is above 1, not {moment}")
+    real("moment", moment, above=1, infinite=True)
     left_out = 2.0 if d <= 2 else d / (d - 1)
     if moment == left_out:
         raise ParameterError(f"the theorem leaves out moment {moment:g} in dimension {d}; take a smaller one")
@@ -192,8 +192,7 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
     4.0
     """
     _check(n=n, d=d)
-    if n <= 1:
-        raise ParameterError("n is above 1 here: m = n / log n")
+    real("n", n, above=1)
     power = {1: 1.0 if published else 0.5, 2: 1.5}.get(d, 1 / d)
     return math.pow(n, -1 / max(d, 2)) * math.pow(math.log(n), power)
 
@@ -244,9 +243,9 @@ def private_evolution_rate(
     8.86
     """
     _check(n=n, d=d)
-    if not (0 < epsilon < 1 and 0 < delta < 1 and 0 < diameter < math.inf):
-        raise ParameterError("the theorem needs epsilon and delta above 0 and below 1, and a finite diameter above 0")
-    tail = math.log(1 / delta)
+    real("epsilon", epsilon, above=0, below=1)
+    real("diameter", diameter, above=0)
+    tail = math.log(1 / real("delta", delta, above=0, below=1))
     strength = n * epsilon / math.sqrt(tail)
     if strength <= math.e:
         raise ParameterError("n times epsilon is too small for the theorem")
@@ -256,7 +255,5 @@ def private_evolution_rate(
 
 def _check(*, n: float, d: int, m: float = 1) -> None:
     for name, value in (("n", n), ("m", m)):
-        if not (math.isfinite(value) and value >= 1):
-            raise ParameterError(f"{name} is a finite number of at least 1, not {value}")
-    if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-        raise ParameterError(f"d is a whole number of at least 1, not {d!r}")
+        real(name, value, least=1)
+    integer("d", d, least=1)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Booleans, Floats, Indices, Integers
 from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
 from discreet.errors import DataError
-from discreet.utility._distances import Floats
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +21,7 @@ __all__ = ["BINS", "Rows", "Values", "tables"]
 BINS = 20
 """Into how many equal ranges ordered columns with more cells, or without cells, are cut where labels are compared."""
 
-Reader = Callable[[Any], "tuple[pl.DataFrame, npt.NDArray[np.int64]]"]
+Reader = Callable[[Any], "tuple[pl.DataFrame, Integers]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,11 @@ class Values:
     name: str
     ordered: bool
     points: Floats
-    labels: npt.NDArray[np.int64]
+    labels: Integers
     scale: float
-    place: npt.NDArray[np.int64]
+    place: Integers
 
-    def masses(self, frequencies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def masses(self, frequencies: Integers) -> Integers:
         """Return how many records hold each value."""
         return np.bincount(self.place, weights=frequencies, minlength=len(self.points)).astype(np.int64)
 
@@ -72,7 +72,7 @@ class Rows:
 
     columns: tuple[Values, ...]
     weights: Floats
-    frequencies: npt.NDArray[np.int64]
+    frequencies: Integers
 
     @property
     def size(self) -> int:
@@ -80,12 +80,12 @@ class Rows:
         return int(self.frequencies.sum())
 
     @property
-    def held(self) -> npt.NDArray[np.intp]:
+    def held(self) -> Indices:
         """Which rows occur."""
         return np.flatnonzero(self.frequencies)
 
     @property
-    def ordered(self) -> npt.NDArray[np.bool_]:
+    def ordered(self) -> Booleans:
         """Which columns hold coordinates."""
         return np.array([column.ordered for column in self.columns])
 
@@ -139,7 +139,7 @@ class _Coded:
     """One column of one table, row by row: codes as the domain gives them, and coordinates where there are any."""
 
     codes: npt.NDArray[Any]
-    missing: npt.NDArray[np.bool_]
+    missing: Booleans
     points: Floats
 
 
@@ -182,7 +182,7 @@ def _values(name: str, column: Column, coded: _Coded) -> Values:
     )
 
 
-def _labels(column: Column, coded: _Coded, first: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+def _labels(column: Column, coded: _Coded, first: Indices) -> Integers:
     """Return the range of each distinct value of an ordered column; -1 for a null."""
     codes, missing = coded.codes[first], coded.missing[first]
     if not column.finite:

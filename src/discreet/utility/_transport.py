@@ -16,9 +16,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Booleans, Floats, Indices
+from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.utility._distances import Floats, Weights, _units, _weights
+from discreet.utility._distances import Weights, _units, _weights
 
 __all__ = ["PAIRS", "Sliced", "sliced_wasserstein", "transport_available", "transport_distance"]
 
@@ -187,8 +189,7 @@ def sliced_wasserstein(
     >>> sliced_wasserstein([[0.0], [1.0]], [[1.0], [2.0]], rng=seeded(0)).value
     1.0
     """
-    if directions < 2:
-        raise ParameterError("a sliced distance averages at least 2 directions")
+    integer("directions", directions, least=2)
     points, signed, metric, top = _joined(x, y, x_weights, y_weights, ordered, column_weights, "sum")
     kept = np.flatnonzero(signed)  # mass that both have at a record cancels in F - G of every projection
     points, signed = points[kept], signed[kept]
@@ -210,7 +211,7 @@ def sliced_wasserstein(
 class _Metric:
     """The distance of two records."""
 
-    ordered: npt.NDArray[np.bool_]
+    ordered: Booleans
     weights: Floats
     norm: str
 
@@ -235,9 +236,9 @@ class _Metric:
             total += apart if self.norm == "sum" else apart * apart
         return np.asarray(total if self.norm == "sum" else np.sqrt(total))
 
-    def corners(self, points: Floats) -> list[tuple[int, npt.NDArray[np.intp]] | None]:
+    def corners(self, points: Floats) -> list[tuple[int, Indices] | None]:
         """Return how many corners an unordered column has, and the corner of each row; None for ordered columns."""
-        out: list[tuple[int, npt.NDArray[np.intp]] | None] = []
+        out: list[tuple[int, Indices] | None] = []
         for column, ordered in zip(points.T, self.ordered, strict=True):
             if ordered:
                 out.append(None)
@@ -246,9 +247,7 @@ class _Metric:
                 out.append((len(values), place))
         return out
 
-    def projected(
-        self, points: Floats, corners: list[tuple[int, npt.NDArray[np.intp]] | None], rng: np.random.Generator
-    ) -> Floats:
+    def projected(self, points: Floats, corners: list[tuple[int, Indices] | None], rng: np.random.Generator) -> Floats:
         """Return the embedded rows on one random direction."""
         line, length = np.zeros(len(points)), 0.0
         for column, corner, weight in zip(points.T, corners, self.weights, strict=True):
@@ -314,6 +313,5 @@ def _metric(columns: int, ordered: npt.ArrayLike | None, weights: npt.ArrayLike 
         raise ParameterError("ordered and column_weights have one entry a column; ordered are true or false")
     if not (np.isfinite(factors).all() and factors.min() >= 0):
         raise ParameterError("column weights are finite and at least 0")
-    if norm not in ("sum", "euclidean"):
-        raise ParameterError(f"norm is 'sum' or 'euclidean', not {norm!r}")
+    choice("norm", norm, ("sum", "euclidean"))
     return _Metric(ordered=flags, weights=factors, norm=norm)

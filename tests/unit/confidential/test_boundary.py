@@ -10,7 +10,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet.confidential import _boundary, _column_values, _count, _source, confidential, confidential_rows
+from discreet._boundary import enclosed
+from discreet.confidential import _column_values, _count, _source, confidential, confidential_rows
 from discreet.confidential._column_values import column_values, row_values
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
@@ -143,7 +144,7 @@ def test_what_is_no_failure_of_a_library_goes_through(error: type[BaseException]
         raise error
 
     with pytest.raises(error):
-        _boundary.enclosed(stop)()
+        enclosed(stop)()
 
 
 def test_a_wrong_call_is_told_as_what_it_is() -> None:

@@ -199,7 +199,7 @@ def test_reading_a_file(tmp_path: Path) -> None:
         ('[columns.a]\ntype = "numeric"\nlower = 1', "column 'a': its upper bound is not declared"),
         ('[columns.a]\ntype = "boolean"\n[other]', "unknown table 'other'"),
         ('[columns.a]\ntype = "boolean"\n[metric_weights]\nb = 1', "metric_weights names 'b'"),
-        ('[columns.a]\ntype = "boolean"\n[metric_weights]\na = -1', "column 'a': its metric weight"),
+        ('[columns.a]\ntype = "boolean"\n[metric_weights]\na = -1', "the metric weight of column 'a'"),
         ('[columns."*"]\ntype = "boolean"', "read this name as a pattern"),
     ],
 )

@@ -67,7 +67,7 @@ def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
 def test_norms_are_checked_and_written_as_json() -> None:
     assert [plain_norm(settled_norm(norm)) for norm in (1, 2.0, math.inf, "inf")] == [1, 2, "inf", "inf"]
     for wrong in (0, 3, True, "two", None, math.nan):
-        with pytest.raises(ParameterError, match="norm is 1, 2 or inf"):
+        with pytest.raises(ParameterError, match="norm must be 1, 2 or inf"):
             settled_norm(wrong)
 
 

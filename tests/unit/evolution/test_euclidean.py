@@ -178,5 +178,5 @@ def test_errors_name_the_column_and_the_remedy() -> None:
     for alpha in (0.0, -1.0, 5.0, 1e-30, True, math.nan):
         with pytest.raises(ParameterError, match="alpha is"):
             Box(domain=space(1), alpha=alpha)
-    with pytest.raises(ParameterError, match="scaled is true or false"):
+    with pytest.raises(ParameterError, match="scaled must be True or False"):
         Box(domain=space(1), scaled=1)

@@ -12,9 +12,9 @@ from discreet._random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
-from discreet.inference._collapsed import mechanism_posterior, noisy_counts_posterior
-from discreet.inference._collapsed_models import NoisyCounts
-from discreet.inference._collapsed_release import model_of_records
+from discreet.inference._chains.noisy import NoisyCounts
+from discreet.inference._chains.release import model_of_records
+from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._warnings import NotConverged
 from discreet.mechanisms import (
     DirichletMultinomial,
@@ -318,7 +318,7 @@ def test_progress_ends_where_all_states_are_kept():
 
 def test_chains_that_give_up_say_so(monkeypatch):
     monkeypatch.setattr(NoisyCounts, "sweep", lambda self, rng, *, tune: None)  # chains that stay where they began
-    with pytest.warns(NotConverged, match=r"effective draws of the 2,000 asked for, R-hat \d\.\d+"):
+    with pytest.warns(NotConverged, match=r"Effective draws: [\d,]+ of the 2,000 asked for\. R-hat: \d\.\d+"):
         noisy_counts_posterior(
             [9, 2, 30, 4, 5, 6], domain=domain(6), records=56, noise="laplace", scale=9.0, draws=2000, most_sweeps=500
         )

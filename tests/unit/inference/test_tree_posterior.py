@@ -13,9 +13,9 @@ from discreet._random import seeded
 from discreet.cli._commands import estimate
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
-from discreet.inference._collapsed_run import run
-from discreet.inference._tree_posterior import TreeRecords
-from discreet.inference._tree_posterior_splits import Splits
+from discreet.inference._chains.run import run
+from discreet.inference._chains.splits import Splits
+from discreet.inference._chains.tree import TreeRecords
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms._tree import Tree, upward
 from discreet.releases import publish

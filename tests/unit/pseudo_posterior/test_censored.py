@@ -257,7 +257,7 @@ def test_under_add_remove_the_number_of_synthetic_records_is_public_and_said_to_
         tables = sized.synthesise(sized.fit(columns, rng=seeded(0)), columns, rng=seeded(1))
         assert [len(table["y"]) for table in tables] == [7, 7]
     for odd in (0, -1, 2.0, True):
-        with pytest.raises(ParameterError, match="size is a whole number"):
+        with pytest.raises(ParameterError, match="size must be an integer"):
             CensoredPosterior(PoissonMean(column="y"), bound=2.0, size=odd)
 
 

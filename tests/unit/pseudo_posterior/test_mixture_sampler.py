@@ -12,11 +12,13 @@ from scipy.special import gammaln
 
 from discreet._random import seeded
 from discreet.inference._diagnostics import effective_sample_size
-from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response, _mixture_sampler
+from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response
 from discreet.pseudo_posterior._fit import Sampler
 from discreet.pseudo_posterior._likelihood import quiet
-from discreet.pseudo_posterior._mixture_sampler import _POWERS as POWERS
-from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, _exchanged
+from discreet.pseudo_posterior._mixtures import chain as chain_module
+from discreet.pseudo_posterior._mixtures.chain import _POWERS as POWERS
+from discreet.pseudo_posterior._mixtures.chain import _exchanged
+from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
 from discreet.pseudo_posterior._rows import SHARED
 
 CLUSTERS, WIDTH, BOUND = 3, 3, 2.5
@@ -97,7 +99,7 @@ def test_the_chain_has_the_law_of_the_weighted_clipped_posterior(weights: str, m
 
     The same bounds reject the target without weights, as the last lines check.
     """
-    monkeypatch.setattr(_mixture_sampler, "_POWERS", (1.0, 0.5, 0.1))
+    monkeypatch.setattr(chain_module, "_POWERS", (1.0, 0.5, 0.1))
     model = replace(MODEL, weights=weights)
     draws = prior_draws(seeded(1), 300_000, weights)
     logs, means = log_likelihoods(draws)
@@ -229,7 +231,7 @@ def test_exchanges_keep_the_product_of_the_three_laws(logs: tuple[float, float, 
 
 def test_a_record_that_is_not_finite_says_the_same_to_all_parameters() -> None:
     """Clipped, it says minus the bound everywhere: a constant, which a weight of 0 leaves out."""
-    from discreet.pseudo_posterior._mixture_sampler import _Facts, _Mixture, _without_missing
+    from discreet.pseudo_posterior._mixtures.chain import _Facts, _Mixture, _without_missing
 
     with quiet():
         facts = _without_missing(_Facts(

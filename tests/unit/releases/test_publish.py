@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,6 +146,24 @@ def test_writing_later_gives_the_same_records_and_a_hash(tmp_path: Path) -> None
     assert pl.read_parquet(tmp_path / "r.parquet")["age"].to_list() == released.records["age"].tolist()
     assert written.certificate_path == tmp_path / "r.certificate.json"
     assert all(c.agrees for c in verify(Certificate.read(written.certificate_path), data=tmp_path / "r.parquet"))
+
+
+@pytest.mark.parametrize("given", [None, "promise.json"])
+def test_a_parquet_file_names_its_certificate_and_says_what_was_promised(tmp_path: Path, given: str | None) -> None:
+    out, where = tmp_path / "r.parquet", None if given is None else tmp_path / given
+    made = discreet.release(FRAME, AGES, epsilon=1, delta=1e-6, size=100, out=out, certificate=where)
+    carried = pl.read_parquet_metadata(out)
+    certificate = Certificate.read(out.with_name(carried["discreet.certificate"]))
+    assert carried["discreet.promise"] == certificate.facts["guarantee"]["statement"]
+    assert made.certificate_path == where or given is None
+    assert all(check.agrees for check in verify(certificate, data=out))
+    assert str(tmp_path) not in "".join(carried.values())
+
+
+@pytest.mark.parametrize("options", [{}, {"records": 2000}, {"mechanism": "private-evolution"}])
+def test_an_unknown_relation_is_refused_first(options: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="relation must be 'replacement' or 'add-remove', got 'x'"):
+        discreet.release(FRAME, AGES, epsilon=1, delta=1e-6, size=100, relation="x", **options)  # type: ignore[arg-type]
 
 
 def test_durations_in_csv_can_be_read_back(tmp_path: Path) -> None:

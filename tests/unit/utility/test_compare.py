@@ -185,7 +185,7 @@ def test_says_which_table_is_wrong_and_no_value() -> None:
         compare(good.clear(), good, domain)
     with pytest.raises(FileProblem, match="no such file"):
         compare(good, "nowhere.parquet", domain)
-    with pytest.raises(DomainError, match="the domain is a Domain"):
+    with pytest.raises(DomainError, match="domain must be a Domain"):
         compare(good, good, {"x": 1})  # type: ignore[arg-type]
     with pytest.raises(DataError, match="not declared"):
         _one(["a"], ["zz"], Category(categories=("a", "b")))

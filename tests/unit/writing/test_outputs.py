@@ -233,11 +233,20 @@ def test_a_page_or_picture_replaces_only_one_of_ours(here: Path, capsys: Any) ->
 
 def test_the_demonstration_replaces_nothing_of_others(here: Path, capsys: Any) -> None:
     pytest.importorskip("statsmodels")
-    for name in ("visits.parquet", "visits.toml"):
+    before = contents(here)
+    for name, said in (
+        ("visits.parquet", "not of this demonstration"),
+        ("visits.toml", "not of this demonstration"),
+        ("synthetic.parquet", "exists without"),
+        ("synthetic.certificate.json", "exists without"),
+        ("picture.png", "not written by discreet"),
+        ("report.html", "not written by discreet"),
+        ("report-confidential.html", "not written by discreet"),
+    ):
         Path(name).write_text("mine")
         assert run(["demo", "--out", "."]) == 2
-        assert "not of this demonstration" in capsys.readouterr().err
-        assert Path(name).read_text() == "mine"
+        assert said in capsys.readouterr().err
+        assert contents(here) == {**before, name: b"mine"}
         Path(name).unlink()
     assert run(["demo", "--out", "data.csv"]) == 2
 
@@ -254,6 +263,13 @@ def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: An
     evolution = ("--mechanism", "private-evolution", "--param", "steps=1", "--param", "population=20", "--param",
                  "variant=practical", "--checkpoint", "steps", "--accept-poor-utility")  # fmt: skip
     assert release("--out", "x.csv", "--redraw") == 2
+    Path("steps").write_text("mine")
+    capsys.readouterr()
+    assert release("--out", "x.csv", *evolution) == 2
+    said = capsys.readouterr().err
+    assert "it is not a checkpoint" in said
+    assert "taken" not in said
+    Path("steps").unlink()
     assert release("--out", "x.csv", *evolution) == 0
     assert mode("steps") == 0o600
     TABLE.with_columns(x=8 - pl.col("x")).write_csv("data.csv")  # as many records, and others
@@ -262,7 +278,9 @@ def test_a_finished_checkpoint_is_used_again_by_name_only(here: Path, capsys: An
     assert "whichever it is" in capsys.readouterr().err
     assert not Path("y.csv").exists()
     assert release("--out", "y.csv", *evolution, "--redraw") == 0
-    assert "the table is not asked again" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "steps holds 1 step: taken as released" in said
+    assert "the table is not asked again" in said
     stated = json.loads(Path("y.certificate.json").read_text())["released"]["outcome"]
     assert "steps may be of an earlier run" in stated
 

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._checks import real
 from discreet._random import SecureGenerator
 from discreet._text import as_written
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import real
 from discreet.privacy import Profile
 
 __all__ = ["ExactDraws", "Integers", "NoiseLaw", "opendp_vector"]

@@ -7,20 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from discreet._arrays import Floats, Indices, Integers
 from discreet.errors import ParameterError
-from discreet.inference._collapsed_models import (
-    Indices,
-    Model,
-    Noisy,
-    NoisyCounts,
-    WeightedCounts,
-    apportion,
-)
-from discreet.inference._collapsed_noise import Noise
-from discreet.inference._collapsed_pairs import Floats, Integers
-from discreet.inference._collapsed_records import LogRelease, ReleasedRecords
-from discreet.inference._tree_posterior import TreeRecords
-from discreet.inference._tree_posterior_splits import Splits
+from discreet.inference._chains.model import Model, apportion
+from discreet.inference._chains.noise import Noise
+from discreet.inference._chains.noisy import Noisy, NoisyCounts
+from discreet.inference._chains.records import LogRelease, ReleasedRecords
+from discreet.inference._chains.splits import Splits
+from discreet.inference._chains.tree import TreeRecords
+from discreet.inference._chains.weighted import WeightedCounts
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._evidence import DrawnFromCounts, Evidence, NoisyCellCounts, NoisyTree, ThresholdedCounts
 from discreet.mechanisms._tree import Tree, consistent

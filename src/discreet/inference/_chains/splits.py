@@ -10,15 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Indices, Integers
 from discreet.mechanisms._tree import Tree
 
 __all__ = ["Splits"]
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discreet._arrays import Floats
+from discreet._checks import integer, positive_size, real
 from discreet._numeric import log_factorial_coefficient, log_rising
-from discreet.errors import ParameterError
-from discreet.inference._line import Floats
 
 __all__ = ["CountLaw", "check_urn", "law_of", "new_values_law"]
 
@@ -117,9 +117,5 @@ def check_urn(seen: int, distinct: int, strength: float, discount: float) -> Non
     ParameterError
         When one is out of range.
     """
-    if not 0.0 <= discount < 1.0:
-        raise ParameterError(f"discount is at least 0 and below 1, not {discount!r}")
-    if not strength > -discount or (discount == 0.0 and strength <= 0.0):
-        raise ParameterError(f"strength is above -discount, not {strength!r}")
-    if not 1 <= distinct <= seen:
-        raise ParameterError("there are at least one distinct value and as many records")
+    real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
+    integer("distinct", distinct, least=1, most=positive_size("records", seen))

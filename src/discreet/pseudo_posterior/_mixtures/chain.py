@@ -21,19 +21,21 @@ rows to its prior. So:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from discreet.pseudo_posterior._likelihood import censored
+from discreet.pseudo_posterior._mixtures.covariance import redrawn_covariance, solved
+from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
+from discreet.pseudo_posterior._mixtures.steps import hamiltonian
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
-__all__ = ["DirichletShares", "StickShares", "mixture_chain"]
+__all__ = ["mixture_chain"]
 
 _SWEEPS, _WARM_UP_SWEEPS = 7, 3
 _POWERS = (1.0, 0.92, 0.85)  # of the likelihood: the first is the target
-_STEPS, _ACCEPT, _FIRST_STEP = 16, 0.8, 0.1
-_DIVERGENT = 1000.0  # nats of energy, as in NumPyro
+_ACCEPT, _FIRST_STEP = 0.8, 0.1
 _BLUR = 0.5  # standard deviation of log h around its value at the current state
 _REFRESHED, _NEARLY_EMPTY = 4, 5.0
 _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
@@ -57,145 +59,6 @@ class _Facts(NamedTuple):
     response: Any
     weights: Any
     map: Any
-
-
-@dataclass(frozen=True, slots=True)
-class DirichletShares:
-    r"""Dirichlet shares, whose logarithms up to a common number are the state.
-
-    That number, :math:`\log\sum_ke^{x_k}`, is standard normal by itself. The logarithm of a small share has an
-    exponential tail of scale K/a. Moves are made in coordinates y with
-    :math:`x=c+y-h(\sqrt{1+y^2}-y)`, :math:`h=K/2a`, whose tail has scale one; c is where a cluster holds about
-    one record.
-    """
-
-    clusters: int
-    knee: float
-
-    def log(self, state: Any) -> Any:
-        """Return the logarithms of the shares."""
-        import jax
-
-        return jax.nn.log_softmax(state)
-
-    def inward(self, state: Any, concentration: Any) -> Any:
-        """Return the coordinates in which moves are made."""
-        import jax.numpy as jnp
-
-        h, x = 0.5 * self.clusters / concentration, state - self.knee
-        return ((1.0 + h) * x + h * jnp.sqrt(x * x + 1.0 + 2.0 * h)) / (1.0 + 2.0 * h)
-
-    def outward(self, inside: Any, concentration: Any) -> Any:
-        """Return the state at given coordinates."""
-        import jax.numpy as jnp
-
-        return self.knee + inside - 0.5 * self.clusters / concentration * jnp.exp(-jnp.arcsinh(inside))
-
-    def _slope(self, inside: Any, concentration: Any) -> Any:
-        import jax.numpy as jnp
-
-        slope = jnp.exp(-jnp.arcsinh(inside)) / jnp.sqrt(1.0 + inside * inside)
-        return 1.0 + 0.5 * self.clusters / concentration * slope
-
-    def log_prior(self, inside: Any, concentration: Any) -> Any:
-        """Return the log-density of the coordinates, up to what depends on the concentration alone."""
-        import jax.numpy as jnp
-        from jax.scipy.special import logsumexp
-
-        x = self.outward(inside, concentration)
-        log_shares = concentration / self.clusters * self.log(x).sum()
-        return log_shares + jnp.log(self._slope(inside, concentration)).sum() - 0.5 * logsumexp(x) ** 2
-
-    def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
-        """Return about how precisely the coordinates are known from ``total`` records."""
-        import jax.numpy as jnp
-
-        held = total * jnp.exp(self.log(self.outward(inside, concentration)))
-        return 1.0 + held * self._slope(inside, concentration) ** 2
-
-    def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
-        """Move the concentration given the shares."""
-        import jax.numpy as jnp
-        from jax.scipy.special import gammaln
-
-        total = self.log(state.astype(concentration.dtype)).sum()
-
-        def density(log: Any) -> Any:
-            shape = jnp.exp(log) / self.clusters
-            return log - jnp.exp(log) + gammaln(jnp.exp(log)) + shape * total - self.clusters * gammaln(shape)
-
-        return jnp.exp(_metropolis(key, jnp.log(concentration), density))
-
-    def begin(self, values: Mapping[str, Any]) -> Any:
-        """Return the state at values of the model's sites."""
-        import jax.numpy as jnp
-
-        return jnp.log(jnp.maximum(values["shares"], 1e-30))
-
-    def values(self, state: Any) -> dict[str, Any]:
-        """Return the model's site."""
-        import jax.numpy as jnp
-
-        return {"shares": jnp.exp(self.log(state))}
-
-
-@dataclass(frozen=True, slots=True)
-class StickShares:
-    """Shares from the sticks of a truncated Dirichlet process, whose logits are the state."""
-
-    clusters: int
-
-    def log(self, state: Any) -> Any:
-        """Return the logarithms of the shares."""
-        import jax
-        import jax.numpy as jnp
-
-        none = jnp.zeros(1, dtype=state.dtype)
-        taken, left = jax.nn.log_sigmoid(state), jnp.cumsum(jax.nn.log_sigmoid(-state))
-        return jnp.concatenate((taken, none)) + jnp.concatenate((none, left))
-
-    def inward(self, state: Any, concentration: Any) -> Any:
-        """Return the coordinates in which moves are made: the same."""
-        return state
-
-    def outward(self, inside: Any, concentration: Any) -> Any:
-        """Return the state at given coordinates: the same."""
-        return inside
-
-    def log_prior(self, inside: Any, concentration: Any) -> Any:
-        """Return the log-density of the logits, up to what depends on the concentration alone."""
-        import jax
-
-        return (jax.nn.log_sigmoid(inside) + concentration * jax.nn.log_sigmoid(-inside)).sum()
-
-    def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
-        """Return about how precisely the logits are known from ``total`` records."""
-        import jax
-        import jax.numpy as jnp
-
-        log = self.log(inside)
-        left = jnp.cumsum(jnp.exp(log)[::-1])[::-1][:-1]  # of the whole stick, before each break
-        return 0.1 + (total * left + 1.0 + concentration) * jax.nn.sigmoid(inside) * jax.nn.sigmoid(-inside)
-
-    def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
-        """Draw the concentration given the sticks: Gamma(K, 1 - sum of log(1 - v))."""
-        import jax
-
-        rate = 1.0 - jax.nn.log_sigmoid(-state.astype(concentration.dtype)).sum()
-        return _gamma(key, 2 * self.clusters, concentration.dtype) / rate
-
-    def begin(self, values: Mapping[str, Any]) -> Any:
-        """Return the state at values of the model's sites."""
-        import jax.numpy as jnp
-
-        sticks = jnp.clip(values["sticks"], 1e-6, 1.0 - 1e-6)
-        return jnp.log(sticks) - jnp.log1p(-sticks)
-
-    def values(self, state: Any) -> dict[str, Any]:
-        """Return the model's site."""
-        import jax
-
-        return {"sticks": jax.nn.sigmoid(state)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +116,7 @@ class _Mixture:
         of_coefficients, of_excess, of_shares = (jnp.exp(part) for part in held)
         eye = jnp.broadcast_to(jnp.eye(len(root), dtype=root.dtype), (len(of_excess), *root.shape))
         metric = jnp.linalg.cholesky(eye + of_coefficients[:, None, None] * (root.T @ root))
-        inverse = _solved(metric, eye)  # standardised coefficients are its transpose times white ones
+        inverse = solved(metric, eye)  # standardised coefficients are its transpose times white ones
         to_coefficients = jnp.einsum("ri,kji->krj", root, inverse)
 
         def unpacked(q: Any) -> tuple[Any, Any, Any]:
@@ -273,10 +136,10 @@ class _Mixture:
                 total_log -= 0.5 * (((drawn - centre) / _BLUR) ** 2).sum()
             return -total_log
 
-        standard = _solved(root, state.coefficients.T).T
+        standard = solved(root, state.coefficients.T).T
         white = jnp.einsum("kij,ki->kj", metric, standard)
         q = jnp.concatenate((white.ravel(), state.log_excess * jnp.sqrt(of_excess), inside * jnp.sqrt(of_shares)))
-        q, accepted, diverged = _hamiltonian(at_move, q, energy, step)
+        q, accepted, diverged = hamiltonian(at_move, q, energy, step)
         white, excess, share = unpacked(q)
         return (
             state._replace(
@@ -293,10 +156,10 @@ class _Mixture:
         import jax
 
         first, second = jax.random.split(key)
-        plain = _solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
+        plain = solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
         return state._replace(
             concentration=self.shares.concentration(first, state.shares, state.concentration),
-            covariance=_covariance(second, state.covariance, plain),
+            covariance=redrawn_covariance(second, state.covariance, plain),
         )
 
     def refresh(self, key: Any, state: _State, facts: _Facts) -> _State:
@@ -484,106 +347,6 @@ def _root(state: _State, facts: _Facts) -> Any:
     return (facts.map @ jnp.linalg.cholesky(state.covariance)).astype(facts.design.dtype)
 
 
-def _solved(lower: Any, right: Any) -> Any:
-    from jax.scipy.linalg import solve_triangular
-
-    return solve_triangular(lower, right, lower=True)
-
-
 def _ends(parts: Any) -> list[int]:
     """Return where parts begin that are laid one after the other, but for the first."""
     return [len(parts[0]), len(parts[0]) + len(parts[1])]
-
-
-def _gamma(key: Any, twice_shape: int, dtype: Any) -> Any:
-    """Draw a gamma variable of a shape that is a multiple of one half: half a sum of squares."""
-    import jax
-
-    return 0.5 * (jax.random.normal(key, (twice_shape,), dtype=dtype) ** 2).sum()
-
-
-def _hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tuple[Any, Any, Any]:
-    """Make one trajectory of a random number of leapfrog steps with the identity as metric."""
-    import jax
-    import jax.numpy as jnp
-
-    push, many, accept = jax.random.split(key, 3)
-    p = jax.random.normal(push, q.shape, dtype=q.dtype)
-    length = jax.random.randint(many, (), 1, _STEPS + 1)
-    slope = jax.value_and_grad(energy)
-
-    def leap(_: Any, at: Any) -> Any:
-        q, p, _, g = at
-        p = p - 0.5 * step * g
-        q = q + step * p
-        u, g = slope(q)
-        return q, p - 0.5 * step * g, u, g
-
-    u, g = slope(q)
-    there, momentum, after, _ = jax.lax.fori_loop(0, length, leap, (q, p, u, g))
-    rise = after - u + 0.5 * (momentum @ momentum - p @ p)
-    rise = jnp.where(jnp.isnan(rise), jnp.inf, rise)
-    accepted = jnp.exp(-jnp.maximum(rise, 0.0))
-    yes = jax.random.uniform(accept, dtype=q.dtype) < accepted
-    return jnp.where(yes, there, q), accepted, rise > _DIVERGENT
-
-
-def _metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: int = 4) -> Any:
-    """Make some random-walk steps of scale one from a number."""
-    import jax
-    import jax.numpy as jnp
-
-    moves, accepts = jax.random.split(key)
-    made = (
-        jax.random.normal(moves, (steps,), dtype=value.dtype),
-        jnp.log(jax.random.uniform(accepts, (steps,), dtype=value.dtype)),
-    )
-
-    def move(at: Any, by: Any) -> tuple[Any, None]:
-        value, log = at
-        new = value + by[0]
-        found = density(new)
-        yes = by[1] < found - log
-        return (jnp.where(yes, new, value), jnp.where(yes, found, log)), None
-
-    return jax.lax.scan(move, (value, density(value)), made)[0][0]
-
-
-def _covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
-    r"""Draw each row of the covariance of K coefficient vectors, (K, R), given the other rows.
-
-    Given the others' root :math:`L`, a row is :math:`L\ell` and a variance :math:`|\ell|^2+\tau=s^2`, and its
-    coefficients have the law :math:`N(Z\ell,\tau I)` with :math:`Z` the standardised others. Its prior
-    :math:`\propto s^{-R}(1+s^2/3)^{-2}` is :math:`e^{-\kappa s^2}` given two gamma variables,
-    :math:`\kappa=\omega+\chi/3`: then :math:`\tau` is moved with :math:`\ell` integrated out, and :math:`\ell` drawn.
-    """
-    import jax
-    import jax.numpy as jnp
-
-    count, width = coefficients.shape
-    dtype = covariance.dtype
-
-    def one(r: Any, covariance: Any) -> Any:
-        keys = jax.random.split(jax.random.fold_in(key, r), 5)
-        others = (jnp.arange(width) != r).astype(dtype)
-        root = jnp.linalg.cholesky(covariance * others[:, None] * others + jnp.diag(1.0 - others))
-        z, y = _solved(root, (coefficients * others).T).T, coefficients[:, r]
-        square = covariance[r, r]
-        tau = square - (_solved(root, covariance[:, r] * others) ** 2).sum()
-        kappa = _gamma(keys[0], width, dtype) / square + _gamma(keys[1], 4, dtype) / (3.0 + square)
-        values, vectors = jnp.linalg.eigh(z @ z.T / (2.0 * kappa))
-        values = jnp.maximum(values, 0.0)
-        turned = (vectors.T @ y) ** 2
-
-        def density(log: Any) -> Any:
-            total = jnp.exp(log) + values
-            return log - kappa * jnp.exp(log) - 0.5 * (jnp.log(total) + turned / total).sum()
-
-        tau = jnp.exp(_metropolis(keys[2], jnp.log(tau), density))
-        prior = jax.random.normal(keys[3], (width,), dtype=dtype) / jnp.sqrt(2.0 * kappa) * others
-        gap = y - z @ prior - jnp.sqrt(tau) * jax.random.normal(keys[4], (count,), dtype=dtype)
-        line = prior + z.T @ (vectors @ ((vectors.T @ gap) / (values + tau))) / (2.0 * kappa)
-        row = jnp.where(jnp.arange(width) == r, line @ line + tau, root @ line)
-        return covariance.at[r].set(row).at[:, r].set(row)
-
-    return jax.lax.fori_loop(0, width, one, covariance)

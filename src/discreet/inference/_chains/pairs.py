@@ -13,13 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["CellPrior", "Floats", "Integers", "LogTerm", "move"]
+from discreet._arrays import Floats, Indices, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-LogTerm = Callable[[npt.NDArray[np.intp], Integers], Floats]
+__all__ = ["CellPrior", "LogTerm", "move"]
+
+LogTerm = Callable[[Indices, Integers], Floats]
 """``f(which, first)``: log-densities, up to constants, of pairs with ``first`` records in their first cells."""
 
 _STEPS = 500
@@ -48,7 +47,7 @@ class CellPrior:
         c = np.arange(_TABLE, dtype=np.float64)
         self._table = gammaln(distinct[:, None] + c) - gammaln(c + 1.0)
 
-    def log(self, cells: npt.NDArray[np.intp], c: Integers) -> Floats:
+    def log(self, cells: Indices, c: Integers) -> Floats:
         """Return the terms of some cells at some counts."""
         upper: Any = np.maximum(self._alpha[cells] + c, 1.0)
         lower: Any = c + 1.0

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from discreet._arrays import Floats
+from discreet._checks import choice, integer, positive_size
 from discreet._numeric import log_factorial_coefficient, log_rising
 from discreet._random import seeded
-from discreet._text import percent_as_written
+from discreet._text import counted, percent_as_written
 from discreet.errors import ParameterError
-from discreet.inference._line import Floats
-from discreet.inference._new_values import check_urn, law_of, new_values_law
-from discreet.inference._process import given_parameter
 from discreet.inference._released import Released, read_release
+from discreet.inference._urn.new_values import check_urn, law_of, new_values_law
+from discreet.inference._urn.process import given_parameter
 
 __all__ = ["Unseen", "given_fresh_values", "missing_mass", "unseen_categories"]
 
@@ -87,7 +88,7 @@ def unseen_categories(
     z, theta, sigma, n = _read(release, facts, strength, discount, records)
     law = new_values_law(n, seen=int(z.size), distinct=len(z.counts), strength=theta, discount=sigma)
     lower, upper = law.interval(level)
-    what = f"distinct values among the {n:,} confidential records that the release does not show"
+    what = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
     return Unseen(what=what, estimate=law.mean, lower=lower, upper=upper, level=level)
 
 
@@ -148,8 +149,7 @@ def missing_mass(
             upper=(theta + sigma * (k + high)) / total,
             level=level,
         )
-    if of != "population":
-        raise ParameterError(f"of is 'population' or 'urn', not {of!r}")
+    choice("of", of, ("population", "urn"))
     absent = np.exp(log_rising(theta + m - z.counts + sigma, n) - log_rising(theta + m, n))
     # The two parts of K_n, each at half the error; the released values that are held by simulation.
     half = (1.0 + level) / 2.0
@@ -204,9 +204,7 @@ def given_fresh_values(
     CONFIDENTIAL: probability that one more released record is of a new value: 0.352778 (95%: 0.222222 to 0.444444)
     """
     check_urn(released, max(fresh, 1), strength, discount)
-    n, m, k = records, released, fresh
-    if n < 1 or not 0 <= k <= m:
-        raise ParameterError("records is at least 1, and fresh from 0 to the number released")
+    n, m, k = positive_size("records", records), released, integer("fresh", fresh, least=0, most=released)
 
     def log_mass(j: Floats) -> Floats:
         if discount > 0.0:
@@ -248,8 +246,9 @@ def _read(
     z = read_release(release, facts)
     theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
     held = z.held if records is None else records
-    if held is None or held < 1:
+    if held is None:
         raise ParameterError("give records, the number of confidential records")
+    positive_size("records", held)
     if z.domain.finite:
         raise ParameterError("a finite domain's values are all known: there are no new ones to discover")
     check_urn(int(z.size), len(z.counts), theta, sigma)

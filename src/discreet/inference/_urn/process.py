@@ -9,15 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet._arrays import Floats
+from discreet._checks import integer, positive_size
 from discreet._numeric import log_rising
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.domain import Records
 from discreet.errors import ParameterError
-from discreet.inference._line import Draws, Floats
+from discreet.inference._line import Draws
 from discreet.inference._posterior import Posterior
-from discreet.inference._prior import Hyperprior, Prior, known_prior, learned_prior
 from discreet.inference._released import Released, read_release
-from discreet.inference._tail import TailPlan, tail_plan, tail_weights
+from discreet.inference._urn.prior import Hyperprior, Prior, known_prior, learned_prior
+from discreet.inference._urn.tail import TailPlan, tail_plan, tail_weights
 
 __all__ = ["given_parameter", "predictive_weights", "process_posterior"]
 
@@ -101,10 +104,9 @@ def process_posterior(
     """
     z = read_release(release, facts, weights=weights)
     held = z.held if records is None else records
-    if held is not None and not 1 <= held <= 10**10:
-        raise ParameterError(f"records is an integer from 1 to 10,000,000,000, not {held!r}")
-    if draws < 1:
-        raise ParameterError(f"draws is at least 1, not {draws!r}")
+    if held is not None:
+        positive_size("records", held)
+    integer("draws", draws, least=1)
     theta, sigma = given_parameter(z, "strength", strength), given_parameter(z, "discount", discount)
     children = seeded(seed)
     if "learned" in (theta, sigma):
@@ -198,7 +200,9 @@ def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) 
     if not learned and law == "Pitman-Yor":
         numbers += f" and discount {float(prior.discount[0]):g}"
     origin = f"drawn from {held:,} confidential ones that are independent draws of" if held else "a sample of"
-    notes = [f"given {z.size:,.10g} released records, taken as {origin} the population; {law} process prior{numbers}"]
+    notes = [
+        f"given {counted(z.size, 'released record')}, taken as {origin} the population; {law} process prior{numbers}"
+    ]
     if held is None:
         notes.append("right where far fewer records were released than are held: say how many are held otherwise")
     elif (theta, sigma) != (z.parameters.get("strength"), z.parameters.get("discount")):

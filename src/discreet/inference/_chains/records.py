@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats, Indices, Integers
 from discreet.errors import ParameterError
-from discreet.inference._collapsed_models import Indices, Noisy, NoisyCounts, Pairs, apportion
-from discreet.inference._collapsed_noise import Noise
-from discreet.inference._collapsed_pairs import Floats, Integers
+from discreet.inference._chains.model import Pairs, apportion
+from discreet.inference._chains.noise import Noise
+from discreet.inference._chains.noisy import Noisy, NoisyCounts
 
 __all__ = ["LogRelease", "ReleasedRecords"]
 

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet._arrays import Floats, Indices
+from discreet._boundary import quietly
+from discreet._checks import choice, positive_size, real
 from discreet._random import seeded
+from discreet._text import counted
 from discreet.domain import Domain, Records
-from discreet.domain._column import quietly
 from discreet.errors import DataError, ParameterError
-from discreet.inference._collapsed_models import Indices, Model
-from discreet.inference._collapsed_noise import Noise
-from discreet.inference._collapsed_pairs import Floats
-from discreet.inference._collapsed_release import known_evidence, model_of_counts, model_of_records, noisy_model
-from discreet.inference._collapsed_run import Progress, run
-from discreet.inference._collapsed_within import continuous_domain, shapes
+from discreet.inference._chains.model import Model
+from discreet.inference._chains.noise import Noise
+from discreet.inference._chains.release import known_evidence, model_of_counts, model_of_records, noisy_model
+from discreet.inference._chains.run import Progress, run
+from discreet.inference._chains.within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.mechanisms import Mechanism, named
-from discreet.mechanisms._base import positive_size, real
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.releases import Certificate
 
@@ -200,7 +201,7 @@ def noisy_counts_posterior(
     alpha, n = _prior_masses(domain, strength), positive_size("records", records)
     noisy = np.asarray(counts, dtype=np.float64)
     if noisy.shape != alpha.shape or not np.isfinite(noisy).all():
-        raise ParameterError(f"give one finite noisy count for each of the {len(alpha):,} cells")
+        raise ParameterError(f"give one finite noisy count for each cell, {len(alpha):,} in all")
     model = noisy_model(alpha, n, noisy, Noise(noise, float(scale)))
     about = {"mechanism": "noisy counts", "records": n, "strength": strength}
     return _posterior(
@@ -221,9 +222,7 @@ def _prior_masses(domain: Domain, strength: float) -> Floats:
     cells = domain.size
     if cells is None or cells > _MOST_CELLS:
         raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {_MOST_CELLS:,} cells")
-    if not 0.0 < real("strength", strength) <= 1e9:
-        raise ParameterError(f"strength is above 0 and at most 1e9, not {strength!r}")
-    return np.asarray(strength * np.exp(domain.log_base(_all(domain))))
+    return np.asarray(real("strength", strength, above=0, most=1e9) * np.exp(domain.log_base(_all(domain))))
 
 
 def _all(domain: Domain) -> Any:
@@ -249,11 +248,11 @@ def _posterior(
     about: dict[str, Any],
 ) -> Posterior:
     wanted = positive_size("draws", draws)
-    if within not in ("even", "process"):
-        raise ParameterError(f"within is 'even' or 'process', not {within!r}")
-    target = continuous_domain(domain) if within == "process" else domain
+    target = continuous_domain(domain) if choice("within", within, ("even", "process")) == "process" else domain
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
-        raise ParameterError(f"{wanted:,} draws of {len(alpha):,} cells are too many to hold; ask for fewer draws")
+        raise ParameterError(
+            f"{counted(wanted, 'draw')} of {counted(len(alpha), 'cell')} are too many to hold; ask for fewer draws"
+        )
     rng = seeded(seed)
     result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps, progress=progress)
     masses = result.masses
@@ -273,8 +272,8 @@ def _posterior(
         own_weights=own_weights,
         chains=result.chains,
         notes=(
-            f"given what {about['mechanism']} released about {about['records']:,} records, taken as independent draws "
-            f"of the population; Dirichlet process prior of strength {about['strength']:g}",
+            f"given what {about['mechanism']} released about {counted(about['records'], 'record')}, taken as "
+            f"independent draws of the population; Dirichlet process prior of strength {about['strength']:g}",
             *([f"approximate, not exact: {model.approximation}"] if model.approximation else []),
         ),
         facts={

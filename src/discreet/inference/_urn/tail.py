@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.inference._line import Floats
+from discreet._arrays import Floats
 
 __all__ = ["TailPlan", "tail_plan", "tail_weights"]
 

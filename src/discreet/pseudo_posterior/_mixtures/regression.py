@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior._design import Design, Response
-from discreet.pseudo_posterior._mixture_sampler import DirichletShares, StickShares, mixture_chain
+from discreet.pseudo_posterior._mixtures.chain import mixture_chain
+from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
 from discreet.pseudo_posterior._rows import SHARED, Columns, records_of
 from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 __all__ = ["MixtureRegression"]
 
-Floats = npt.NDArray[np.float64]
 _LEVELS = (0.1, 0.5, 0.9)
 _STEPS, _RIDGE = 40, 1.0
 _MAP = f"{SHARED}map"
@@ -66,10 +68,8 @@ class MixtureRegression(Synthesiser):
     weights: str = "dirichlet"
 
     def __post_init__(self) -> None:
-        if isinstance(self.clusters, bool) or not isinstance(self.clusters, int) or not 2 <= self.clusters <= 100:
-            raise ParameterError("clusters is a whole number from 2 to 100")
-        if self.weights not in ("dirichlet", "sticks"):
-            raise ParameterError("the clusters' weights are 'dirichlet' or 'sticks'")
+        integer("clusters", self.clusters, least=2, most=100)
+        choice("weights", self.weights, ("dirichlet", "sticks"))
         if not self.design.columns:
             raise ParameterError("a mixture needs at least one given column; take LinearRegression, or declare one")
 
@@ -155,7 +155,7 @@ class MixtureRegression(Synthesiser):
         return jnp.concatenate((sticks, jnp.ones(1))) * left
 
     def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
-        """Return the chain of :mod:`discreet.pseudo_posterior._mixture_sampler`: NUTS does not converge here."""
+        """Return the chain of :mod:`discreet.pseudo_posterior._mixtures.chain`: NUTS does not converge here."""
         shares = (
             DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
             if self.weights == "dirichlet"

@@ -7,7 +7,6 @@ finite domain, with :math:`\sigma=0`, it is :math:`\prod_l(\theta H(l))_{m_l}/(\
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
+from discreet._checks import real
 from discreet._numeric import log_rising
 from discreet.errors import ParameterError
-from discreet.inference._line import Floats
 from discreet.inference._released import Released
 
 __all__ = ["Hyperprior", "Prior", "known_prior", "learned_prior", "log_partition"]
@@ -51,17 +51,14 @@ def known_prior(z: Released, strength: float, discount: float, *, draws: int) ->
         When they are out of range, or the discount is above 0 on a finite domain.
     """
     _check(z, discount)
-    if not (math.isfinite(strength) and strength > -discount) or (discount == 0.0 and strength <= 0.0):
-        raise ParameterError(f"strength is finite and above -discount, not {strength!r}")
+    real("strength", strength, above=0.0 - discount)
     if discount > 0.0 and float(z.counts.min()) <= discount:
         raise ParameterError("with a discount above 0 every distinct record weighs more than the discount")
     return Prior(strength=np.full(draws, strength), discount=np.full(draws, discount))
 
 
 def _check(z: Released, discount: float) -> None:
-    if not (math.isfinite(discount) and 0.0 <= discount < 1.0):
-        raise ParameterError(f"discount is at least 0 and below 1, not {discount!r}")
-    if discount > 0.0 and z.domain.finite:
+    if real("discount", discount, least=0, below=1) > 0.0 and z.domain.finite:
         raise ParameterError(
             "with a finite domain a discount above 0 has no closed form: equal records need not share a table; "
             "take discount 0"
@@ -132,8 +129,8 @@ def learned_prior(
     else:
         sigma, stretch = sigmas[float(strength) > -sigmas], 0.0
         theta = np.full(len(sigma), float(strength))
-        if not len(sigma) or (sigma.max() == 0.0 and float(strength) <= 0.0):
-            raise ParameterError(f"strength is above -discount, not {strength!r}")
+        if not len(sigma) or sigma.max() == 0.0:
+            real("strength", float(strength), above=0.0 - sigmas[-1])
     log = _likelihood(z, theta, sigma)
     if hyperprior is not None:
         log = log + np.asarray(hyperprior(theta, sigma), dtype=np.float64)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
+from discreet._checks import choice, real
 from discreet.errors import ParameterError
 from discreet.mechanisms.noise import NoiseLaw
 
 __all__ = ["Noise"]
 
-Floats = npt.NDArray[np.float64]
 _TABLE = 1 << 22
 
 
@@ -42,10 +42,9 @@ class Noise:
     _cumulated: Floats | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.scale, (int, float)) and math.isfinite(self.scale) and self.scale > 0):
-            raise ParameterError(f"the noise's scale is a positive number, not {self.scale!r}")
-        if not callable(self.law) and self.law not in ("laplace", "gaussian"):
-            raise ParameterError(f"the noise is 'laplace', 'gaussian' or a log-probability, not {self.law!r}")
+        real("scale", self.scale, above=0)
+        if not callable(self.law):
+            choice("noise", self.law, ("laplace", "gaussian"))
         if self.law != "laplace" and (callable(self.law) or self.scale < 1000.0):
             if 2 * self.reach + 1 > _TABLE:
                 raise ParameterError("a noise given as a function has a scale of at most 50,000")
@@ -76,7 +75,7 @@ class Noise:
             return np.asarray(np.abs(values) / -self.scale)
         return np.asarray((values * values) / (-2.0 * self.scale * self.scale))
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         """Draw noise. Gaussian noise of scale 1000 or more is rounded: its law is then off by less than 1e-7."""
         if self.law == "laplace":
             success = -math.expm1(-1.0 / self.scale)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.inference._collapsed_models import Indices, Model
-from discreet.inference._collapsed_pairs import Floats
+from discreet._arrays import Floats, Indices
+from discreet.inference._chains.model import Model
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._warnings import NotConverged
 
@@ -102,8 +102,9 @@ def run(
         model.sweep(rng, tune=True)
     if not enough:
         warnings.warn(
-            f"the chains did not converge in {sweeps:,} sweeps: {effective:,.0f} effective draws of the {draws:,} "
-            f"asked for, R-hat {agreement:.3f} (1 where chains agree): allow more sweeps, or take intervals as rough",
+            f"the chains did not converge in {sweeps:,} sweeps. Effective draws: {effective:,.0f} of the "
+            f"{draws:,} asked for. R-hat: {agreement:.3f} (1 where chains agree). Allow more sweeps, or take intervals "
+            "as rough",
             NotConverged,
             stacklevel=4,
         )

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.inference._collapsed_models import Indices, Model, apportion
-from discreet.inference._collapsed_pairs import Floats, Integers, move
-from discreet.inference._tree_posterior_splits import Splits
+from discreet._arrays import Booleans, Floats, Indices, Integers
+from discreet.inference._chains.model import Model, apportion
+from discreet.inference._chains.pairs import move
+from discreet.inference._chains.splits import Splits
 
 __all__ = ["TreeRecords"]
 
@@ -269,7 +269,7 @@ class TreeRecords(Model):
         return pairs
 
     def _slack(
-        self, a: Indices, b: Indices, low: Floats, high: Floats, lone: npt.NDArray[np.bool_] | None = None
+        self, a: Indices, b: Indices, low: Floats, high: Floats, lone: Booleans | None = None
     ) -> tuple[Floats, Floats]:
         """Return how much leaf ``a`` can gain from ``b`` so that the same records are drawn, within given limits."""
         ends = _before(np.maximum(self._held, 0.0))
@@ -306,7 +306,7 @@ class _ShareTerm(NamedTuple):
     held_b: Floats
     drawn_a: Floats
     drawn_b: Floats
-    lone: npt.NDArray[np.bool_]
+    lone: Booleans
 
     def at(self, which: Indices, gain: Floats) -> Floats:
         """Return it for some of the pairs."""

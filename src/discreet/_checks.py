@@ -1,0 +1,212 @@
+"""Checks of public parameters: one family, one wording, whichever error is raised.
+
+A message names the parameter, what it must be, and what was given: "size must be an integer from 1 to 10, got 3.5".
+Only plain values are written: of a table, an array or an object of another library, its kind alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+from discreet._text import as_written, harmless, with_article
+from discreet.errors import DiscreetError, ParameterError
+
+__all__ = ["MOST_RECORDS", "choice", "flag", "integer", "positive_size", "probability", "real", "shown", "unfit"]
+
+MOST_RECORDS = 10**10
+"""Records that a table or a release may have."""
+
+_LONGEST = 60  # characters of a text, and digits of an integer, that a message repeats
+
+Refusal = Callable[[str], DiscreetError]
+"""Makes the error of a message: a class of errors, or a function that says more in front."""
+
+_T = TypeVar("_T", bound=str)
+
+
+def integer(
+    name: str,
+    value: Any,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    remedy: str = "",
+    error: Refusal = ParameterError,
+) -> int:
+    """Return an integer of a range, both ends in it; no boolean is one.
+
+    Raises
+    ------
+    ParameterError
+        When it is none, or ``error``.
+
+    Examples
+    --------
+    >>> integer("size", 3.5, least=1, most=10)
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: size must be an integer from 1 to 10, got 3.5
+    """
+    if not isinstance(value, bool) and isinstance(value, Integral):
+        number = int(value)
+        if (least is None or least <= number) and (most is None or number <= most):
+            return number
+    raise unfit(name, f"an integer {_range(least=least, most=most)}".rstrip(), value, remedy=remedy, error=error)
+
+
+def real(
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    infinite: bool = False,
+    remedy: str = "",
+    error: Refusal = ParameterError,
+) -> float:
+    """Return a number of a range, an end in it (``least``, ``most``) or not (``above``, ``below``).
+
+    Parameters
+    ----------
+    infinite : bool
+        Whether positive infinity is a number here; NaN never is.
+
+    Raises
+    ------
+    ParameterError
+        When it is none, or ``error``.
+
+    Examples
+    --------
+    >>> real("discount", 1, least=0, below=1)
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: discount must be a number of at least 0 and below 1, got 1
+    """
+    number = _float(value)
+    inside = (
+        (math.isfinite(number) or (infinite and number == math.inf))
+        and (least is None or number >= least)
+        and (above is None or number > above)
+        and (most is None or number <= most)
+        and (below is None or number < below)
+    )
+    if inside:
+        return number
+    kind = "a number" if infinite or most is not None or below is not None else "a finite number"
+    bounds = _range(least=least, above=above, most=most, below=below)
+    raise unfit(name, f"{kind} {bounds}".rstrip(), value, remedy=remedy, error=error)
+
+
+def positive_size(name: str, value: Any) -> int:
+    """Return a number of records.
+
+    Raises
+    ------
+    ParameterError
+        When it is not an integer from 1 to 1e10.
+    """
+    return integer(name, value, least=1, most=MOST_RECORDS)
+
+
+def probability(name: str, value: Any) -> float:
+    """Return a number from 0 to 1.
+
+    Raises
+    ------
+    ParameterError
+        When it is none.
+    """
+    return real(name, value, least=0, most=1)
+
+
+def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = ParameterError) -> _T:
+    """Return the one of some texts that a value is.
+
+    Raises
+    ------
+    ParameterError
+        When it is none of them, or ``error``.
+
+    Examples
+    --------
+    >>> choice("noise", "cauchy", ("laplace", "gaussian"))
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: noise must be 'laplace' or 'gaussian', got 'cauchy'
+    """
+    for option in options:
+        if isinstance(value, str) and value == option:
+            return option
+    *rest, last = map(repr, options)
+    wanted = f"{rest[0]} or {last}" if len(rest) == 1 else f"one of {', '.join((*rest, last))}"
+    raise unfit(name, wanted, value, error=error)
+
+
+def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
+    """Return True or False.
+
+    Raises
+    ------
+    ParameterError
+        When it is neither, or ``error``.
+    """
+    if isinstance(value, bool):
+        return value
+    raise unfit(name, "True or False", value, error=error)
+
+
+def unfit(name: str, wanted: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError) -> DiscreetError:
+    """Return the error that refuses a value, in the words of all of these."""
+    return error(f"{name} must be {wanted}, got {shown(value)}" + (f". {remedy}" if remedy else ""))
+
+
+def shown(value: Any) -> str:
+    """Write a value that was given: a plain one as it is, of another its kind alone.
+
+    Examples
+    --------
+    >>> shown("a"), shown(0.5), shown(None), shown([1, 2])
+    ("'a'", '0.5', 'None', 'a list')
+    """
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, Integral):
+        number = int(value)
+        return str(number) if abs(number) < 10**_LONGEST else f"an integer of more than {_LONGEST} digits"
+    if isinstance(value, Real):
+        return as_written(_float(value))
+    if isinstance(value, str):
+        text = str(value[: _LONGEST + 1])
+        return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
+    return with_article(harmless(type(value).__name__))
+
+
+def _float(value: Any) -> float:
+    """Return a number as a float, infinity where it is beyond them, NaN where it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _range(
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> str:
+    if least is not None and most is not None:
+        return f"from {_bound(least)} to {_bound(most)}"
+    bounds = (("of at least", least), ("above", above), ("at most", most), ("below", below))
+    words = " and ".join(f"{word} {_bound(bound)}" for word, bound in bounds if bound is not None)
+    return f"of {words}" if words.startswith("at most") else words
+
+
+def _bound(number: float) -> str:
+    return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)

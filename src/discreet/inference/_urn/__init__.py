@@ -1,0 +1,1 @@
+"""Dirichlet- and Pitman-Yor processes given records of their urn."""

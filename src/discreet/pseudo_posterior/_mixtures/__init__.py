@@ -1,0 +1,1 @@
+"""Mixtures of regressions: the model, and a chain for it."""
