@@ -103,7 +103,7 @@ def bounded_lipschitz_projection(
     """
     masses, points, metric = _checked(masses, points, diameter, norm)
     if not tolerance >= 0.0:
-        raise ParameterError("tolerance is at least 0, a share of the diameter")
+        raise ParameterError("tolerance must be at least 0: it is a share of the diameter")
     created = max(0.0, 1.0 - float(masses.sum()))
     if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
         kept, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
@@ -232,7 +232,7 @@ def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tu
     if norm not in (1.0, 2.0, float("inf")):
         raise ParameterError("norm is 1, 2 or infinity")
     if not 0.0 < diameter < float("inf"):
-        raise ParameterError("diameter is a positive number")
+        raise ParameterError("diameter must be a positive number")
     if np.ptp(points, axis=0).max() > diameter * (1.0 + 1e-9):
         raise ParameterError("diameter is smaller than the distance of two points; give the diameter of the space")
     return masses, points, Metric(float(norm), float(diameter))

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._checks import choice
 
 __all__ = ["BLOCK", "DEFAULT_SAMPLING", "Sampling", "check_sampling", "draw_cells"]
 
@@ -34,8 +34,7 @@ def check_sampling(sampling: str) -> None:
     ParameterError
         When it is neither.
     """
-    if sampling not in ("iid", "stratified"):
-        raise ParameterError(f"sampling is 'iid' or 'stratified', not {sampling!r}")
+    choice("sampling", sampling, ("stratified", "iid"))
 
 
 def draw_cells(

@@ -17,7 +17,7 @@ import numpy as np
 from discreet._checks import positive_size, real
 from discreet._text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
+from discreet.errors import Infeasible
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, held_frequencies, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
 from discreet.mechanisms._evidence import DrawnFromCounts, Indices
@@ -41,10 +41,7 @@ def checked_mixing(value: Any) -> float:
     ParameterError
         When it is not a number in ``[1e-12, 1]``.
     """
-    mixing = real("mixing", value)
-    if not 1e-12 <= mixing <= 1:
-        raise ParameterError(f"mixing is a probability of at least 1e-12, not {mixing!r}")
-    return mixing
+    return real("mixing", value, least=1e-12, most=1)
 
 
 def mixing_units(mixing: float) -> int:

@@ -66,15 +66,11 @@ class PitmanYorUrn(HeldMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strength", real("strength", self.strength))
-        object.__setattr__(self, "discount", real("discount", self.discount))
+        remedy = "For a discount below 0, use dirichlet-multinomial with prior |discount|"
+        object.__setattr__(self, "discount", real("discount", self.discount, least=0, below=1, remedy=remedy))
         object.__setattr__(self, "size", positive_size("size", self.size))
-        if not 0 <= self.discount < 1:
-            raise ParameterError(
-                f"discount is at least 0 and below 1, not {self.discount!r}; below 0 use dirichlet-multinomial with "
-                "prior |discount|"
-            )
         if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
-            raise ParameterError(f"strength is above -discount, and above 0 at discount 0, not {self.strength!r}")
+            raise ParameterError(f"strength must be above -discount, and above 0 at discount 0, got {self.strength!r}")
 
     @property
     def strength_units(self) -> int:

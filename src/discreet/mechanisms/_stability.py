@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
-from discreet._checks import positive_size
+from discreet._checks import integer, positive_size
 from discreet._numeric import least_integer, least_real
 from discreet._text import rounded_down, rounded_up
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError, RelationNotSupported
+from discreet.errors import Infeasible, RelationNotSupported
 from discreet.mechanisms._base import NEIGHBOURS, Estimates, Floats, Output, Outputs, feasible, listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import LAPLACE
@@ -53,11 +53,7 @@ class StableCounts(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", LAPLACE.checked(self.scale))
-        threshold = self.threshold
-        whole = isinstance(threshold, (int, np.integer)) and not isinstance(threshold, bool)
-        if not whole or not 2 <= int(threshold) <= _MOST:
-            raise ParameterError(f"threshold must be an integer from 2 to 2^40, got {threshold!r}")
-        object.__setattr__(self, "threshold", int(threshold))
+        object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=_MOST))
 
     @property
     def step_identity(self) -> tuple[Any, ...]:

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._checks import positive_size, real
-from discreet._text import as_written, percent
+from discreet._checks import choice, positive_size, real
+from discreet._text import percent
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.errors import GuaranteeKindError, ParameterError
+from discreet.errors import GuaranteeKindError
 from discreet.mechanisms._base import NEIGHBOURS, Floats, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
 from discreet.mechanisms._mechanism import Remedy
@@ -88,15 +88,10 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     schedule: Schedule = "optimal"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "draw_epsilon", real("draw_epsilon", self.draw_epsilon))
+        object.__setattr__(self, "draw_epsilon", real("draw_epsilon", self.draw_epsilon, least=_LEAST, most=_MOST))
         object.__setattr__(self, "size", positive_size("size", self.size))
         _ = self._cells  # refuses a domain that is not finite
-        if not _LEAST <= self.draw_epsilon <= _MOST:
-            raise ParameterError(
-                f"draw_epsilon lies between {as_written(_LEAST)} and {as_written(_MOST)}, not {self.draw_epsilon!r}"
-            )
-        if self.schedule not in ("optimal", "published"):
-            raise ParameterError(f"schedule is 'optimal' or 'published', not {self.schedule!r}")
+        choice("schedule", self.schedule, ("optimal", "published"))
 
     def probabilities(self, n: int) -> Floats:
         """Return ``q_0, .., q_(n//k)``, the probabilities of a uniform cell at each smallest count, as used."""

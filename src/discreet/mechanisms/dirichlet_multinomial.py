@@ -102,7 +102,9 @@ class DirichletMultinomial(HeldMechanism):
         object.__setattr__(self, "prior", real("prior", self.prior))
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-12 <= self.prior <= 2**40 / self._cells:
-            raise ParameterError(f"prior is at least 1e-12 a cell, with a total of at most 2^40, not {self.prior!r}")
+            raise ParameterError(
+                f"prior must be at least 1e-12 per cell and 2^40 in total, got {self.prior!r} per cell"
+            )
 
     @property
     def strength_units(self) -> int:

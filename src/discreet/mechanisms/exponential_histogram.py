@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import positive_size, real
+from discreet._checks import choice, positive_size, real
 from discreet._numeric import least_real, up
 from discreet._text import about, as_written, percent
 from discreet.domain import Commonness, Counts, Domain, Records
@@ -94,12 +94,9 @@ class ExponentialHistogram(DrawnMechanism):
     loss: Literal["l1", "l2", "hellinger"] = "l1"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pure_epsilon", real("pure_epsilon", self.pure_epsilon))
+        object.__setattr__(self, "pure_epsilon", real("pure_epsilon", self.pure_epsilon, least=1e-6, most=_LARGEST))
         object.__setattr__(self, "size", positive_size("size", self.size))
-        if not 1e-6 <= self.pure_epsilon <= _LARGEST:
-            raise ParameterError(f"pure_epsilon is between 1e-6 and {as_written(_LARGEST)}, not {self.pure_epsilon!r}")
-        if self.loss not in ("l1", "l2", "hellinger"):
-            raise ParameterError(f"loss is 'l1', 'l2' or 'hellinger', not {self.loss!r}")
+        choice("loss", self.loss, ("l1", "l2", "hellinger"))
         if self.loss == "l1":
             if (terms := self._cells * (self.size + 1) ** 2) > _MOST_TERMS:
                 raise ParameterError(

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from discreet._checks import real
+from discreet._checks import probability
 from discreet.domain import Commonness
-from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Floats
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._noisy_counts import NoisyCounts
@@ -77,9 +76,7 @@ class GaussianSmoothedHistogram(NoisyCounts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "mixing", real("mixing", self.mixing))
-        if not 0.0 <= self.mixing <= 1.0:
-            raise ParameterError(f"mixing must be a probability, got {self.mixing!r}")
+        object.__setattr__(self, "mixing", probability("mixing", self.mixing))
 
     @cached_property
     def reading(self) -> L1:

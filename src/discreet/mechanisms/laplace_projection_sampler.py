@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet._checks import positive_size, real
-from discreet.errors import ParameterError
 from discreet.mechanisms._noisy_counts import NoisyCounts, projection_error
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.readings import L1
@@ -105,9 +104,7 @@ class LaplaceProjectionSampler(NoisyCounts):
         >>> round(LaplaceProjectionSampler.sample_complexity(0.1, accuracy=0.18, cells=9), 1)
         735.5
         """
-        alpha, epsilon = real("accuracy", accuracy), real("epsilon", epsilon)
-        if not (0.0 < alpha < 1.0 and epsilon > 0.0):
-            raise ParameterError("accuracy lies between 0 and 1, and epsilon is positive")
+        alpha, epsilon = real("accuracy", accuracy, above=0, below=1), real("epsilon", epsilon, above=0)
         k, scale = positive_size("cells", cells), 2.0 / epsilon
         noise = k * LAPLACE.mean_absolute(scale) + math.sqrt(k) * LAPLACE.standard_deviation(scale)
         return 0.5 * noise / alpha

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from discreet._checks import choice
 from discreet.domain import Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms._cells import OwnCells
@@ -72,9 +73,7 @@ class PerturbedHistogram(NoisyCounts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.projection not in PROJECTIONS:
-            known = ", ".join(map(repr, PROJECTIONS))
-            raise ParameterError(f"projection must be one of {known}, got {self.projection!r}")
+        choice("projection", self.projection, PROJECTIONS)
         if needed := PROJECTIONS[self.projection].unsuited(self.cells):
             raise ParameterError(f"projection {self.projection!r} needs {needed}")
 

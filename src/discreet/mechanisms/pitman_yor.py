@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import positive_size
+from discreet._checks import choice, positive_size
 from discreet._numeric import log_rising
 from discreet._text import counted_up, rounded_up
 from discreet.domain import Commonness, Counts, Records
@@ -85,8 +85,7 @@ class PitmanYor(PitmanYorUrn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.sampler not in ("ancestor", "mixing"):
-            raise ParameterError(f"sampler is 'ancestor' or 'mixing', not {self.sampler!r}")
+        choice("sampler", self.sampler, ("ancestor", "mixing"))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records in chunks, in exchangeable order."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet._checks import integer, positive_size
+from discreet._checks import choice, integer, positive_size, unfit
 from discreet._random import SecureGenerator, public, seeded
-from discreet._text import rounded_down, with_article
+from discreet._text import rounded_down
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
@@ -160,8 +160,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             object.__setattr__(self, name, integer(name, getattr(self, name), least=least, most=most))
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
-        if self.variant not in ("projection", "practical", "theoretical"):
-            raise ParameterError(f"variant is 'projection', 'practical' or 'theoretical', not {self.variant!r}")
+        choice("variant", self.variant, ("projection", "practical", "theoretical"))
         check_sampling(self.sampling)
         if self.candidates > _MOST_CANDIDATES:
             raise ParameterError(
@@ -673,9 +672,7 @@ def _api(given: Any, domain: Domain) -> API:
         made, each = api_from(str(given.get("name")), stated, domain), given.get("variations_each")
         given = replace(made, each=each) if isinstance(made, NamedAPI) else made
     if not isinstance(given, API):
-        raise ParameterError(
-            f"api is an API of discreet.evolution or the name of one, not {with_article(type(given).__name__)}"
-        )
+        raise unfit("api", "an API of discreet.evolution or the name of one", given)
     if given.domain != domain:
         raise ParameterError("the API's domain is not the mechanism's: build it on the same declaration")
     return given

@@ -119,7 +119,7 @@ class RevealOrObscure(Mixture):
         """
         k, alpha = positive_size("cells", cells), real("accuracy", accuracy)
         if not 0.0 < alpha < 1.0 - 1.0 / k:
-            raise ParameterError(f"accuracy lies between 0 and 1 - 1/cells, not {alpha!r}")
+            raise ParameterError(f"accuracy must lie between 0 and 1 - 1/cells, got {alpha!r}")
         return (k * (1.0 - alpha) - 1.0) / (alpha * _expm1(epsilon))
 
     def output_distribution(self, shares: Floats) -> Floats:
@@ -139,7 +139,4 @@ class RevealOrObscure(Mixture):
 
 
 def _expm1(epsilon: float) -> float:
-    value = real("epsilon", epsilon)
-    if not 0.0 < value <= 700.0:
-        raise ParameterError(f"epsilon is positive and at most 700, not {value!r}")
-    return math.expm1(value)
+    return math.expm1(real("epsilon", epsilon, above=0, most=700))

@@ -85,12 +85,8 @@ class StabilisedPitmanYor(StableCounts):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "strength", real("strength", self.strength))
-        object.__setattr__(self, "discount", real("discount", self.discount))
-        if not 0 <= self.strength <= 2**40:
-            raise ParameterError(f"strength is between 0 and 2^40, not {self.strength!r}")
-        if not 0 <= self.discount < 1:
-            raise ParameterError(f"discount is at least 0 and below 1, not {self.discount!r}")
+        object.__setattr__(self, "strength", real("strength", self.strength, least=0, most=2**40))
+        object.__setattr__(self, "discount", real("discount", self.discount, least=0, below=1))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""

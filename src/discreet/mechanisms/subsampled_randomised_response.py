@@ -89,9 +89,7 @@ class SubsampledRandomisedResponse(Mixture):
         float
             At most 1.
         """
-        epsilon = real("epsilon", epsilon)
-        if not epsilon > 0.0:
-            raise ParameterError(f"epsilon is positive, not {epsilon!r}")
+        epsilon = real("epsilon", epsilon, above=0)
         k = positive_size("cells", cells)
         return min(1.0, k / (positive_size("n", n) * epsilon / positive_size("size", size) + k - 1.0))
 

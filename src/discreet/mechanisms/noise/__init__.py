@@ -6,6 +6,7 @@ posterior then know it.
 
 from __future__ import annotations
 
+from discreet._checks import choice
 from discreet.errors import ParameterError
 from discreet.mechanisms.noise._law import Integers, NoiseLaw
 from discreet.mechanisms.noise.gaussian import GAUSSIAN
@@ -25,7 +26,4 @@ def law_named(name: object) -> NoiseLaw:
     ParameterError
         When there is none.
     """
-    law = LAWS.get(name) if isinstance(name, str) else None
-    if law is None:
-        raise ParameterError(f"noise must be one of {', '.join(map(repr, LAWS))}, got {name!r}")
-    return law
+    return LAWS[choice("noise", name, LAWS)]

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from discreet._checks import real
 from discreet._random import SecureGenerator
-from discreet._text import as_written
-from discreet.errors import ParameterError
 from discreet.privacy import Profile
 
 __all__ = ["ExactDraws", "Integers", "NoiseLaw", "opendp_vector"]
@@ -51,11 +49,7 @@ class NoiseLaw(ABC):
         ParameterError
             When it is out of range.
         """
-        value = real("scale", scale)
-        if not 2.0**-10 <= value <= self.largest_scale:
-            most = as_written(self.largest_scale)
-            raise ParameterError(f"scale must be between 2^-10 and {most} for {self.name} noise, got {value!r}")
-        return value
+        return real("scale", scale, least=2.0**-10, most=self.largest_scale)
 
     def draw(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
         """Draw independent integers whose law is exact for the rational number that the scale is.
