@@ -23,8 +23,7 @@ from discreet.inference._chains.release import known_evidence, model_of_counts, 
 from discreet.inference._chains.run import Progress, run
 from discreet.inference._chains.within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
-from discreet.inference._released import _table, read_certificate, read_release, unreadable
-from discreet.mechanisms import Mechanism, named
+from discreet.inference._released import _table, certified_mechanism, read_certificate, read_release, unreadable
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.releases import Certificate
 
@@ -115,11 +114,9 @@ def mechanism_posterior(
     >>> bool(0.25 < posterior.evaluate("P(=6)").mean() < 0.5)
     True
     """
-    facts = read_certificate(release, certificate).facts
-    domain, records = Domain.from_dict(facts["domain"]), int(facts["records"])
-    mechanism: Mechanism = named(facts["mechanism"]["name"]).of(
-        facts["mechanism"]["parameters"], domain=domain, records=records, size=facts["size"]
-    )
+    known = read_certificate(release, certificate)
+    facts, mechanism = known.facts, certified_mechanism(known)
+    domain, records = mechanism.domain, int(facts["records"])
     evidence = known_evidence(mechanism)
     alpha = _prior_masses(domain, strength)
     tree = evidence.consistent.tree if isinstance(evidence, NoisyTree) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,14 @@ from discreet._writing import file_sha256, require_settled
 from discreet.domain import Column, Domain, OpenLabels, Records
 from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
+from discreet.mechanisms import Mechanism, named
+from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.releases import Certificate, Release
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Released", "read_certificate", "read_release", "unreadable"]
+__all__ = ["Released", "certified_mechanism", "read_certificate", "read_release", "unreadable"]
 
 
 def unreadable() -> DataError:
@@ -42,10 +43,10 @@ class Released:
         The ``k`` distinct released records.
     counts : ndarray of float64, shape (k,)
         How often each was released, or its weight.
-    mechanism : str or None
-        Registry name, where there is a certificate.
-    parameters : mapping
-        The mechanism's parameters.
+    urn : ContinuedUrn or None
+        The urn that the release continues, where its certificate says so.
+    certified : bool
+        Whether there is a certificate.
     held : int or None
         Number of confidential records.
     """
@@ -53,8 +54,8 @@ class Released:
     domain: Domain
     records: Records
     counts: Floats
-    mechanism: str | None
-    parameters: Mapping[str, Any]
+    urn: ContinuedUrn | None
+    certified: bool
     held: int | None
 
     @property
@@ -88,6 +89,20 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
     raise ParameterError("give the certificate of the release, or the domain it was declared on")
 
 
+def certified_mechanism(certificate: Certificate) -> Mechanism:
+    """Return the mechanism as a certificate states it.
+
+    Raises
+    ------
+    ParameterError
+        When there is none of that name, or its parameters are out of range.
+    """
+    facts = certificate.facts
+    mechanism, domain = facts["mechanism"], Domain.from_dict(facts["domain"])
+    numbers = {"records": int(facts["records"]), "size": facts["size"]}
+    return named(mechanism["name"]).of(mechanism["parameters"], domain=domain, **numbers)
+
+
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
     """Read a release.
 
@@ -116,13 +131,13 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
     records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
-    mechanism = {} if certificate is None else certificate.facts["mechanism"]
+    evidence = None if certificate is None else certified_mechanism(certificate).evidence()
     return Released(
         domain=domain,
         records=records,
         counts=counts,
-        mechanism=mechanism.get("name"),
-        parameters=mechanism.get("parameters", {}),
+        urn=evidence if isinstance(evidence, ContinuedUrn) else None,
+        certified=certificate is not None,
         held=None if certificate is None else int(certificate.facts["records"]),
     )
 

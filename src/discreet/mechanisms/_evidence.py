@@ -16,7 +16,15 @@ from discreet.mechanisms.noise import NoiseLaw
 if TYPE_CHECKING:
     from discreet.mechanisms.readings.tree import Consistent
 
-__all__ = ["DrawnFromCounts", "Evidence", "Indices", "NoisyCellCounts", "NoisyTree", "ThresholdedCounts"]
+__all__ = [
+    "ContinuedUrn",
+    "DrawnFromCounts",
+    "Evidence",
+    "Indices",
+    "NoisyCellCounts",
+    "NoisyTree",
+    "ThresholdedCounts",
+]
 
 Indices = npt.NDArray[np.intp]
 
@@ -33,6 +41,20 @@ class DrawnFromCounts:
     """
 
     log_weight: Callable[[int, Indices, CellCounts, CellCounts], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuedUrn:
+    """The records continue the Pitman-Yor urn that holds the table.
+
+    Parameters
+    ----------
+    strength, discount : float
+        Of the urn.
+    """
+
+    strength: float
+    discount: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,4 +111,4 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
 
-Evidence = DrawnFromCounts | NoisyCellCounts
+Evidence = ContinuedUrn | DrawnFromCounts | NoisyCellCounts

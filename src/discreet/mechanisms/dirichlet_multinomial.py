@@ -103,7 +103,7 @@ class DirichletMultinomial(HeldMechanism):
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-12 <= self.prior <= 2**40 / self._cells:
             raise ParameterError(
-                f"prior must be at least 1e-12 per cell and 2^40 in total, got {self.prior!r} per cell"
+                f"prior must be at least 1e-12 per cell, and at most 2^40 in total, got {self.prior!r} per cell"
             )
 
     @property

@@ -20,6 +20,7 @@ from discreet.domain import Commonness, Counts, Records
 from discreet.errors import LawNotAvailable, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, Floats, require_relation
 from discreet.mechanisms._drawn import held_cells
+from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
@@ -182,6 +183,10 @@ class PitmanYor(PitmanYorUrn):
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
             ),
         )
+
+    def evidence(self) -> ContinuedUrn:
+        """Return the urn."""
+        return ContinuedUrn(strength=self.strength, discount=self.discount)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return what the law at a table depends on."""

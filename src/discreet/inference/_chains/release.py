@@ -17,15 +17,23 @@ from discreet.inference._chains.splits import Splits
 from discreet.inference._chains.tree import TreeRecords
 from discreet.inference._chains.weighted import WeightedCounts
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import DrawnFromCounts, Evidence, NoisyCellCounts, NoisyTree, ThresholdedCounts
+from discreet.mechanisms._evidence import (
+    ContinuedUrn,
+    DrawnFromCounts,
+    NoisyCellCounts,
+    NoisyTree,
+    ThresholdedCounts,
+)
 from discreet.mechanisms._tree import Tree, consistent
 
 __all__ = ["known_evidence", "model_of_counts", "model_of_records", "noisy_model", "tree_levels"]
 
+CellEvidence = DrawnFromCounts | NoisyCellCounts
+
 _MOST_LEAVES = 16  # of a tree whose noisy counts are latent: every step makes all counts consistent again
 
 
-def known_evidence(mechanism: Mechanism) -> Evidence:
+def known_evidence(mechanism: Mechanism) -> CellEvidence:
     """Return what a release by a mechanism says about the counts of the domain's cells.
 
     Raises
@@ -34,13 +42,13 @@ def known_evidence(mechanism: Mechanism) -> Evidence:
         For mechanisms of which no posterior is known here, before anything is computed.
     """
     evidence = mechanism.evidence()
-    if evidence is None or not getattr(evidence, "own_cells", True):
+    if evidence is None or isinstance(evidence, ContinuedUrn) or not getattr(evidence, "own_cells", True):
         points = " around public points" if evidence is not None else ""
         raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}{points}")
     return evidence
 
 
-def model_of_records(evidence: Evidence, alpha: Floats, records: int, drawn: Integers) -> Model:
+def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn: Integers) -> Model:
     """Return the model of released records.
 
     Parameters
@@ -81,7 +89,7 @@ def model_of_records(evidence: Evidence, alpha: Floats, records: int, drawn: Int
     return ReleasedRecords(alpha, records, levels, noise, drawn, log, reads_counts=True, least=least)
 
 
-def model_of_counts(evidence: Evidence, alpha: Floats, records: int, counts: Floats) -> Model:
+def model_of_counts(evidence: CellEvidence, alpha: Floats, records: int, counts: Floats) -> Model:
     """Return the model of released counts; parameters as for :func:`model_of_records`, ``nan`` where none was released.
 
     Raises

@@ -186,9 +186,9 @@ def given_parameter(z: Released, name: str, value: float | str | None) -> float 
     """Return a parameter as given, or the mechanism's own."""
     if value is not None:
         return value
-    if name in z.parameters and z.mechanism == "pitman-yor":
-        return float(z.parameters[name])
-    if name == "discount" and z.mechanism is not None:
+    if z.urn is not None:
+        return float(getattr(z.urn, name))
+    if name == "discount" and z.certified:
         return 0.0
     raise ParameterError(f"give the {name} of the prior: a number, or 'learned'")
 
@@ -205,7 +205,7 @@ def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) 
     ]
     if held is None:
         notes.append("right where far fewer records were released than are held: say how many are held otherwise")
-    elif (theta, sigma) != (z.parameters.get("strength"), z.parameters.get("discount")):
+    elif z.urn is None or (theta, sigma) != (z.urn.strength, z.urn.discount):
         notes.append(
             "the release is taken to have been drawn with this prior's own parameters, which is an approximation of "
             "the order m/n otherwise"

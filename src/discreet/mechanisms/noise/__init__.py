@@ -7,7 +7,6 @@ posterior then know it.
 from __future__ import annotations
 
 from discreet._checks import choice
-from discreet.errors import ParameterError
 from discreet.mechanisms.noise._law import Integers, NoiseLaw
 from discreet.mechanisms.noise.gaussian import GAUSSIAN
 from discreet.mechanisms.noise.laplace import LAPLACE
