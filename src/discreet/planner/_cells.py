@@ -51,7 +51,7 @@ def with_cells(
     kind : type of Mechanism
         Calibrated to the budget for each number of cells that is tried.
     n, size, group : int
-        Numbers of records held, released (``n`` where it is free), and held by a privacy unit.
+        Numbers of records held, released (``n`` where that is free), and held by a privacy unit.
     budget : Budget
         What may be spent.
     **fixed
@@ -148,7 +148,7 @@ class _Search:
     def _moved(self, exponent: int) -> float:
         """Return the predicted error but for the width of cells."""
         mechanism = self.calibrated(1 << exponent)
-        size = int(self.size or getattr(mechanism, "size", self.n))
+        size = self.n if self.size is None else self.size
         draws = max(2, mechanism.most_draws // 4)
         return predicted_w1(mechanism, n=self.n, size=size, draws=draws) - width_error(mechanism.domain)
 
