@@ -47,7 +47,7 @@ from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.mechanisms.signed_measure import SignedMeasure
-from discreet.planner import plan, said_before
+from discreet.planner import plan, said_before, with_cells
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 
@@ -215,7 +215,8 @@ def others(table: Table, seeds: int) -> None:
     grid = PerturbedHistogram.calibrated(BUDGET, domain=table.domain(32), **facts)
     table.release("noisy grid 32 x 32, clipped", replace(grid, projection="clip"), seeds)
     for kind, name in ((SignedMeasure, "signed measure"), (HierarchicalHistogram, TREE)):
-        side = kind.cells_wanted(n=table.n, epsilon=BUDGET.epsilon, columns=2)
+        cut = with_cells(table.domain(), kind, budget=BUDGET, **facts)
+        side = next(iter(cut.columns.values())).size
         for sampling in ("iid", "stratified"):
             made = kind.calibrated(BUDGET, domain=table.domain(side), sampling=sampling, **facts)
             table.release(f"{name} {side} x {side}" + (", stratified" if sampling != "iid" else ""), made, seeds)

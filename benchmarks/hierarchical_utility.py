@@ -125,7 +125,7 @@ def main() -> None:
     asked = options.parse_args()
     table = Table()
     n = table.n
-    cells = HierarchicalHistogram.cells_wanted(n=n, epsilon=BUDGET.epsilon, columns=1)
+    cells = 1 << 17
     print(f"{n:,} incomes, {BUDGET}, {cells:,} cells; mean W1 in dollars, with standard errors", flush=True)
     table.bootstrap(asked.seeds)
     chosen: dict[str, Any] = {}

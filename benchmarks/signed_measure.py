@@ -6,9 +6,9 @@ ground metric (each coordinate scaled to [0, 1]): the sliced Wasserstein-1 dista
 one between the shares of 64 by 64 boxes. The last rows take the stops of January for published, as points around which
 those of the other months are counted.
 
-Claims, for the exact distance: on as many cells as ``cells_wanted`` says, the signed measure is at least 1.2 times
-nearer than the same noisy counts projected onto the simplex, and 1.6 times nearer than clipped ones; the hierarchical
-histogram is nearer than the signed measure on a grid.
+Claims, for the exact distance: on the square root of ``n epsilon / 16`` cells a side, the signed measure is at least
+1.2 times nearer than the same noisy counts projected onto the simplex, and 1.6 times nearer than clipped ones; the
+hierarchical histogram is nearer than the signed measure on a grid.
 
 Run: python benchmarks/signed_measure.py [--seeds 5]
 """
@@ -16,6 +16,7 @@ Run: python benchmarks/signed_measure.py [--seeds 5]
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from typing import Any
 
@@ -38,6 +39,11 @@ REFERENCE = "bootstrap"
 def domain(cells: int | None) -> Domain:
     """Declare positions."""
     return Domain(columns={name: Numeric(lower=low, upper=high, cells=cells) for name, (low, high) in BOX.items()})
+
+
+def wanted_side(table: Table) -> int:
+    """Return the cells of a side at which noise and cells displace records alike, in order."""
+    return int(math.sqrt(min(10_000.0, table.n * BUDGET.epsilon / 16.0)))
 
 
 def scaled(frame: pl.DataFrame) -> np.ndarray:
@@ -89,11 +95,11 @@ class Table:
 def on_grids(table: Table, seeds: int) -> None:
     """Release on the domain's own cells."""
     facts: dict[str, Any] = {"n": table.n, "size": table.n}
-    tree = domain(HierarchicalHistogram.cells_wanted(n=table.n, epsilon=BUDGET.epsilon, columns=2))
+    tree = domain(1 << round(math.log2(wanted_side(table))))
     for sampling in ("iid", "stratified"):
         mechanism = HierarchicalHistogram.calibrated(BUDGET, domain=tree, sampling=sampling, **facts)
         table.release(f"hierarchical, {sampling}", mechanism, seeds)
-    wanted = SignedMeasure.cells_wanted(n=table.n, epsilon=BUDGET.epsilon, columns=2)
+    wanted = wanted_side(table)
     for side in (16, 32, wanted, 72):
         on = domain(side)
         ours = SignedMeasure.calibrated(BUDGET, domain=on, **facts)
@@ -112,9 +118,9 @@ def on_grids(table: Table, seeds: int) -> None:
 def around_points(table: Table, public: pl.DataFrame, seeds: int) -> None:
     """Release around public positions, and on trees and grids for comparison."""
     facts: dict[str, Any] = {"n": table.n, "size": table.n}
-    tree = domain(HierarchicalHistogram.cells_wanted(n=table.n, epsilon=BUDGET.epsilon, columns=2))
+    tree = domain(1 << round(math.log2(wanted_side(table))))
     table.release("hierarchical, iid", HierarchicalHistogram.calibrated(BUDGET, domain=tree, **facts), seeds)
-    side = SignedMeasure.cells_wanted(n=table.n, epsilon=BUDGET.epsilon, columns=2)
+    side = wanted_side(table)
     table.release(
         f"signed measure, {side} x {side}", SignedMeasure.calibrated(BUDGET, domain=domain(side), **facts), seeds
     )
@@ -184,7 +190,7 @@ def main() -> None:
     around_points(later, public, seeds)
     first, second = summary(table), summary(later)
     mean = {row["release"]: row["boxes"]["mean"] for row in first}
-    side = SignedMeasure.cells_wanted(n=table.n, epsilon=BUDGET.epsilon, columns=2)
+    side = wanted_side(table)
     ours = mean[f"signed measure, {side} x {side}"]
     claims = {
         "flat simplex over signed measure": (mean[f"flat simplex, {side} x {side}"] / ours, 1.2),

@@ -157,7 +157,7 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
     (in the plane) takes that advantage away.
     """
     n, d = tables[0].shape
-    cells = HierarchicalHistogram.cells_wanted(n=n, epsilon=epsilon, columns=d)
+    cells = 1 << round(math.log2(n * epsilon / 16.0) / d)  # as many as records that noise can tell apart
     domain, found = space(d, cells), []
     budget = Budget(epsilon=epsilon, delta=DELTA)
     mechanism = HierarchicalHistogram.calibrated(budget, domain=domain, n=n, sampling="stratified")

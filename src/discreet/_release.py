@@ -322,7 +322,9 @@ class _Asked:
         given = with_sampling(kind, dict(self.parameters), self.sampling)
         if isinstance(given.get("points"), (str, os.PathLike)):
             given["points"] = public_table(os.fspath(given["points"]), self.domain)
-        cut = self.domain if "points" in given else with_cells(self.domain, kind, n=n, epsilon=self.budget.epsilon)
+        cut = self.domain
+        if "points" not in given:
+            cut = with_cells(self.domain, kind, n=n, budget=self.budget, size=self.size, group=group, **given)
         if self.relation != "replacement":
             given["relation"] = self.relation
         solved = kind.calibrated(self.budget, domain=cut, n=n, size=self.size, group=group, **given)

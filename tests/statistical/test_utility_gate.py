@@ -29,7 +29,7 @@ def table(columns: int, cells: int = 5) -> Domain:
 
 def calibrated(name: str, domain: Domain, *, n: int, budget: Budget, size: int, **fixed: Any) -> Mechanism:
     kind = REGISTRY[name]
-    cells = with_cells(domain, kind, n=n, epsilon=budget.epsilon)
+    cells = with_cells(domain, kind, n=n, budget=budget, size=size, **fixed)
     made: Mechanism = kind.calibrated(budget, domain=cells, n=n, size=size, **fixed)
     return made
 

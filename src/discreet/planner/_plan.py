@@ -407,7 +407,7 @@ def _option(
 ) -> Option:
     kind = named(name)
     try:
-        domain = with_cells(domain, kind, n=n, epsilon=budget.epsilon)
+        domain = with_cells(domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
         mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
     except DiscreetError as error:
         if fixed and not isinstance(error, Refused):

@@ -119,7 +119,9 @@ def _distinct(records: Records, held: int | None = None) -> tuple[Any, Any]:
     return index, np.bincount(place[:held], minlength=len(index))
 
 
-def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None) -> float:
+def predicted_w1(
+    mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None, draws: int | None = None
+) -> float:
     """Predict the Wasserstein-1 distance between a release and the confidential table, from public facts alone.
 
     Parameters
@@ -130,6 +132,8 @@ def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Referenc
         Numbers of records held and released.
     reference : Reference, optional
         A public table that the confidential one is expected to look like; by default the inner half of the base.
+    draws : int, optional
+        How many draws of the mechanism's noise to take at most; by default as many as it says.
 
     Returns
     -------
@@ -141,24 +145,84 @@ def predicted_w1(mechanism: Mechanism, *, n: int, size: int, reference: Referenc
     -----
     With ``F`` the reference's distribution function and ``G`` that of the records' law after one draw of the
     mechanism's noise, a column adds the mean over such draws of the integral of ``E|G - F + Z|``, where ``Z`` is normal
-    with variance ``G (1 - G) / size`` (independent records) or 0 (stratified ones): the mean of a folded normal. The
-    prediction is as good as the reference is like the table.
+    with the variance of drawing ``size`` records: the mean of a folded normal. An invented table does not say where in
+    its cells its values are, and a twelfth of their mean width is added: as if a quarter of the records held values
+    that many share, each a third of a width from a value put anywhere in its cell. The prediction is as good as the
+    reference is like the table.
     """
     reference = reference or Reference()
     domain = mechanism.domain
     support, shares = reference.shares(domain)
-    stratified = getattr(mechanism, "sampling", "iid") == "stratified" and len(domain.columns) == 1
-    variance = 0.0 if stratified else 1.0 / max(1.0, size * mechanism.share_released(n))
-    draws = max(2, min(mechanism.most_draws, (1 << 19) // len(shares)))
-    weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(draws)]
-    single = len(domain.columns) == 1
-    total = 0.0
-    for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
-        moved = _column_error(name, column, codes, shares, weights, variance, reference)
-        if not single or isinstance(column, Category):
-            moved /= column.scale or 1.0
-        total += moved if single else (domain.metric_weights or {}).get(name, 1.0) * moved
-    return total
+    drawn = _Drawn(
+        max(1.0, size * mechanism.share_released(n)),
+        len(domain.columns),
+        getattr(mechanism, "sampling", "iid") == "stratified",
+    )
+    most = mechanism.most_draws if draws is None else min(draws, mechanism.most_draws)
+    taken = max(min(2, most), min(most, (1 << 19) // len(shares)))
+    weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(taken)]
+    moved = {
+        name: _column_error(name, column, codes, shares, weights, drawn, reference)
+        for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True)
+    }
+    return _summed(domain, moved) + (width_error(domain) if reference.table is None else 0.0)
+
+
+def width_error(domain: Domain) -> float:
+    """Return the error that the width of cells is taken for: a twelfth of what cells of an invented table have."""
+    moved = {}
+    for name, column in domain.columns.items():
+        cells = np.arange(column.size) if column.size is not None and column.size <= _MOST_CELLS else None
+        low, high = (None, None) if cells is None else _ends(column, cells)
+        if cells is None or low is None or high is None:
+            moved[name] = 0.0
+            continue
+        shares = np.exp(column.log_base(cells)) * inner_half(column, cells)
+        moved[name] = float(shares @ np.nan_to_num(high - low)) / (12.0 * float(shares.sum()))
+    return _summed(domain, moved)
+
+
+def _summed(domain: Domain, moved: dict[str, float]) -> float:
+    """Return the columns' distances together: a single one in its own unit, several on the scaled ground metric."""
+    if len(moved) == 1:
+        ((name, distance),) = moved.items()
+        column = domain.columns[name]
+        return distance / (column.scale or 1.0) if isinstance(column, Category) else distance
+    weights = domain.metric_weights or {}
+    return sum(weights.get(name, 1.0) * each / (domain.columns[name].scale or 1.0) for name, each in moved.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """How many records are drawn from a law, in how many columns, and whether stratified."""
+
+    size: float
+    columns: int
+    stratified: bool
+
+    def variance(self, law: Floats, start: Floats, mass: Floats) -> Floats:
+        """Return the variance of the share of drawn records below some points of one column.
+
+        Parameters
+        ----------
+        law : ndarray of float64
+            The distribution function there.
+        start, mass : ndarray of float64
+            The distribution function where the cell of each point starts, and the share in that cell.
+
+        Notes
+        -----
+        Stratified records are as many as the law says below the end of each cell, but for a fraction of a record, in
+        ``size^((d-1)/d)`` runs of neighbouring cells where there are ``d`` columns; within cells they are independent.
+        """
+        independent = law * (1.0 - law) / self.size
+        if not self.stratified:
+            return independent
+        runs = self.size ** (1.0 - 1.0 / self.columns)
+        fraction = np.mod(self.size * start, 1.0)
+        between = fraction * (1.0 - fraction) if self.columns == 1 else np.full(len(law), runs / 6.0)
+        within = np.maximum(0.0, self.size * (law - start) * (start + mass - law) / np.maximum(mass, 1e-300))
+        return np.asarray(np.minimum(independent, (between + within) / self.size**2))
 
 
 def _column_error(
@@ -167,7 +231,7 @@ def _column_error(
     codes: Any,
     shares: Floats,
     weights: list[Floats],
-    variance: float,
+    drawn: _Drawn,
     reference: Reference,
 ) -> float:
     """Return one column's predicted distance, in its own unit (total variation where it has no order)."""
@@ -177,14 +241,7 @@ def _column_error(
     beyond = [float(w[-1]) for w in weights]
     low, high = _ends(column, values)
     if low is None or high is None:
-        if not isinstance(column, OpenLabels):
-            released = [g + b * np.exp(column.log_base(values)) for g, b in zip(released, beyond, strict=True)]
-            beyond = [0.0] * len(beyond)
-        apart = [
-            0.5 * (b + float(_folded(g - f, variance * g * (1.0 - g)).sum()))
-            for g, b in zip(released, beyond, strict=True)
-        ]
-        return float(np.mean(apart))
+        return _apart(column, values, f, released, beyond, drawn)
     at = np.isfinite(low)
     base = np.sort(_middle(column, column.draw(_BASE_DRAWS, seeded(1)))) if any(beyond) else np.empty(0)
     base = base[np.isfinite(base)]
@@ -195,14 +252,31 @@ def _column_error(
     x = np.unique(np.concatenate((points, base, np.empty(0) if own is None else own[0])))
     gaps = np.diff(x)
     distribution = _distribution(x, points, f[at][held] / _count(held)) if own is None else _distribution(x, *own)
+    order = np.argsort(low[at], kind="stable")
+    cell = np.maximum(0, np.searchsorted(low[at][order], x, side="right") - 1)
     total = 0.0
     for g, b in zip(released, beyond, strict=True):
         mass = g[at][held] / _count(held)
         law = _distribution(
             x, np.concatenate((points, base)), np.append(mass, np.full(len(base), b / max(1, len(base))))
         )
-        total += float(gaps @ _folded(law - distribution, variance * law * (1.0 - law))[:-1])
+        inside = g[at][order] / max(float(g[at].sum()), 1e-300)
+        start = np.cumsum(inside) - inside
+        total += float(gaps @ _folded(law - distribution, drawn.variance(law, start[cell], inside[cell]))[:-1])
     return total / len(weights)
+
+
+def _apart(column: Column, values: Any, f: Floats, released: list[Floats], beyond: list[float], drawn: _Drawn) -> float:
+    """Return the total variation between a column without order and what is drawn for it."""
+    if not isinstance(column, OpenLabels):
+        released = [g + b * np.exp(column.log_base(values)) for g, b in zip(released, beyond, strict=True)]
+        beyond = [0.0] * len(beyond)
+    none = np.zeros(len(f))
+    apart = [
+        0.5 * (b + float(_folded(g - f, drawn.variance(g, g, none)).sum()))
+        for g, b in zip(released, beyond, strict=True)
+    ]
+    return float(np.mean(apart))
 
 
 def _folded(mean: Floats, variance: Floats) -> Floats:

@@ -57,7 +57,7 @@ def said_before(
         )
     try:
         kind = named(_OTHER)
-        domain = with_cells(mechanism.domain, kind, n=n, epsilon=budget.epsilon)
+        domain = with_cells(mechanism.domain, kind, n=n, budget=budget, size=drawn, group=group)
         other = predicted_w1(
             kind.calibrated(budget, domain=domain, n=n, size=drawn, group=group), n=n, size=drawn, reference=like
         )

@@ -59,7 +59,7 @@ def test_open_labels_and_large_domains_are_predicted_from_the_labels_seen() -> N
 
 
 def test_stratified_records_are_predicted_to_be_nearer() -> None:
-    one = Domain(columns={"x": DOMAIN.columns["x"]})
+    one = Domain(columns={"x": Integer(lower=0, upper=49)})
     w1 = {
         sampling: plan(
             one, records=10**6, epsilon=1.0, size=1000, mechanisms=["perturbed-histogram"], sampling=sampling
