@@ -365,7 +365,6 @@ def test_levels_are_chosen_from_public_numbers() -> None:
     assert len(pure.levels) < 10  # Laplace noise grows with the number of levels, not with its root
     given = HierarchicalHistogram.calibrated(BUDGET, domain=line(16), n=1000, levels="2,4", noise="laplace", scale=9.0)
     assert given.levels == (2, 4)
-    assert HierarchicalHistogram.cells_wanted(n=2_064_734, epsilon=1.0, columns=1) == 1 << 17
 
 
 def test_what_the_tree_does_not_cut_is_not_from_the_data() -> None:

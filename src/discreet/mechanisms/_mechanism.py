@@ -11,7 +11,6 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from discreet._checks import positive_size
 from discreet._text import rounded_up
 from discreet.domain import Commonness, Records
 from discreet.mechanisms._base import Floats, Output, PrivateStep, numbered_cells
@@ -191,13 +190,3 @@ class Mechanism(PrivateStep):
         ndarray of float64, shape (len(support) + 1,)
             Sums to one; the last entry is the probability of a draw from the base measure.
         """
-
-    @classmethod
-    def cells_wanted(cls, *, n: int, epsilon: float, columns: int) -> int:
-        """Return how many cells a continuous column that declares none is cut into, from public numbers alone.
-
-        ``(n epsilon / 30)^(1/columns)``, between 10 and 1,000: noise of the order ``1/epsilon`` on each cell then moves
-        about one record in thirty.
-        """
-        roots = 1.0 / positive_size("columns", columns)
-        return round(min(1000.0, max(10.0, float((n * max(epsilon, 1e-6) / 30.0) ** roots))))

@@ -5,7 +5,6 @@ Theory, proofs and the choice of the levels: docs/theory/hierarchical-histogram.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,6 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet._checks import positive_size
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, finite_cells, numbered_cells
@@ -196,15 +194,6 @@ class HierarchicalHistogram(NoisyCounts):
         times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
         return min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.reading.measured))
-
-    @classmethod
-    def cells_wanted(cls, *, n: int, epsilon: float, columns: int) -> int:
-        """Return the power of two next to ``(n epsilon / 16)^(1/columns)``, between 16 and 2^20.
-
-        A cell then holds about as many records, on average, as the noise of its count.
-        """
-        exponent = math.log2(max(1.0, n * max(epsilon, 1e-6) / 16.0)) / positive_size("columns", columns)
-        return 1 << round(min(20.0, max(4.0, exponent)))
 
     @classmethod
     def calibrated(

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet._checks import positive_size
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts
@@ -26,7 +25,6 @@ from discreet.privacy import Budget, Guarantee, Relation
 __all__ = ["SignedMeasure"]
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
-_MOST_WANTED = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,17 +154,6 @@ class SignedMeasure(NoisyCounts):
         if self.points is None:
             return super().remedies(n)
         return (*(("points",) if self.points.count > 2 else ()), "epsilon", "delta")
-
-    @classmethod
-    def cells_wanted(cls, *, n: int, epsilon: float, columns: int) -> int:
-        """Return ``m^(1/columns)``, and ``m^(2/3)`` for one column, with ``m = n epsilon / 16``; between 10 and 1,000.
-
-        The order at which noise and cells displace records alike. PE25 takes ``n epsilon / (D sqrt(log(1/delta)))``
-        cells: its diameter ``D`` would make the number depend on the unit of measurement.
-        """
-        columns, most = positive_size("columns", columns), n * max(epsilon, 1e-6) / 16.0
-        wanted = most ** (2.0 / 3.0) if columns == 1 else min(float(_MOST_WANTED), most) ** (1.0 / columns)
-        return int(min(1000.0, max(10.0, wanted)))
 
     @classmethod
     def calibrated(
