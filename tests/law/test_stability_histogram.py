@@ -21,13 +21,8 @@ from discreet.domain import Category, Commonness, Counts, Domain, Integer, Numer
 from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
 from discreet.mechanisms._discrete_noise import log_laplace_below
-from discreet.privacy import (
-    Budget,
-    DiscreteLaplacePair,
-    Relation,
-    ThresholdedLaplace,
-    stability_histogram_proposition_4_1,
-)
+from discreet.papers.pe25 import stability_histogram_proposition_4_1
+from discreet.privacy import Budget, DiscreteLaplacePair, Relation, ThresholdedLaplace
 from discreet.testing import (
     check_guarantee,
     check_kernel_follows_law,

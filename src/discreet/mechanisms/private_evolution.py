@@ -18,7 +18,7 @@ from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down, with_article
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.errors import MissingExtra, ParameterError
-from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
+from discreet.evolution import API, NamedAPI, api_from
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
@@ -45,6 +45,7 @@ from discreet.mechanisms._draws import BLOCK, Sampling, check_sampling, draw_cel
 from discreet.mechanisms._noisy_counts import checked_scale, solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms._stability import solve_threshold
+from discreet.papers.pe25 import theorem_alpha, theorem_population, usable_steps
 from discreet.privacy import (
     Budget,
     ConstantProfile,

@@ -1,4 +1,4 @@
-"""Privacy: profiles, their algebra, guarantees, and the papers' own bounds."""
+"""Privacy: profiles, their algebra, and guarantees."""
 
 from discreet._boundary import seal
 from discreet.privacy._algebra import ComposedProfile, compose, power
@@ -10,18 +10,6 @@ from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._instance import instance_readings
 from discreet.privacy._minimum_pairs import MinimumPairs
 from discreet.privacy._noise_pairs import DiscreteGaussianPair, DiscreteLaplacePair
-from discreet.privacy._papers import (
-    dirichlet_multinomial_a2,
-    dirichlet_multinomial_thesis,
-    empirical_bayes_strength,
-    laplace_histogram_scale,
-    laplace_projection_5,
-    largest_size_theorem_2,
-    pitman_yor_theorem_2,
-    signed_measure_algorithm_5,
-    smoothed_histogram_a1,
-    stability_histogram_proposition_4_1,
-)
 from discreet.privacy._profile import ConstantProfile, LargestProfile, Profile, keeps_shape
 from discreet.privacy._sampling_pairs import MixturePair, UrnPair
 from discreet.privacy._subsampled_pair import SubsampledPair
@@ -50,20 +38,10 @@ __all__ = [
     "ThresholdedLaplace",
     "UrnPair",
     "compose",
-    "dirichlet_multinomial_a2",
-    "dirichlet_multinomial_thesis",
-    "empirical_bayes_strength",
     "instance_readings",
     "keeps_shape",
-    "laplace_histogram_scale",
-    "laplace_projection_5",
-    "largest_size_theorem_2",
-    "pitman_yor_theorem_2",
     "power",
     "require_kind",
-    "signed_measure_algorithm_5",
-    "smoothed_histogram_a1",
-    "stability_histogram_proposition_4_1",
 ]
 
 seal(globals())

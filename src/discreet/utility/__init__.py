@@ -8,13 +8,6 @@ from discreet.utility._densities import bandwidth, hellinger, kde_l2
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 from discreet.utility._measures import Measured
 from discreet.utility._propensity import pmse
-from discreet.utility._rates import (
-    dirichlet_multinomial_rate,
-    dirichlet_process_rate,
-    empirical_rate,
-    private_evolution_rate,
-    vanishing_delta_rate,
-)
 from discreet.utility._transport import Sliced, sliced_wasserstein, transport_distance
 
 __all__ = [
@@ -24,20 +17,15 @@ __all__ = [
     "Sliced",
     "bandwidth",
     "compare",
-    "dirichlet_multinomial_rate",
-    "dirichlet_process_rate",
-    "empirical_rate",
     "hellinger",
     "kde_l2",
     "ks_distance",
     "pmse",
-    "private_evolution_rate",
     "reveal_to_custodian",
     "sliced_wasserstein",
     "summary",
     "total_variation",
     "transport_distance",
-    "vanishing_delta_rate",
     "wasserstein_1d",
 ]
 

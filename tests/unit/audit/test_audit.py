@@ -20,7 +20,8 @@ from discreet.confidential import Confidential, confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric
 from discreet.errors import BudgetError, ConfidentialAccessError, GuaranteeKindError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, UrnHistogram
-from discreet.privacy import Guarantee, HeldTable, Reading, Relation, empirical_bayes_strength, instance_readings
+from discreet.papers.bnp24 import empirical_bayes_strength
+from discreet.privacy import Guarantee, HeldTable, Reading, Relation, instance_readings
 from discreet.privacy._guarantee import require_kind
 from discreet.privacy._opening_pair import OpeningPair
 from discreet.releases import publish

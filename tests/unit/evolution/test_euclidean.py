@@ -15,8 +15,9 @@ from scipy.stats import beta, kstest, norm
 from discreet._random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution import Ball, Box, theorem_gamma
+from discreet.evolution import Ball, Box
 from discreet.evolution._metric import nearest_codes
+from discreet.papers.pe25 import theorem_gamma
 
 SIDE = Numeric(lower=-1, upper=1)
 NORMS = [1.0, 2.0, math.inf]

@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.evolution import (
-    Box,
+from discreet.evolution import Box
+from discreet.papers.pe25 import (
     ball_packing,
     box_packing,
     closeness_epsilon,

@@ -9,14 +9,14 @@ import pytest
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import (
+from discreet.papers.pe25 import private_evolution_rate
+from discreet.papers.py26 import (
     dirichlet_multinomial_rate,
     dirichlet_process_rate,
     empirical_rate,
-    private_evolution_rate,
     vanishing_delta_rate,
-    wasserstein_1d,
 )
+from discreet.utility import wasserstein_1d
 
 
 def test_empirical_rate_by_hand() -> None:
