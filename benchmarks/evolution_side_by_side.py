@@ -47,7 +47,8 @@ from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.mechanisms.signed_measure import SignedMeasure
-from discreet.planner import plan, said_before
+from discreet.planner import plan
+from discreet.planner._steps import said_before
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 

@@ -18,7 +18,8 @@ from discreet.domain import Counts
 from discreet.errors import ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
 from discreet.mechanisms._pitman_yor_urn import UNIT
-from discreet.privacy import HeldTable, Reading, instance_readings
+from discreet.privacy._held_table import HeldTable, Reading
+from discreet.privacy._instance import instance_readings
 
 __all__ = ["BANNER", "InstanceGuarantee", "instance_guarantee"]
 
@@ -42,7 +43,7 @@ class InstanceGuarantee:
     unconditional : float
         The mechanism's own delta, for every table: the only one here that is public.
     readings : dict
-        As :func:`~discreet.privacy.instance_readings` returns them.
+        As :func:`~discreet.privacy._instance.instance_readings` returns them.
     monte_carlo : MonteCarlo
         Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
     """

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from discreet._boundary import seal, sealed
-from discreet.evolution._api import API, NamedAPI
+from discreet.evolution._api import API
 from discreet.evolution._euclidean import Ball, Box
-from discreet.evolution._registry import api_from
 from discreet.evolution._table import Table
 
 if TYPE_CHECKING:
     from discreet.evolution._callables import Callables
     from discreet.evolution._images import DiffusionImages
-    from discreet.evolution._measured import Contraction, MeasuredProperty, measured_property
-    from discreet.evolution._neighbours import NearestCandidates, votes
+    from discreet.evolution._measured import measured_property
     from discreet.evolution._resampling import Resampling
     from discreet.evolution._texts import ContinuedTexts, MaskedTexts
 
@@ -24,31 +22,21 @@ __all__ = [
     "Box",
     "Callables",
     "ContinuedTexts",
-    "Contraction",
     "DiffusionImages",
     "MaskedTexts",
-    "MeasuredProperty",
-    "NamedAPI",
-    "NearestCandidates",
     "Resampling",
     "Table",
-    "api_from",
     "measured_property",
-    "votes",
 ]
 
 
 _HOMES = {
     "Callables": "_callables",
     "ContinuedTexts": "_texts",
-    "Contraction": "_measured",
     "DiffusionImages": "_images",
     "MaskedTexts": "_texts",
-    "MeasuredProperty": "_measured",
-    "NearestCandidates": "_neighbours",
     "Resampling": "_resampling",
     "measured_property": "_measured",
-    "votes": "_neighbours",
 }
 
 

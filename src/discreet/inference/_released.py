@@ -18,7 +18,8 @@ from discreet.domain import Column, Domain, OpenLabels, Records
 from discreet.domain._column import quietly
 from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
-from discreet.releases import Certificate, Release
+from discreet.releases import Certificate
+from discreet.releases._publish import Release
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,9 +22,12 @@ import numpy.typing as npt
 from discreet._checks import positive_size
 from discreet._numeric import least_integer, least_real
 from discreet._text import as_written, rounded_up
-from discreet.domain import Commonness, Counts, Domain, Parts, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
+from discreet.domain._records import Parts
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
-from discreet.privacy import Budget, Guarantee, Relation, RelationName
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy._guarantee import RelationName
 
 __all__ = [
     "MOST_CELLS",
@@ -493,7 +496,7 @@ class Mechanism(ABC):
 
 
 class PartsMechanism(Mechanism):
-    """A mechanism whose kernel reads a table in parts (:class:`~discreet.domain.Parts`), counts or rows."""
+    """A mechanism whose kernel reads a table in parts (:class:`~discreet.domain._records.Parts`), counts or rows."""
 
     reads_parts: ClassVar[bool] = True
 

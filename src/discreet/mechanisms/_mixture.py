@@ -16,7 +16,8 @@ import numpy as np
 
 from discreet._checks import positive_size, real
 from discreet._text import percent
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,

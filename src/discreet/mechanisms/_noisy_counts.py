@@ -13,7 +13,8 @@ import numpy as np
 from discreet._checks import positive_size, real
 from discreet._numeric import least_real, written
 from discreet._text import as_written
-from discreet.domain import Commonness, Counts, Records
+from discreet.domain import Counts, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
@@ -47,8 +48,8 @@ from discreet.privacy import (
     Guarantee,
     Profile,
     Relation,
-    RelationName,
 )
+from discreet.privacy._guarantee import RelationName
 
 __all__ = ["LARGEST_SCALE", "NoisyCounts", "checked_scale", "solve_scale"]
 

@@ -14,7 +14,8 @@ import numpy as np
 from discreet._checks import positive_size, real
 from discreet._numeric import least_integer, least_real
 from discreet._text import as_written, rounded_down, rounded_up
-from discreet.domain import Commonness, Counts, Records
+from discreet.domain import Counts, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms._base import (
     NEIGHBOURS,
@@ -37,7 +38,9 @@ from discreet.mechanisms._discrete_noise import (
     noise_reach,
     standard_deviation,
 )
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, RelationName, ThresholdedLaplace
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy._guarantee import RelationName
+from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 __all__ = ["StableCounts", "solve_threshold"]
 

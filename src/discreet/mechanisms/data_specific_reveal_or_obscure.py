@@ -15,7 +15,8 @@ import numpy as np
 
 from discreet._checks import positive_size, real
 from discreet._text import as_written, percent
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import GuaranteeKindError, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
@@ -27,7 +28,8 @@ from discreet.mechanisms._base import (
     solve_drawn,
 )
 from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob
-from discreet.privacy import Budget, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy._minimum_pairs import MinimumPairs
 
 __all__ = ["DataSpecificRevealOrObscure", "Schedule"]
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from discreet._checks import real
-from discreet.domain import Commonness, Domain
+from discreet.domain import Domain
+from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Floats, Remedy, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 
 from discreet._checks import positive_size
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, refuse_unknown
 from discreet.mechanisms._discrete_noise import NoiseKind, approximate_noise, standard_deviation

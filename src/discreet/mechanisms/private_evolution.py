@@ -16,9 +16,13 @@ import numpy as np
 from discreet._checks import integer, positive_size
 from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down, with_article
-from discreet.domain import Commonness, Domain, Parts, Records
+from discreet.domain import Domain, Records
+from discreet.domain._commonness import Commonness
+from discreet.domain._records import Parts
 from discreet.errors import MissingExtra, ParameterError
-from discreet.evolution import API, NamedAPI, api_from
+from discreet.evolution import API
+from discreet.evolution._api import NamedAPI
+from discreet.evolution._registry import api_from
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
@@ -46,17 +50,10 @@ from discreet.mechanisms._noisy_counts import checked_scale, solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms._stability import solve_threshold
 from discreet.papers.pe25 import theorem_alpha, theorem_population, usable_steps
-from discreet.privacy import (
-    Budget,
-    ConstantProfile,
-    DiscreteGaussianPair,
-    Guarantee,
-    Profile,
-    Relation,
-    RelationName,
-    ThresholdedLaplace,
-    power,
-)
+from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
+from discreet.privacy._algebra import power
+from discreet.privacy._guarantee import RelationName
+from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.evolution._neighbours import NearestCandidates

@@ -24,7 +24,8 @@ from discreet.mechanisms._projections import (
     simplex_projection,
     w1_projection,
 )
-from discreet.testing import assert_law, sample_size, sample_size_for_distance
+from discreet.testing import assert_law
+from discreet.testing._statistics import sample_size, sample_size_for_distance
 
 SCALES = [
     ("laplace", 0.3),

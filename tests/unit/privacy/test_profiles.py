@@ -26,8 +26,8 @@ from discreet.privacy import (
     LargestProfile,
     Relation,
     UrnPair,
-    require_kind,
 )
+from discreet.privacy._guarantee import require_kind
 
 CENSUS = 11_918_162
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
