@@ -47,7 +47,9 @@ from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
 from discreet.mechanisms.private_evolution import PrivateEvolution
 from discreet.mechanisms.signed_measure import SignedMeasure
-from discreet.planner import plan, said_before, with_cells
+from discreet.planner import plan
+from discreet.planner._cells import with_cells
+from discreet.planner._steps import said_before
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 

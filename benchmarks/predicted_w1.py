@@ -20,11 +20,13 @@ import polars as pl
 from _report import save, shared, show
 
 from discreet._random import seeded
-from discreet.confidential import confidential
+from discreet.confidential import confidential, reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
-from discreet.planner import Reference, plan
-from discreet.releases import POOR_UTILITY, publish
-from discreet.utility import compare, reveal_to_custodian
+from discreet.planner import plan
+from discreet.planner._predicted import Reference
+from discreet.releases import publish
+from discreet.releases._utility import POOR_UTILITY
+from discreet.utility import compare
 
 TARGET = 1.5
 EVOLUTION = "private-evolution"

@@ -22,6 +22,7 @@ html_theme = "furo"
 html_title = f"discreet {release}"
 exclude_patterns = ["_build"]
 
+add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_numpy_docstring = True

@@ -22,7 +22,8 @@ from scipy.special import gammaln
 
 from discreet._random import seeded
 from discreet.audit import clopper_pearson
-from discreet.privacy import HeldTable, instance_readings
+from discreet.privacy._held_table import HeldTable
+from discreet.privacy._instance import instance_readings
 
 RESULTS = Path(__file__).resolve().parent / "results" / "bnp24"
 N = 10_000

@@ -29,10 +29,11 @@ from scipy.stats import t as student
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
-from discreet.evolution import Ball, predicted_error, theorem_gamma, theorem_population, usable_steps
+from discreet.evolution import Ball
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.private_evolution import PrivateEvolution
+from discreet.papers.pe25 import predicted_error, theorem_gamma, theorem_population, usable_steps
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 

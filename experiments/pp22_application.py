@@ -37,20 +37,19 @@ from scipy.stats import t as student  # noqa: E402
 
 from discreet._random import seeded  # noqa: E402
 from discreet.pseudo_posterior import (  # noqa: E402
-    CountWeights,
     Design,
     LinearWeights,
     MixtureRegression,
-    PosteriorDraws,
     Predictor,
     PseudoPosterior,
     Response,
-    Scaled,
     Unweighted,
     across_tables,
-    resampled,
 )
+from discreet.pseudo_posterior._across import resampled  # noqa: E402
+from discreet.pseudo_posterior._fit import PosteriorDraws  # noqa: E402
 from discreet.pseudo_posterior._pseudo_posterior import _extremes  # noqa: E402
+from discreet.pseudo_posterior._weights import CountWeights, Scaled  # noqa: E402
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_application"
 CONFIGURATIONS = ((0.7, 0.0), (0.6, 0.0), (0.6, -0.1), (0.5, 0.0), (0.5, -0.1), (0.5, -0.3))

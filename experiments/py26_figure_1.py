@@ -19,8 +19,8 @@ from _shared import mean_and_band, save, write
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import PitmanYor
-from discreet.privacy import largest_size_theorem_2
-from discreet.utility import dirichlet_process_rate, wasserstein_1d
+from discreet.papers.py26 import dirichlet_process_rate, largest_size_theorem_2
+from discreet.utility import wasserstein_1d
 
 RESULTS = Path(__file__).resolve().parent / "results" / "py26_figure_1"
 POPULATION = 1_000_000

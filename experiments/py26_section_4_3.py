@@ -20,8 +20,10 @@ from _shared import mean_and_band, save, shared, write
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
-from discreet.privacy import Budget, largest_size_theorem_2
-from discreet.utility import kde_l2, summary, wasserstein_1d
+from discreet.papers.py26 import largest_size_theorem_2
+from discreet.privacy import Budget
+from discreet.utility import kde_l2, wasserstein_1d
+from discreet.utility._distances import summary
 
 RESULTS = Path(__file__).resolve().parent / "results" / "py26_section_4_3"
 TOP = 2_000_000.0  # public: no income is recorded above it

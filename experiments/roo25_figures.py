@@ -16,7 +16,7 @@ import numpy as np
 from discreet._random import seeded
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import DataSpecificRevealOrObscure, LaplaceProjectionSampler, RevealOrObscure
-from discreet.privacy import MinimumPairs
+from discreet.privacy._minimum_pairs import MinimumPairs
 
 RESULTS = Path(__file__).resolve().parent / "results" / "roo25"
 K, N = 9, 1000

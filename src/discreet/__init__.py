@@ -7,33 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet._release import release
     from discreet._version import __version__
-    from discreet.domain import (
-        Boolean,
-        Category,
-        Date,
-        Datetime,
-        Decimal,
-        Domain,
-        Duration,
-        Integer,
-        Numeric,
-        OpenLabels,
-    )
     from discreet.planner import plan
-    from discreet.releases import Certificate, publish, verify
+    from discreet.releases import publish, verify
 
 __all__ = [
-    "Boolean",
-    "Category",
-    "Certificate",
-    "Date",
-    "Datetime",
-    "Decimal",
-    "Domain",
-    "Duration",
-    "Integer",
-    "Numeric",
-    "OpenLabels",
     "__version__",
     "plan",
     "publish",
@@ -42,7 +19,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Certificate": "discreet.releases",
     "__version__": "discreet._version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",
@@ -59,7 +35,7 @@ def __getattr__(name: str) -> Any:
 
     from discreet._boundary import sealed
 
-    return sealed(getattr(import_module(_HOMES.get(name, "discreet.domain")), name))
+    return sealed(getattr(import_module(_HOMES[name]), name))
 
 
 def __dir__() -> list[str]:

@@ -46,14 +46,18 @@ _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 _PASSING = (DiscreetError, Warning, ImportError, StopIteration)
 
 
-def seal(namespace: dict[str, Any]) -> None:
+def seal(namespace: dict[str, Any], *results: type[Any]) -> None:
     """Put the boundary around every function and class in the ``__all__`` of a package.
 
     Parameters
     ----------
     namespace : dict
         The package's ``globals()``, once everything is imported.
+    *results : type
+        Classes that are not exported: what the exported functions return.
     """
+    for kind in results:
+        _seal_class(kind)
     for name in namespace["__all__"]:
         if name in namespace:  # others are loaded, and sealed, when they are first used
             namespace[name] = sealed(namespace[name])

@@ -14,27 +14,26 @@ from discreet._checks import positive_size
 from discreet._random import seeded
 from discreet._text import counted, counted_up
 from discreet._writing import check_outputs
-from discreet.confidential import (
-    Confidential,
-    Rows,
-    confidential,
-    confidential_rows,
-    public_domain,
-    public_size,
-    public_table,
-    refuse_same,
-    with_public,
-)
+from discreet.confidential import Confidential, confidential, confidential_rows, with_public
+from discreet.confidential._count import public_size
+from discreet.confidential._public import public_domain, public_table, refuse_same
+from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import PartsMechanism, require_relation
 from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
-from discreet.planner import chosen_cells, common, plan, said_before, with_cells, with_sampling
-from discreet.privacy import Budget, Relation, RelationName
-from discreet.releases import Release, publish
+from discreet.planner import plan
+from discreet.planner._cells import chosen_cells, with_cells
+from discreet.planner._plan import with_sampling
+from discreet.planner._predicted import common
+from discreet.planner._steps import said_before
+from discreet.privacy import Budget, Relation
+from discreet.privacy._guarantee import RelationName
+from discreet.releases import publish
 from discreet.releases._certificate import delta_caveats
+from discreet.releases._publish import Release
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output
 
@@ -141,7 +140,8 @@ def release(
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet import Domain, Integer, release
+    >>> from discreet import release
+    >>> from discreet.domain import Domain, Integer
     >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> synthetic = release(ages, domain, epsilon=1.0, delta=1e-9, size=1000)

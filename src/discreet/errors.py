@@ -18,17 +18,9 @@ __all__ = [
     "DomainError",
     "Fault",
     "FileProblem",
-    "GuaranteeKindError",
     "Infeasible",
-    "LawNotAvailable",
-    "MissingExtra",
-    "MissingPublicFact",
-    "NotPublic",
     "ParameterError",
-    "PoorUtility",
-    "RandomnessError",
     "Refused",
-    "RelationNotSupported",
 ]
 
 

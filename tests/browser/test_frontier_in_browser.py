@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from discreet.pseudo_posterior import FrontierPoint, frontier_page
+from discreet.pseudo_posterior import frontier_page
+from discreet.pseudo_posterior._frontier import FrontierPoint
 
 pytestmark = pytest.mark.browser
 

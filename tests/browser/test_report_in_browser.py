@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Category, Domain, Integer
+from discreet.domain import Category, Domain, Integer
 from discreet.report import write_report
 
 pytestmark = pytest.mark.browser

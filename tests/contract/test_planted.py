@@ -20,17 +20,17 @@ from discreet.mechanisms import CellCounts, Mechanism, Output
 from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import Clip, Projection
 from discreet.privacy import Budget
-from discreet.testing import (
-    CHECKS,
-    check_calibrated,
+from discreet.testing import check_mechanism
+from discreet.testing._behaviour import (
+    _ESTIMATE_RUNS,
+    _MEAN,
+    _SQUARE,
     check_estimates,
-    check_frozen,
-    check_mechanism,
-    check_parameters,
     check_published_alike,
     check_share,
 )
-from discreet.testing._behaviour import _ESTIMATE_RUNS, _MEAN, _SQUARE
+from discreet.testing._contract import CHECKS
+from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,15 +13,16 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet import Boolean, Domain, Integer, Numeric, release
+from discreet import release
 from discreet.confidential import confidential
-from discreet.domain import Column, OpenLabels
+from discreet.domain import Boolean, Column, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms._base import require_relation
-from discreet.planner import with_cells
+from discreet.planner._cells import with_cells
 from discreet.privacy import Budget
-from discreet.releases import Release, publish
+from discreet.releases import publish
+from discreet.releases._publish import Release
 
 BUDGET = Budget(epsilon=5.0, delta=0.05)
 PARAMETERS: dict[str, dict[str, Any]] = {

@@ -18,17 +18,18 @@ from discreet.domain import Counts, Domain, Integer
 from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from discreet.mechanisms import DataSpecificRevealOrObscure, RevealOrObscure
 from discreet.mechanisms import data_specific_reveal_or_obscure as module
-from discreet.privacy import Budget, MinimumPairs, Relation
+from discreet.privacy import Budget, Relation
+from discreet.privacy._minimum_pairs import MinimumPairs
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
     check_kernel_follows_law,
     check_law_sums_to_one,
     check_twin_is_caught,
-    enumerate_profile,
     hockey_stick,
     neighbouring_pairs,
 )
+from discreet.testing._enumeration import enumerate_profile
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.001, 0.05, 0.3, 0.7, 1.5, 3.0)

@@ -15,7 +15,9 @@ from discreet.audit._instance import held_table
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import BudgetError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
-from discreet.privacy import HeldTable, UrnPair, instance_readings
+from discreet.privacy import UrnPair
+from discreet.privacy._held_table import HeldTable
+from discreet.privacy._instance import instance_readings
 from discreet.privacy._opening_pair import OpeningPair, singular
 from discreet.testing import brute_force_profile, count_vectors, enumerate_law, hockey_stick
 from discreet.testing._universes import partitions

@@ -13,7 +13,8 @@ from discreet.domain import Counts, Domain, Integer
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import LaplaceProjectionSampler, PerturbedHistogram
 from discreet.mechanisms.noise import law_named
-from discreet.privacy import Budget, Relation, laplace_projection_5
+from discreet.papers.roo25 import laplace_projection_5
+from discreet.privacy import Budget, Relation
 from discreet.testing import (
     check_guarantee,
     check_kernel_follows_law,

@@ -24,8 +24,11 @@ from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.private_evolution import _Embedded
-from discreet.planner import plan, said_before
-from discreet.privacy import Budget, DiscreteGaussianPair, Relation, ThresholdedLaplace, power
+from discreet.planner import plan
+from discreet.planner._steps import said_before
+from discreet.privacy import Budget, DiscreteGaussianPair, Relation
+from discreet.privacy._algebra import power
+from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 from discreet.releases import publish, verify
 from discreet.testing import (
     brute_force_profile,

@@ -19,8 +19,10 @@ from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DataError, ParameterError
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SignedMeasure
-from discreet.planner import Reference, plan, predicted_w1
-from discreet.privacy import Budget, Relation, signed_measure_algorithm_5
+from discreet.papers.pe25 import signed_measure_algorithm_5
+from discreet.planner import plan
+from discreet.planner._predicted import Reference, predicted_w1
+from discreet.privacy import Budget, Relation
 from discreet.releases import publish, verify
 from discreet.testing import (
     brute_force_profile,

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from discreet._random import secure, seeded
-from discreet.domain import Commonness, Counts, Domain, Integer, OpenLabels, Records
+from discreet.domain import Counts, Domain, Integer, OpenLabels, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.privacy import Budget
 from discreet.testing import (
-    RATE,
     assert_law,
     check_guarantee,
     check_kernel_follows_law,
     check_law_sums_to_one,
     check_twin_is_caught,
-    sample_size_for_distance,
 )
+from discreet.testing._statistics import RATE, sample_size_for_distance
 
 WORDS = Domain(columns={"word": OpenLabels()})
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=1)})

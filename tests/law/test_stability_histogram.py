@@ -17,17 +17,14 @@ import pytest
 
 import discreet
 from discreet._random import secure, seeded
-from discreet.domain import Category, Commonness, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
-from discreet.privacy import (
-    Budget,
-    DiscreteLaplacePair,
-    Relation,
-    ThresholdedLaplace,
-    stability_histogram_proposition_4_1,
-)
+from discreet.papers.pe25._noise import stability_histogram_proposition_4_1
+from discreet.privacy import Budget, DiscreteLaplacePair, Relation
+from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 from discreet.testing import (
     check_guarantee,
     check_kernel_follows_law,

@@ -15,7 +15,8 @@ from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import RevealOrObscure, SubsampledRandomisedResponse
 from discreet.mechanisms._mixture import draw_mixture, mixing_units, mixture_log_prob
-from discreet.privacy import Budget, SubsampledPair
+from discreet.privacy import Budget
+from discreet.privacy._subsampled_pair import SubsampledPair
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from discreet._random import seeded
-from discreet.domain import Commonness, Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Counts, Domain, Integer, Numeric, Records
+from discreet.domain._commonness import Commonness
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PitmanYor, SmoothedHistogram
 from discreet.mechanisms._noisy_counts import NoisyCounts
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.domain import Category, Column, Commonness, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Category, Column, Domain, Integer, Numeric, OpenLabels
+from discreet.domain._commonness import Commonness
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, Mechanism
-from discreet.mechanisms._base import Remedy
-from discreet.planner import with_cells
+from discreet.mechanisms._mechanism import Remedy
+from discreet.planner._cells import with_cells
 from discreet.privacy import Budget
-from discreet.releases import POOR_UTILITY, poor_utility
+from discreet.releases._utility import POOR_UTILITY, poor_utility
 
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 14, 20)
 

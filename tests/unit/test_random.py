@@ -13,7 +13,8 @@ import pytest
 
 from discreet._random import SecureGenerator, public, secure, seeded
 from discreet.errors import RandomnessError
-from discreet.testing import assert_law, sample_size_for_distance
+from discreet.testing import assert_law
+from discreet.testing._statistics import sample_size_for_distance
 
 
 def test_seeds_repeat_and_differ() -> None:

@@ -17,7 +17,8 @@ from discreet.domain import Counts
 from discreet.errors import ParameterError
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._drawn import HeldMechanism
-from discreet.privacy import HeldTable, Reading, instance_readings
+from discreet.privacy._held_table import HeldTable, Reading
+from discreet.privacy._instance import instance_readings
 
 __all__ = ["BANNER", "InstanceGuarantee", "instance_guarantee"]
 

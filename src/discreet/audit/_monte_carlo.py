@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet._arrays import Booleans, Integers
 from discreet._checks import integer, real
-from discreet.privacy import HeldTable, Reading, UrnPair
+from discreet.privacy import UrnPair
+from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._opening_pair import OpeningPair
 
 __all__ = ["MonteCarlo", "clopper_pearson", "simulate"]

@@ -10,7 +10,7 @@ from discreet.audit._instance import BANNER
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts
-from discreet.privacy import dirichlet_multinomial_thesis, empirical_bayes_strength
+from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
 
 __all__ = ["PaperChoices", "paper_choices"]
 

@@ -32,7 +32,7 @@ def _key_value(pair: str) -> tuple[str, Any]:
 
 
 def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    from discreet.planner import parameter_names
+    from discreet.planner._stated import parameter_names
 
     known = parameter_names()
     given: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     """Compare the mechanisms for a budget, from public facts alone: no data is read."""
     from discreet.domain import Domain
     from discreet.planner import plan as run
-    from discreet.planner import wrapped
+    from discreet.planner._table import wrapped
 
     with progress_bar(1, as_json, "mechanisms") as progress:
         made = run(Domain.read(domain_file), group=max_records, progress=progress, **options)
@@ -217,9 +217,10 @@ def _instance(
     **n: Any,
 ) -> None:
     """Print a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
-    from discreet.audit import instance_guarantee, reveal_to_custodian
-    from discreet.confidential import confidential, public_domain
-    from discreet.planner import on_domain
+    from discreet.audit import instance_guarantee
+    from discreet.confidential import confidential, reveal_to_custodian
+    from discreet.confidential._public import public_domain
+    from discreet.planner._stated import on_domain
 
     if data is None or domain_file is None or epsilon is None:
         raise ParameterError("what a release reveals of a table needs --data, --domain and --epsilon")
@@ -329,9 +330,9 @@ def _verified(certificate: str, data: str | None, seconds: float) -> tuple[list[
 @_json
 def compare(data: str, released: str, domain_file: str, measures: str | None, as_json: bool, **options: Any) -> None:
     """Compare a RELEASED table with the confidential DATA: W1, KS, summary. The result is confidential."""
-    from discreet.confidential import public_domain
+    from discreet.confidential import reveal_to_custodian
+    from discreet.confidential._public import public_domain
     from discreet.utility import compare as run
-    from discreet.utility import reveal_to_custodian
 
     names = _names(measures)
     declared = public_domain(domain_file, data=data)
@@ -451,7 +452,7 @@ def domain(context: click.Context) -> int:
 @_json
 def init(data: str, out: str | None, as_json: bool) -> None:
     """Write a template for DATA from column names and types only; it says what is to be filled in."""
-    from discreet.confidential import table_schema
+    from discreet.confidential._frames import table_schema
     from discreet.domain import Domain
 
     template, csv = Domain.template(table_schema(data)), data.lower().endswith(".csv")

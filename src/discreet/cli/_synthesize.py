@@ -59,7 +59,8 @@ def synthesize(
     of exact draws: this command draws with Markov chains, which only come near, and --accept-empirical accepts that.
     """
     from discreet._random import seeded
-    from discreet.confidential import confidential, public_domain
+    from discreet.confidential import confidential
+    from discreet.confidential._public import public_domain
     from discreet.pseudo_posterior import (
         CensoredPosterior,
         Convergence,

@@ -25,7 +25,8 @@ from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
-from discreet.domain import Counts, Domain, Parts, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._records import Parts
 from discreet.errors import DataError, NotPublic, ParameterError
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ class Confidential(Generic[T]):
     Only the modules listed in ``discreet.confidential._open`` can open it. Of what they return, records, counts and
     tables that were released under a guarantee are public (:func:`discreet.publish` and
     :func:`discreet.pseudo_posterior.publish_tables`), and so is the number of records
-    (:func:`discreet.confidential.public_size`); all else is for the custodian alone.
+    (:func:`discreet.confidential._count.public_size`); all else is for the custodian alone.
 
     Parameters
     ----------

@@ -15,7 +15,6 @@ __all__ = [
     "Boolean",
     "Category",
     "Column",
-    "Commonness",
     "Counts",
     "Date",
     "Datetime",
@@ -25,8 +24,7 @@ __all__ = [
     "Integer",
     "Numeric",
     "OpenLabels",
-    "Parts",
     "Records",
 ]
 
-seal(globals())
+seal(globals(), Commonness, Parts)

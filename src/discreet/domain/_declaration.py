@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from discreet._checks import integer
 from discreet._reading import MOST_CELLS, MOST_COLUMNS
 from discreet._text import with_article
 from discreet.domain._column import Column
@@ -44,7 +43,8 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_large(columns: Mapping[str, Any]) -> None:
     """Refuse more columns or cells than are held, before one of them is made."""
-    integer("the number of columns", len(columns), least=0, most=MOST_COLUMNS, error=DomainError)
+    if len(columns) > MOST_COLUMNS:
+        raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(columns):,}")
     asked = [facts.get("cells") for facts in columns.values() if isinstance(facts, Mapping)]
     if sum(cells for cells in asked if isinstance(cells, int)) > MOST_CELLS:
         raise DomainError(f"cells are at most {MOST_CELLS:,} in all columns together; declare fewer")

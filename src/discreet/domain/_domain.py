@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import integer, real, unfit
+from discreet._checks import real, unfit
 from discreet._reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet.domain._column import Column
 from discreet.domain._records import Records
@@ -74,7 +74,8 @@ class Domain:
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a domain has at least one column; declare it under [columns.NAME]")
-        integer("the number of columns", len(self.columns), least=1, most=MOST_COLUMNS, error=DomainError)
+        if len(self.columns) > MOST_COLUMNS:
+            raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
         for name, column in self.columns.items():
             _check_column(name, column)
         weights: dict[str, Any] | None = dict(self.metric_weights) if self.metric_weights else None

@@ -1,39 +1,18 @@
-"""Private Evolution's data generators (APIs), what they are measured to do, and what its theory predicts."""
+"""Private Evolution's data generators (APIs), and what they are measured to do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from discreet._boundary import seal, sealed
-from discreet.evolution._api import API, NamedAPI
+from discreet.evolution._api import API
 from discreet.evolution._euclidean import Ball, Box
-from discreet.evolution._registry import api_from
 from discreet.evolution._table import Table
-from discreet.evolution._theory import (
-    ball_packing,
-    box_packing,
-    closeness_epsilon,
-    theorem_alpha,
-    theorem_gamma,
-    theorem_population,
-    theorem_steps,
-    theorem_steps_of_budget,
-    theorem_variations,
-    usable_steps,
-)
 
 if TYPE_CHECKING:
     from discreet.evolution._callables import Callables
-    from discreet.evolution._error_bounds import (
-        gaussian_complexity,
-        laplace_complexity,
-        predicted_error,
-        sampling_error,
-        thresholded_laplace_error,
-    )
     from discreet.evolution._images import DiffusionImages
-    from discreet.evolution._measured import Contraction, MeasuredProperty, measured_property
-    from discreet.evolution._neighbours import NearestCandidates, votes
+    from discreet.evolution._measured import measured_property
     from discreet.evolution._resampling import Resampling
     from discreet.evolution._texts import ContinuedTexts, MaskedTexts
 
@@ -43,51 +22,21 @@ __all__ = [
     "Box",
     "Callables",
     "ContinuedTexts",
-    "Contraction",
     "DiffusionImages",
     "MaskedTexts",
-    "MeasuredProperty",
-    "NamedAPI",
-    "NearestCandidates",
     "Resampling",
     "Table",
-    "api_from",
-    "ball_packing",
-    "box_packing",
-    "closeness_epsilon",
-    "gaussian_complexity",
-    "laplace_complexity",
     "measured_property",
-    "predicted_error",
-    "sampling_error",
-    "theorem_alpha",
-    "theorem_gamma",
-    "theorem_population",
-    "theorem_steps",
-    "theorem_steps_of_budget",
-    "theorem_variations",
-    "thresholded_laplace_error",
-    "usable_steps",
-    "votes",
 ]
 
 
 _HOMES = {
     "Callables": "_callables",
     "ContinuedTexts": "_texts",
-    "Contraction": "_measured",
     "DiffusionImages": "_images",
     "MaskedTexts": "_texts",
-    "MeasuredProperty": "_measured",
-    "NearestCandidates": "_neighbours",
     "Resampling": "_resampling",
-    "gaussian_complexity": "_error_bounds",
-    "laplace_complexity": "_error_bounds",
     "measured_property": "_measured",
-    "predicted_error": "_error_bounds",
-    "sampling_error": "_error_bounds",
-    "thresholded_laplace_error": "_error_bounds",
-    "votes": "_neighbours",
 }
 
 

@@ -161,7 +161,8 @@ def measured_property(
     --------
     >>> from discreet._random import seeded
     >>> from discreet.domain import Domain, Numeric
-    >>> from discreet.evolution import Box, theorem_gamma
+    >>> from discreet.evolution import Box
+    >>> from discreet.papers.pe25 import theorem_gamma
     >>> box = Box(domain=Domain(columns={"x": Numeric(lower=0, upper=1)}), alpha=0.01)
     >>> found = measured_property(box, box.random(100, rng=seeded(0)), rng=seeded(1), alpha=0.01)
     >>> found.gamma > theorem_gamma(1)

@@ -142,10 +142,10 @@ class Posterior:
         Parameters
         ----------
         functional : str or callable
-            A name such as "mean", "q25", "P(>0.75)" (see :func:`discreet.inference.functional`), or a function
-            ``f(values, weights)`` that returns one number a draw. It gets arrays of shape ``(draws, A)``: the mass of
-            each piece, and its value (the middle of a cell, the label of an unordered column); without a column,
-            ``values`` is a dict of such arrays by column.
+            A name such as "mean", "q25", "P(>0.75)" (see :func:`~discreet.inference._functional.functional`), or a
+            function ``f(values, weights)`` that returns one number a draw. It gets arrays of shape ``(draws, A)``: the
+            mass of each piece, and its value (the middle of a cell, the label of an unordered column); without a
+            column, ``values`` is a dict of such arrays by column.
         column : str, optional
             The column; the only one by default.
 

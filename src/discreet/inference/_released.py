@@ -19,7 +19,8 @@ from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._evidence import ContinuedUrn
-from discreet.releases import Certificate, Release
+from discreet.releases import Certificate
+from discreet.releases._publish import Release
 
 if TYPE_CHECKING:
     import polars as pl

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.domain import Counts, Domain, Parts, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._records import Parts
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
-from discreet.privacy import Budget, Guarantee, Relation, RelationName
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy._guarantee import RelationName
 
 if TYPE_CHECKING:
     from discreet.mechanisms._evidence import Evidence

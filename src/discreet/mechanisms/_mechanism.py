@@ -12,7 +12,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from discreet._text import rounded_up
-from discreet.domain import Commonness, Records
+from discreet.domain import Records
+from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Floats, Output, PrivateStep, numbered_cells
 
 __all__ = ["Mechanism", "Outcome", "Remedy"]

@@ -15,7 +15,8 @@ import numpy as np
 from discreet._checks import positive_size
 from discreet._numeric import least_real, written
 from discreet._text import as_written
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
@@ -34,7 +35,8 @@ from discreet.mechanisms._evidence import NoisyCellCounts
 from discreet.mechanisms._mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.readings import Projection
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, RelationName
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy._guarantee import RelationName
 
 __all__ = ["NoisyCounts", "projection_error", "solve_scale"]
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from discreet._checks import positive_size, real
 from discreet._numeric import log_rising, up
-from discreet.domain import Commonness, Counts, Domain
+from discreet.domain import Counts, Domain
+from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._drawn import HeldMechanism, solve_drawn
 from discreet.mechanisms._mechanism import Remedy

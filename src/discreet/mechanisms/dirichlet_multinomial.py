@@ -16,24 +16,17 @@ import numpy as np
 from discreet._checks import positive_size, real
 from discreet._numeric import log_rising
 from discreet._text import percent
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import MOST_CELLS, NEIGHBOURS, Floats, held_frequencies, require_relation
 from discreet.mechanisms._drawn import HeldMechanism, held_cells, solve_drawn
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks, records_of
-from discreet.privacy import (
-    Budget,
-    ChainProfile,
-    ConstantProfile,
-    GroupUrn,
-    Guarantee,
-    LargestProfile,
-    Profile,
-    Relation,
-    UrnPair,
-)
+from discreet.privacy import Budget, ConstantProfile, Guarantee, LargestProfile, Profile, Relation, UrnPair
+from discreet.privacy._group import ChainProfile
+from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._held_table import HeldTable
 
 __all__ = ["DirichletMultinomial"]

@@ -17,13 +17,15 @@ import numpy.typing as npt
 from discreet._checks import choice, positive_size, real
 from discreet._numeric import least_real, up
 from discreet._text import about, as_written, percent
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, Floats, feasible, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._weights import draw_weighted, rounding
-from discreet.privacy import BoundedRangeProfile, Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy._bounded_range import BoundedRangeProfile
 
 __all__ = ["ExponentialHistogram"]
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet._checks import probability
-from discreet.domain import Commonness
+from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import CellCounts, Floats
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._noisy_counts import NoisyCounts

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Floats, Output, finite_cells, numbered_cells
 from discreet.mechanisms._draws import draw_cells

@@ -92,7 +92,7 @@ class LaplaceProjectionSampler(NoisyCounts):
         -------
         float
             ``(k E|Z| + sqrt(k) s) / (2 alpha)``; round it up. The paper's is ``2k / (alpha epsilon)``, larger for every
-            ``k >= 2``: :func:`~discreet.privacy.laplace_projection_5`.
+            ``k >= 2``: :func:`~discreet.papers.roo25.laplace_projection_5`.
 
         Raises
         ------

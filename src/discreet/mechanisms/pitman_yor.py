@@ -16,7 +16,8 @@ import numpy.typing as npt
 from discreet._checks import choice, positive_size
 from discreet._numeric import log_rising
 from discreet._text import counted_up, rounded_up
-from discreet.domain import Commonness, Counts, Records
+from discreet.domain import Counts, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import LawNotAvailable, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, Floats, require_relation
 from discreet.mechanisms._drawn import held_cells
@@ -24,7 +25,8 @@ from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
-from discreet.privacy import ConstantProfile, Guarantee, Kind, Relation
+from discreet.privacy import ConstantProfile, Guarantee, Relation
+from discreet.privacy._guarantee import Kind
 from discreet.privacy._held_table import HeldTable
 
 __all__ = ["PitmanYor"]

@@ -16,9 +16,13 @@ import numpy as np
 from discreet._checks import choice, integer, positive_size, unfit
 from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down
-from discreet.domain import Commonness, Domain, Parts, Records
+from discreet.domain import Domain, Records
+from discreet.domain._commonness import Commonness
+from discreet.domain._records import Parts
 from discreet.errors import MissingExtra, ParameterError
-from discreet.evolution import API, NamedAPI, api_from, theorem_alpha, theorem_population, usable_steps
+from discreet.evolution import API
+from discreet.evolution._api import NamedAPI
+from discreet.evolution._registry import api_from
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._checkpoint import Checkpoint
@@ -29,16 +33,11 @@ from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms._stability import solve_threshold
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
-from discreet.privacy import (
-    Budget,
-    ConstantProfile,
-    Guarantee,
-    Profile,
-    Relation,
-    RelationName,
-    ThresholdedLaplace,
-    power,
-)
+from discreet.papers.pe25._theorem import theorem_alpha, theorem_population, usable_steps
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy._algebra import power
+from discreet.privacy._guarantee import RelationName
+from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.evolution._neighbours import NearestCandidates

@@ -75,8 +75,8 @@ class SignedMeasure(NoisyCounts):
     References
     ----------
     PE25, Algorithm 5 and Theorem I.1, whose noise is not private as stated: see
-    :func:`~discreet.privacy.signed_measure_algorithm_5`. Boedihardjo, Strohmer and Vershynin (2022); He, Vershynin and
-    Zhu (2023), Algorithm 2.
+    :func:`~discreet.papers.pe25.signed_measure_algorithm_5`. Boedihardjo, Strohmer and Vershynin (2022); He, Vershynin
+    and Zhu (2023), Algorithm 2.
 
     Examples
     --------

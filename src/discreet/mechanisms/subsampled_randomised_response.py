@@ -18,7 +18,9 @@ from discreet.domain import Counts, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import NEIGHBOURS
 from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units, obscure
-from discreet.privacy import ChainProfile, Guarantee, Profile, Relation, SubsampledPair
+from discreet.privacy import Guarantee, Profile, Relation
+from discreet.privacy._group import ChainProfile
+from discreet.privacy._subsampled_pair import SubsampledPair
 
 __all__ = ["SubsampledRandomisedResponse"]
 

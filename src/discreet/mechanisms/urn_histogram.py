@@ -15,7 +15,8 @@ import numpy as np
 from discreet._checks import positive_size
 from discreet._numeric import log_rising
 from discreet._text import counted_up
-from discreet.domain import Commonness, Counts, Records
+from discreet.domain import Counts, Records
+from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, Floats, Outputs, listed, require_relation
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass

@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import Mechanism
 from discreet.planner._predicted import predicted_w1, width_error
 from discreet.privacy import Budget
-from discreet.releases import POOR_UTILITY
+from discreet.releases._utility import POOR_UTILITY
 
 __all__ = ["chosen_cells", "with_cells"]
 

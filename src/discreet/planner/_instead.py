@@ -9,7 +9,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms._noisy_counts import projection_error
 from discreet.privacy import Budget
-from discreet.releases import POOR_UTILITY
+from discreet.releases._utility import POOR_UTILITY
 
 __all__ = ["carried_cells", "fewer_cells"]
 

@@ -20,7 +20,7 @@ from discreet.planner._instead import fewer_cells
 from discreet.planner._predicted import Reference, predicted_w1
 from discreet.planner._table import shown_options, wrapped
 from discreet.privacy import Budget, Relation
-from discreet.releases import POOR_UTILITY, poor_utility
+from discreet.releases._utility import POOR_UTILITY, poor_utility
 
 __all__ = ["Option", "Plan", "plan"]
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet._random import seeded
-from discreet.domain import Category, Column, Commonness, Domain, OpenLabels, Records
-from discreet.domain._commonness import inner_half
+from discreet.domain import Category, Column, Domain, OpenLabels, Records
+from discreet.domain._commonness import Commonness, inner_half
 from discreet.errors import DomainError
 from discreet.mechanisms import Mechanism
 
@@ -57,7 +57,7 @@ class Reference:
         """
         if data is None or isinstance(data, Reference):
             return data or cls()
-        from discreet.confidential import public_table
+        from discreet.confidential._public import public_table
 
         return cls(public_table(data if not isinstance(data, os.PathLike) else os.fspath(data), domain))
 

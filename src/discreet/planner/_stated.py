@@ -10,7 +10,8 @@ from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
 from discreet.mechanisms._base import require_relation
-from discreet.privacy import Budget, Guarantee, Relation, RelationName
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy._guarantee import RelationName
 
 __all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
 

@@ -1,15 +1,15 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
 from discreet._boundary import seal
-from discreet.pseudo_posterior._across import across_tables, barycentre, resampled
-from discreet.pseudo_posterior._censored import CensoredPosterior, ChainDistance, censored_law, chain_distance
+from discreet.pseudo_posterior._across import across_tables
+from discreet.pseudo_posterior._censored import CensoredPosterior, ChainDistance
 from discreet.pseudo_posterior._design import Design, Predictor, Response
 from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws
-from discreet.pseudo_posterior._from_domain import MODELS, synthesiser_for
+from discreet.pseudo_posterior._from_domain import synthesiser_for
 from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
 from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
-from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
-from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks, safety_factor
+from discreet.pseudo_posterior._pictures import frontier_page, violins, weight_picture
+from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks
 from discreet.pseudo_posterior._publish import TablesRelease, publish_tables, verify_tables
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
@@ -29,55 +29,48 @@ from discreet.pseudo_posterior._weights import (
     Unweighted,
     Weighting,
     reciprocal,
-    threshold,
 )
 
 __all__ = [
-    "MODELS",
-    "CategoricalShares",
     "CensoredPosterior",
-    "ChainDistance",
     "Convergence",
-    "CountWeights",
     "Design",
-    "ExponentialWeights",
-    "FromModel",
-    "FrontierPoint",
-    "LinearRegression",
     "LinearWeights",
     "MappedWeights",
     "MixtureRegression",
     "PoissonMean",
-    "PosteriorDraws",
     "Predictor",
-    "PseudoFit",
     "PseudoPosterior",
     "Response",
-    "Risks",
-    "Scaled",
-    "SequentialRegression",
-    "Step",
     "Synthesiser",
-    "TablesRelease",
     "Truncated",
     "Unweighted",
-    "Weighting",
     "across_tables",
-    "barycentre",
-    "censored_law",
-    "chain_distance",
     "frontier",
     "frontier_page",
-    "frontier_picture",
     "publish_tables",
     "reciprocal",
-    "resampled",
-    "safety_factor",
     "synthesiser_for",
-    "threshold",
     "verify_tables",
     "violins",
     "weight_picture",
 ]
 
-seal(globals())
+seal(
+    globals(),
+    CategoricalShares,
+    ChainDistance,
+    CountWeights,
+    ExponentialWeights,
+    FromModel,
+    FrontierPoint,
+    LinearRegression,
+    PosteriorDraws,
+    PseudoFit,
+    Risks,
+    Scaled,
+    SequentialRegression,
+    Step,
+    TablesRelease,
+    Weighting,
+)

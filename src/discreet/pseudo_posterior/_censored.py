@@ -18,7 +18,9 @@ from discreet._arrays import Floats
 from discreet._checks import positive_size, real
 from discreet._text import rounded_up
 from discreet.errors import ParameterError, RelationNotSupported
-from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
+from discreet.privacy import Guarantee, Relation
+from discreet.privacy._algebra import power
+from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._grid import check_grid_bound, drawn_on_grid

@@ -18,7 +18,9 @@ from discreet._checks import real
 from discreet._numeric import least_real
 from discreet._text import as_written, counted, rounded_up
 from discreet.errors import ParameterError, Refused, RelationNotSupported
-from discreet.privacy import BoundedRangeProfile, Guarantee, Relation, power
+from discreet.privacy import Guarantee, Relation
+from discreet.privacy._algebra import power
+from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._rows import Columns

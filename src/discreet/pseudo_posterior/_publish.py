@@ -23,20 +23,22 @@ from discreet._reading import read_json
 from discreet._text import as_written, rounded_up
 from discreet._version import __version__
 from discreet._writing import file_sha256, new_folder, together
-from discreet.confidential import Confidential, Provenance, public_size
+from discreet.confidential import Confidential
+from discreet.confidential._count import public_size
 from discreet.confidential._open import open_confidential
+from discreet.confidential._wrapper import Provenance
 from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DiscreetError, DomainError, FileProblem, ParameterError
 from discreet.evolution._metric import nearest_codes
-from discreet.privacy import Relation, require_kind
+from discreet.privacy import Relation
+from discreet.privacy._guarantee import require_kind
 from discreet.pseudo_posterior._censored import CensoredPosterior
 from discreet.pseudo_posterior._fit import Convergence, Progress
 from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 from discreet.pseudo_posterior._synthesis import check_draws, least_product
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
-from discreet.releases import Check
-from discreet.releases._certificate import with_errata
+from discreet.releases._certificate import Check, with_errata
 from discreet.releases._writing import write_frames
 
 if TYPE_CHECKING:

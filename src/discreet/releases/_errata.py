@@ -26,7 +26,7 @@ class Erratum:
     mechanisms : tuple of str
         Names as they stand in the certificates.
     claims : tuple of str
-        Places in the document, as :class:`~discreet.releases.Check` names them: ``"guarantee.delta"``.
+        Places in the document, as :class:`~discreet.releases._certificate.Check` names them: ``"guarantee.delta"``.
     text : str
         What is wrong, and what holds instead: whole sentences.
     """

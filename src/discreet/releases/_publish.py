@@ -19,13 +19,18 @@ from discreet._checks import positive_size
 from discreet._random import SecureGenerator, public, secure, seeded
 from discreet._text import counted
 from discreet._writing import together
-from discreet.confidential import Confidential, Provenance, Rows, to_frame_kind, with_public
+from discreet.confidential import Confidential, with_public
+from discreet.confidential._frames import to_frame_kind
 from discreet.confidential._open import open_confidential
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.confidential._rows import Rows
+from discreet.confidential._wrapper import Provenance
+from discreet.domain import Counts, Domain, Records
+from discreet.domain._commonness import Commonness
 from discreet.errors import FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, Output
 from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, require_relation
-from discreet.privacy import Budget, Relation, RelationName, require_kind
+from discreet.privacy import Budget, Relation
+from discreet.privacy._guarantee import RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._utility import require_utility

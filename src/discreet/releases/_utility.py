@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet._text import about, counted, percent
-from discreet.domain import Commonness
+from discreet.domain._commonness import Commonness
 from discreet.errors import PoorUtility
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._mechanism import Remedy

@@ -5,6 +5,6 @@ from discreet.report._demo import demo
 from discreet.report._html import Report, write_report
 from discreet.report._picture import picture
 
-__all__ = ["Report", "demo", "picture", "write_report"]
+__all__ = ["demo", "picture", "write_report"]
 
-seal(globals())
+seal(globals(), Report)

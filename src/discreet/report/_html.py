@@ -14,16 +14,18 @@ from typing import Any
 from discreet._text import about, as_written
 from discreet._version import __version__
 from discreet._writing import check_outputs, check_writable, require_own, together
-from discreet.confidential import public_domain
+from discreet.confidential import reveal_to_custodian
+from discreet.confidential._public import public_domain
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem, ParameterError
-from discreet.releases import Check
+from discreet.releases._certificate import Check
 from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
 from discreet.report._promise import Promise, joint
 from discreet.report._released import MOST_COLUMNS, declared, pictures, released_columns
-from discreet.utility import Measured, compare, reveal_to_custodian
+from discreet.utility import compare
 from discreet.utility._marginals import confidential_shares, shown
+from discreet.utility._measures import Measured
 
 __all__ = ["CONFIDENTIAL", "Report", "write_report"]
 

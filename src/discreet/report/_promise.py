@@ -11,8 +11,8 @@ from discreet._text import counted, rounded_down, rounded_up
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
-from discreet.releases import Certificate, Check, verify
-from discreet.releases._certificate import _caveats, _rebuild, _share_in_words
+from discreet.releases import Certificate, verify
+from discreet.releases._certificate import Check, _caveats, _rebuild, _share_in_words
 from discreet.releases._deadline import SECONDS, within
 
 __all__ = ["Joint", "Promise", "epsilon_text", "joint"]

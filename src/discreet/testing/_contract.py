@@ -19,7 +19,8 @@ from discreet._random import seeded
 from discreet._text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
-from discreet.privacy import Profile, Relation, keeps_shape
+from discreet.privacy import Profile, Relation
+from discreet.privacy._profile import keeps_shape
 from discreet.testing._behaviour import check_estimates, check_published_alike, check_share
 from discreet.testing._enumeration import enumerate_law, hockey_stick, outcome_of
 from discreet.testing._facts import check_calibrated, check_frozen, check_parameters

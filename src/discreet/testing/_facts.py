@@ -14,7 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError, Infeasible
 from discreet.mechanisms import Mechanism
-from discreet.privacy import Budget, Relation, RelationName
+from discreet.privacy import Budget, Relation
+from discreet.privacy._guarantee import RelationName
 
 __all__ = ["check_calibrated", "check_frozen", "check_parameters", "small_domain"]
 

@@ -1,44 +1,24 @@
 """Utility of a release against the confidential table; what is computed from confidential data stays confidential."""
 
 from discreet._boundary import seal
-from discreet.confidential import reveal_to_custodian
 from discreet.utility._columns import ColumnComparison
 from discreet.utility._compare import Comparison, compare
-from discreet.utility._densities import bandwidth, hellinger, kde_l2
-from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
+from discreet.utility._densities import hellinger, kde_l2
+from discreet.utility._distances import ks_distance, total_variation, wasserstein_1d
 from discreet.utility._measures import Measured
 from discreet.utility._propensity import pmse
-from discreet.utility._rates import (
-    dirichlet_multinomial_rate,
-    dirichlet_process_rate,
-    empirical_rate,
-    private_evolution_rate,
-    vanishing_delta_rate,
-)
 from discreet.utility._transport import Sliced, sliced_wasserstein, transport_distance
 
 __all__ = [
-    "ColumnComparison",
-    "Comparison",
-    "Measured",
-    "Sliced",
-    "bandwidth",
     "compare",
-    "dirichlet_multinomial_rate",
-    "dirichlet_process_rate",
-    "empirical_rate",
     "hellinger",
     "kde_l2",
     "ks_distance",
     "pmse",
-    "private_evolution_rate",
-    "reveal_to_custodian",
     "sliced_wasserstein",
-    "summary",
     "total_variation",
     "transport_distance",
-    "vanishing_delta_rate",
     "wasserstein_1d",
 ]
 
-seal(globals())
+seal(globals(), ColumnComparison, Comparison, Measured, Sliced)

@@ -142,7 +142,7 @@ def compare(
     >>> import polars as pl
     >>> from discreet.domain import Integer
     >>> ages = Domain(columns={"age": Integer(lower=0, upper=120)})
-    >>> from discreet.utility import reveal_to_custodian
+    >>> from discreet.confidential import reveal_to_custodian
     >>> closed = compare(pl.DataFrame({"age": [30, 40]}), pl.DataFrame({"age": [31, 45]}), ages)
     >>> closed
     <confidential Comparison>

@@ -12,16 +12,19 @@ import polars as pl
 import pytest
 
 from discreet._random import seeded
-from discreet.audit import BANNER, clopper_pearson, instance_guarantee, paper_choices, reveal_to_custodian
-from discreet.audit._instance import held_table
+from discreet.audit import clopper_pearson, instance_guarantee, paper_choices
+from discreet.audit._instance import BANNER, held_table
 from discreet.audit._monte_carlo import simulate
 from discreet.cli._main import run
-from discreet.confidential import Confidential, confidential
+from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric
 from discreet.errors import BudgetError, ConfidentialAccessError, GuaranteeKindError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, UrnHistogram
-from discreet.privacy import Guarantee, HeldTable, Reading, Relation, empirical_bayes_strength, instance_readings
+from discreet.papers.bnp24 import empirical_bayes_strength
+from discreet.privacy import Guarantee, Relation
 from discreet.privacy._guarantee import require_kind
+from discreet.privacy._held_table import HeldTable, Reading
+from discreet.privacy._instance import instance_readings
 from discreet.privacy._opening_pair import OpeningPair
 from discreet.releases import publish
 

@@ -13,7 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.confidential import confidential, table_schema
+from discreet.confidential import confidential
+from discreet.confidential._frames import table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, DiscreetError, DomainError, FileProblem, ParameterError
 

@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.confidential import _count, _source, confidential, public_size, table_schema, to_frame_kind
+from discreet.confidential import _count, _source, confidential
+from discreet.confidential._count import public_size
+from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._wrapper import reveal
 from discreet.domain import (
     Boolean,

@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from discreet.cli._main import run
-from discreet.confidential import confidential, public_table, table_schema
+from discreet.confidential import confidential
 from discreet.confidential._column_values import row_values
+from discreet.confidential._frames import table_schema
+from discreet.confidential._public import public_table
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import DataError
 

@@ -21,8 +21,9 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.confidential import Confidential, Provenance, confidential, confidential_rows, reveal_to_custodian
+from discreet.confidential import Confidential, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential._open import CALLERS, Purpose, open_confidential
+from discreet.confidential._wrapper import Provenance
 from discreet.domain import Domain, Integer
 from discreet.errors import ConfidentialAccessError
 

@@ -11,8 +11,9 @@ import pytest
 from discreet._random import seeded
 from discreet.domain import Boolean, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution import API, Ball, Box, NamedAPI, Table, api_from
-from discreet.evolution._api import in_blocks, plain_norm, settled_norm
+from discreet.evolution import API, Ball, Box, Table
+from discreet.evolution._api import NamedAPI, in_blocks, plain_norm, settled_norm
+from discreet.evolution._registry import api_from
 
 SIDE = Numeric(lower=-1, upper=1)
 SQUARE = Domain(columns={"x": SIDE, "y": SIDE})

@@ -15,8 +15,9 @@ from scipy.stats import beta, kstest, norm
 from discreet._random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution import Ball, Box, theorem_gamma
+from discreet.evolution import Ball, Box
 from discreet.evolution._metric import nearest_codes
+from discreet.papers.pe25 import theorem_gamma
 
 SIDE = Numeric(lower=-1, upper=1)
 NORMS = [1.0, 2.0, math.inf]
@@ -176,7 +177,7 @@ def test_errors_name_the_column_and_the_remedy() -> None:
     with pytest.raises(ParameterError, match="single point"):
         Box(domain=Domain(columns={"x": Category(categories=["only"], ordered=True)}))
     for alpha in (0.0, -1.0, 5.0, 1e-30, True, math.nan):
-        with pytest.raises(ParameterError, match="alpha is"):
+        with pytest.raises(ParameterError, match="alpha must be"):
             Box(domain=space(1), alpha=alpha)
     with pytest.raises(ParameterError, match="scaled must be True or False"):
         Box(domain=space(1), scaled=1)

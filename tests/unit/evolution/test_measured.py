@@ -12,8 +12,9 @@ import pytest
 from discreet._random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
-from discreet.evolution import API, Ball, Box, Resampling, Table, measured_property, theorem_gamma
+from discreet.evolution import API, Ball, Box, Resampling, Table, measured_property
 from discreet.evolution._measured import _divergence, _lower_mean
+from discreet.papers.pe25 import theorem_gamma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

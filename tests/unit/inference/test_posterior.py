@@ -11,7 +11,10 @@ import pytest
 from discreet._random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
-from discreet.inference import Draws, Posterior, effective_sample_size, functional, r_hat
+from discreet.inference import Posterior
+from discreet.inference._diagnostics import effective_sample_size, r_hat
+from discreet.inference._functional import functional
+from discreet.inference._posterior import Draws
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 

@@ -13,9 +13,10 @@ from discreet import release
 from discreet._random import seeded
 from discreet.domain import Boolean, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DataError, FileProblem, ParameterError
-from discreet.inference import predictive_weights, process_posterior
+from discreet.inference import process_posterior
 from discreet.inference._released import Released
 from discreet.inference._urn.prior import learned_prior, log_partition
+from discreet.inference._urn.process import predictive_weights
 from discreet.inference._urn.tail import tail_plan, tail_weights
 from discreet.mechanisms import PitmanYor
 

@@ -13,7 +13,9 @@ from discreet._numeric import log_rising
 from discreet._random import seeded
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.inference import given_fresh_values, missing_mass, new_values_law, unseen_categories
+from discreet.inference import missing_mass, unseen_categories
+from discreet.inference._urn.new_values import new_values_law
+from discreet.inference._urn.unseen import given_fresh_values
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 PARAMETERS = [(Fraction(1), Fraction(1, 2)), (Fraction(3), Fraction(0)), (Fraction(-1, 4), Fraction(4, 5))]

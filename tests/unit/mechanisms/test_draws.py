@@ -10,7 +10,8 @@ import pytest
 from discreet._random import seeded
 from discreet.errors import ParameterError
 from discreet.mechanisms._draws import BLOCK, check_sampling, draw_cells
-from discreet.testing import assert_law, sample_size_for_distance
+from discreet.testing import assert_law
+from discreet.testing._statistics import sample_size_for_distance
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000, BLOCK, 3 * BLOCK + 5])

@@ -20,7 +20,8 @@ from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms._noisy_counts import projection_error
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.readings import L1, PROJECTIONS, W1, Clip, Projection, Simplex
-from discreet.testing import assert_law, sample_size, sample_size_for_distance
+from discreet.testing import assert_law
+from discreet.testing._statistics import sample_size, sample_size_for_distance
 
 SCALES = [
     ("laplace", 0.3),

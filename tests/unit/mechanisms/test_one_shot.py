@@ -17,7 +17,8 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._random import seeded
 from discreet.confidential import confidential
-from discreet.domain import Commonness, Counts, Domain, Integer, Records
+from discreet.domain import Counts, Domain, Integer, Records
+from discreet.domain._commonness import Commonness
 from discreet.mechanisms import Mechanism, Output
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, require_relation
 from discreet.mechanisms._mechanism import Remedy

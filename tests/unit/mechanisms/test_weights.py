@@ -11,7 +11,8 @@ import pytest
 
 from discreet._random import seeded
 from discreet.mechanisms._weights import draw_weighted, integer_weights, rounding
-from discreet.testing import assert_law, sample_size_for_distance
+from discreet.testing import assert_law
+from discreet.testing._statistics import sample_size_for_distance
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0, 1e5])

@@ -11,10 +11,11 @@ from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import Infeasible
 from discreet.mechanisms import REGISTRY, signed_measure
 from discreet.mechanisms import private_evolution as evolution
-from discreet.planner import Plan, plan
+from discreet.planner import plan
 from discreet.planner._instead import carried_cells
+from discreet.planner._plan import Plan
 from discreet.privacy import Budget
-from discreet.releases import POOR_UTILITY
+from discreet.releases._utility import POOR_UTILITY
 
 REQUEST: dict[str, Any] = {"records": 10_000, "epsilon": 1.0, "delta": 1e-6}
 

@@ -14,7 +14,6 @@ from scipy.special import gammaln
 
 from discreet.errors import ParameterError
 from discreet.privacy import (
-    ChainProfile,
     ConstantProfile,
     DiscreteGaussianPair,
     DiscreteLaplacePair,
@@ -23,8 +22,9 @@ from discreet.privacy import (
     Profile,
     UrnPair,
     compose,
-    power,
 )
+from discreet.privacy._algebra import power
+from discreet.privacy._group import ChainProfile
 from discreet.testing import count_vectors, hockey_stick
 
 Floats = npt.NDArray[np.float64]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from discreet.privacy import BoundedRangeProfile, power
+from discreet.privacy._algebra import power
+from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.testing import hockey_stick
 
 

@@ -9,7 +9,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, power
+from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
+from discreet.privacy._algebra import power
 from discreet.privacy._noise_pairs import _residues
 
 DIGITS = 60

@@ -11,6 +11,13 @@ import pytest
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
+from discreet.papers.py26 import (
+    dirichlet_multinomial_a2,
+    laplace_histogram_scale,
+    largest_size_theorem_2,
+    pitman_yor_theorem_2,
+    smoothed_histogram_a1,
+)
 from discreet.privacy import (
     Budget,
     ConstantProfile,
@@ -19,13 +26,8 @@ from discreet.privacy import (
     LargestProfile,
     Relation,
     UrnPair,
-    dirichlet_multinomial_a2,
-    laplace_histogram_scale,
-    largest_size_theorem_2,
-    pitman_yor_theorem_2,
-    require_kind,
-    smoothed_histogram_a1,
 )
+from discreet.privacy._guarantee import require_kind
 
 CENSUS = 11_918_162
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

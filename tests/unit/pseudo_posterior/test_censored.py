@@ -11,18 +11,10 @@ import pytest
 from discreet._random import seeded
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
-from discreet.pseudo_posterior import (
-    CensoredPosterior,
-    Convergence,
-    Design,
-    LinearRegression,
-    PoissonMean,
-    PosteriorDraws,
-    Predictor,
-    Response,
-    censored_law,
-    chain_distance,
-)
+from discreet.pseudo_posterior import CensoredPosterior, Convergence, Design, PoissonMean, Predictor, Response
+from discreet.pseudo_posterior._censored import censored_law, chain_distance
+from discreet.pseudo_posterior._fit import PosteriorDraws
+from discreet.pseudo_posterior._regressions import LinearRegression
 
 THETAS = np.linspace(0.5, 12.0, 40)
 VALUES = np.array([0, 1, 2, 5, 9, 30])

@@ -17,20 +17,20 @@ import pytest
 from discreet._random import seeded
 from discreet.errors import FileProblem, ParameterError
 from discreet.pseudo_posterior import (
-    FrontierPoint,
     LinearWeights,
     MappedWeights,
     PoissonMean,
     PseudoPosterior,
     Truncated,
-    Weighting,
     frontier,
     frontier_page,
-    frontier_picture,
     reciprocal,
     violins,
     weight_picture,
 )
+from discreet.pseudo_posterior._frontier import FrontierPoint
+from discreet.pseudo_posterior._pictures import frontier_picture
+from discreet.pseudo_posterior._weights import Weighting
 
 VISITS = seeded(1).poisson(100.0, size=200)
 GRID: dict[str, Weighting] = {

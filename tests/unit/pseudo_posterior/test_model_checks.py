@@ -9,10 +9,12 @@ import pytest
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior import CensoredPosterior, FromModel, PosteriorDraws, PseudoPosterior, Synthesiser
+from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, Synthesiser
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
+from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import alone, quiet, weighted
 from discreet.pseudo_posterior._synthesis import synthetic_tables
+from discreet.pseudo_posterior._synthesiser import FromModel
 
 COLUMNS = {
     "x": np.array([3.0, -1.0, 0.5, 2.0]),

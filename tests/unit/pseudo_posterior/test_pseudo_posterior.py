@@ -10,21 +10,21 @@ from scipy.special import gammaln
 
 from discreet._random import seeded
 from discreet.errors import GuaranteeKindError, ParameterError, Refused, RelationNotSupported
-from discreet.privacy import Relation, require_kind
+from discreet.privacy import Relation
+from discreet.privacy._guarantee import require_kind
 from discreet.pseudo_posterior import (
-    CategoricalShares,
     Convergence,
     LinearWeights,
     MappedWeights,
     PoissonMean,
     PseudoPosterior,
-    Risks,
-    Scaled,
     Truncated,
     Unweighted,
     reciprocal,
-    safety_factor,
 )
+from discreet.pseudo_posterior._pseudo_posterior import Risks, safety_factor
+from discreet.pseudo_posterior._regressions import CategoricalShares
+from discreet.pseudo_posterior._weights import Scaled
 
 COUNTS = seeded(11).poisson(100.0, size=300)
 FEW = {"draws": 400, "warm_up": 300, "chains": 2, "convergence": Convergence(r_hat=1.05, divergent=0.02, effective=50)}

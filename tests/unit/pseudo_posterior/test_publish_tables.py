@@ -23,16 +23,15 @@ from discreet.errors import DomainError, FileProblem, GuaranteeKindError, Parame
 from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,
-    FromModel,
     PoissonMean,
     Predictor,
     PseudoPosterior,
     across_tables,
-    barycentre,
     publish_tables,
-    resampled,
     verify_tables,
 )
+from discreet.pseudo_posterior._across import barycentre, resampled
+from discreet.pseudo_posterior._synthesiser import FromModel
 
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=500)})
 TABLE = pl.DataFrame({"visits": seeded(1).poisson(100.0, size=200)})
@@ -422,7 +421,7 @@ def test_the_command_takes_dates_decimals_and_nulls(tmp_path) -> None:
 
 
 def test_released_categories_have_their_declared_types(tmp_path) -> None:
-    from discreet.pseudo_posterior import CategoricalShares
+    from discreet.pseudo_posterior._regressions import CategoricalShares
 
     domain = Domain(columns={"sex": Category(categories=["f", "m", "x"])})
     table = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 60})

@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior import (
-    CountWeights,
-    ExponentialWeights,
-    LinearWeights,
-    MappedWeights,
-    Truncated,
-    Unweighted,
-    reciprocal,
-    threshold,
-)
+from discreet.pseudo_posterior import LinearWeights, MappedWeights, Truncated, Unweighted, reciprocal
+from discreet.pseudo_posterior._weights import CountWeights, ExponentialWeights, threshold
 
 RISKS = arrays(np.float64, st.integers(1, 30), elements=st.floats(0.0, 100.0))
 EVERY = (

@@ -11,17 +11,9 @@ from scipy import stats
 from discreet._random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
-from discreet.pseudo_posterior import (
-    Design,
-    LinearRegression,
-    MixtureRegression,
-    Predictor,
-    Response,
-    SequentialRegression,
-    Step,
-    synthesiser_for,
-)
+from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response, synthesiser_for
 from discreet.pseudo_posterior._likelihood import by_record, quiet, redrawn, seeded_model
+from discreet.pseudo_posterior._regressions import LinearRegression, SequentialRegression, Step
 from discreet.pseudo_posterior._rows import SHARED
 
 SEX = np.array([0, 1, 1, 0, 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from decimal import Decimal
+from decimal import Decimal as Exact
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet import Domain, Integer, Numeric
 from discreet._random import seeded
 from discreet.confidential import confidential
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.errors import (
     ConfidentialAccessError,
     FileProblem,
@@ -56,22 +56,22 @@ def test_every_kind_of_column_comes_back_as_declared() -> None:
     zone = dt.UTC
     domain = Domain(
         columns={
-            "flag": discreet.Boolean(),
+            "flag": Boolean(),
             "count": Integer(lower=-3, upper=3),
             "amount": Numeric(lower=0.0, upper=10.0, cells=5),
-            "price": discreet.Decimal(lower="0.00", upper="2.00", digits=2),
-            "day": discreet.Date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 20)),
-            "when": discreet.Datetime(
+            "price": Decimal(lower="0.00", upper="2.00", digits=2),
+            "day": Date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 20)),
+            "when": Datetime(
                 lower=dt.datetime(2020, 1, 1, tzinfo=zone), upper=dt.datetime(2020, 1, 2, tzinfo=zone), step="1h",
                 time_zone="UTC",
             ),
-            "long": discreet.Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=5), step="1h"),
-            "name": discreet.Category(categories=["a", "b"], nulls="category"),
-            "rank": discreet.Category(categories=["low", "high"], ordered=True, dtype="category"),
+            "long": Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=5), step="1h"),
+            "name": Category(categories=["a", "b"], nulls="category"),
+            "rank": Category(categories=["low", "high"], ordered=True, dtype="category"),
         }
     )  # fmt: skip
     row = {
-        "flag": True, "count": 2, "amount": 3.5, "price": Decimal("1.25"), "day": dt.date(2020, 1, 5),
+        "flag": True, "count": 2, "amount": 3.5, "price": Exact("1.25"), "day": dt.date(2020, 1, 5),
         "when": dt.datetime(2020, 1, 1, 7, tzinfo=zone), "long": dt.timedelta(hours=2), "name": None, "rank": "high",
     }  # fmt: skip
     schema = {
@@ -167,9 +167,7 @@ def test_an_unknown_relation_is_refused_first(options: dict[str, Any]) -> None:
 
 
 def test_durations_in_csv_can_be_read_back(tmp_path: Path) -> None:
-    domain = Domain(
-        columns={"long": discreet.Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=50), step="30m")}
-    )
+    domain = Domain(columns={"long": Duration(lower=dt.timedelta(0), upper=dt.timedelta(hours=50), step="30m")})
     frame = pl.DataFrame({"long": [dt.timedelta(minutes=30 * (i % 90)) for i in range(3000)]})
     discreet.release(frame, domain, epsilon=2, delta=1e-6, size=2000, out=tmp_path / "r.csv")
     again = discreet.release(tmp_path / "r.csv", domain, epsilon=2, delta=1e-6, size=10)

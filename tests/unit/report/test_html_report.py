@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Category, Domain, Integer, Numeric
 from discreet.cli._main import run
-from discreet.domain import Boolean, Column, Date, OpenLabels
+from discreet.domain import Boolean, Category, Column, Date, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import compose
-from discreet.releases import Certificate, guarantee_of
+from discreet.releases import Certificate
+from discreet.releases._certificate import guarantee_of
 from discreet.report import write_report
 from discreet.utility._marginals import bins_of
 

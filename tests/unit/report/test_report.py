@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Domain, Integer
+from discreet.domain import Domain, Integer
 from discreet.releases import Certificate, verify
 from discreet.report import demo, picture
 

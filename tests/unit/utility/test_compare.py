@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from discreet._random import seeded
-from discreet.confidential import Confidential
+from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.confidential._column_values import column_values
 from discreet.confidential._open import CALLERS
 from discreet.domain import (
@@ -28,7 +28,8 @@ from discreet.domain import (
     OpenLabels,
 )
 from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
-from discreet.utility import Comparison, compare, reveal_to_custodian
+from discreet.utility import compare
+from discreet.utility._compare import Comparison
 
 if TYPE_CHECKING:
     from pathlib import Path

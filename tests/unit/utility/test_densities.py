@@ -9,7 +9,8 @@ from scipy.stats import gaussian_kde, norm
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import _densities, bandwidth, hellinger, kde_l2, total_variation
+from discreet.utility import _densities, hellinger, kde_l2, total_variation
+from discreet.utility._densities import bandwidth
 
 
 @pytest.mark.parametrize("seed", range(20))

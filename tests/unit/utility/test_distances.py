@@ -13,7 +13,8 @@ from scipy.stats import ks_2samp, wasserstein_distance
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import _distances, ks_distance, summary, total_variation, wasserstein_1d
+from discreet.utility import _distances, ks_distance, total_variation, wasserstein_1d
+from discreet.utility._distances import summary
 
 DISTANCES = [wasserstein_1d, ks_distance, total_variation]
 

@@ -12,7 +12,7 @@ from scipy.stats import pearsonr
 from scipy.stats.contingency import association
 
 from discreet._random import seeded
-from discreet.confidential import Confidential
+from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import (
     Boolean,
     Category,
@@ -33,7 +33,6 @@ from discreet.utility import (
     hellinger,
     kde_l2,
     ks_distance,
-    reveal_to_custodian,
     total_variation,
     transport_distance,
     wasserstein_1d,

@@ -144,9 +144,9 @@ def test_refuses_what_is_no_sample_of_records(distance: Any) -> None:
         distance([[0.0]], [[0.0]], y_weights=[-1.0])
     with pytest.raises(ParameterError, match="at most 2 apart"):
         distance([[0.0], [9.0]], [[np.nan]])
-    with pytest.raises(ParameterError, match="norm is"):
+    with pytest.raises(ParameterError, match="norm must be"):
         transport_distance([[0.0]], [[0.0]], norm="other")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="at least 2 directions"):
+    with pytest.raises(ParameterError, match="directions must be an integer of at least 2"):
         sliced_wasserstein([[0.0]], [[0.0]], rng=seeded(0), directions=1)
 
 

@@ -180,7 +180,8 @@ def every_step_of_a_release(where: Path) -> Iterator[None]:
     import opendp.measurements  # noqa: F401  # loaded once, not in every child
     import polars as pl  # noqa: F401
 
-    from discreet import Domain, Integer, release
+    from discreet import release
+    from discreet.domain import Domain, Integer
 
     domain = Domain(columns={"x": Integer(lower=0, upper=9)})
     pair = fresh(where, apart=False)

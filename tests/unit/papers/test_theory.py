@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.evolution import (
-    Box,
+from discreet.evolution import Box
+from discreet.papers.pe25 import (
     ball_packing,
     box_packing,
     closeness_epsilon,
@@ -129,7 +129,7 @@ def test_wrong_numbers_are_refused() -> None:
         (lambda: theorem_alpha(0.0, dimension=1), "sigma"),
         (lambda: theorem_alpha(0.1, dimension=1, diameter=-1.0), "diameter"),
         (lambda: theorem_population(0.1, dimension=1, variations=0), "variations"),
-        (lambda: usable_steps(0, 1.0), "n is"),
+        (lambda: usable_steps(0, 1.0), "n must be"),
         (lambda: usable_steps(10, math.inf), "epsilon"),
         (lambda: theorem_steps_of_budget(10, 1.0, 1.0, dimension=1), "delta"),
         (lambda: ball_packing(1.0, 1, distance=0.0), "distance"),

@@ -9,14 +9,14 @@ import pytest
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import (
+from discreet.papers.pe25 import private_evolution_rate
+from discreet.papers.py26 import (
     dirichlet_multinomial_rate,
     dirichlet_process_rate,
     empirical_rate,
-    private_evolution_rate,
     vanishing_delta_rate,
-    wasserstein_1d,
 )
+from discreet.utility import wasserstein_1d
 
 
 def test_empirical_rate_by_hand() -> None:
@@ -75,12 +75,12 @@ def test_measured_distances_fall_at_the_empirical_rate() -> None:
 
 def test_refuses_what_the_theorems_leave_out() -> None:
     for n in (0.5, math.inf, math.nan):
-        with pytest.raises(ParameterError, match="n is"):
+        with pytest.raises(ParameterError, match="n must be"):
             empirical_rate(n, 1)
-        with pytest.raises(ParameterError, match="m is"):
+        with pytest.raises(ParameterError, match="m must be"):
             dirichlet_process_rate(10, n, 1)
     for d in (0, 1.5, True):
-        with pytest.raises(ParameterError, match="d is"):
+        with pytest.raises(ParameterError, match="d must be"):
             empirical_rate(10, d)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="leaves out moment 2"):
         empirical_rate(10, 2, moment=2.0)
@@ -90,7 +90,7 @@ def test_refuses_what_the_theorems_leave_out() -> None:
         empirical_rate(10, 3, moment=1.0)
     with pytest.raises(ParameterError, match="n must be a finite number above 1"):
         vanishing_delta_rate(1, 1)
-    with pytest.raises(ParameterError, match="epsilon and delta"):
+    with pytest.raises(ParameterError, match="epsilon must be"):
         private_evolution_rate(1e6, 2, epsilon=1.5, delta=1e-4)
     with pytest.raises(ParameterError, match="too small"):
         private_evolution_rate(3, 2, epsilon=0.5, delta=1e-4)

@@ -15,14 +15,14 @@ from scipy.stats import binom
 
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.evolution import (
+from discreet.papers.pe25 import (
     gaussian_complexity,
     laplace_complexity,
     predicted_error,
     sampling_error,
     thresholded_laplace_error,
 )
-from discreet.evolution._error_bounds import _expected_loss
+from discreet.papers.pe25._error import _expected_loss
 
 
 def bounded_lipschitz(points: np.ndarray, signed: np.ndarray, diameter: float) -> float:

@@ -1,0 +1,20 @@
+"""Ranges of the numbers that the papers' formulas take."""
+
+from __future__ import annotations
+
+from discreet._checks import integer, real
+
+__all__ = ["positive", "sizes"]
+
+
+def positive(**numbers: float) -> None:
+    """Refuse numbers that are not finite and above 0."""
+    for name, value in numbers.items():
+        real(name, value, above=0)
+
+
+def sizes(*, n: float, d: int, m: float = 1) -> None:
+    """Refuse numbers of records, and a dimension, that are below 1."""
+    real("n", n, least=1)
+    real("m", m, least=1)
+    integer("d", d, least=1)

@@ -1,0 +1,48 @@
+"""PE25: Gonzalez, Fanti and Ramdas, "Private Evolution Converges". Parameters, bounds on the error, lower bounds."""
+
+from discreet._boundary import seal
+from discreet.papers.pe25._error import (
+    gaussian_complexity,
+    laplace_complexity,
+    predicted_error,
+    sampling_error,
+    thresholded_laplace_error,
+)
+from discreet.papers.pe25._noise import (
+    private_evolution_rate,
+    signed_measure_algorithm_5,
+    stability_histogram_proposition_4_1,
+)
+from discreet.papers.pe25._packing import ball_packing, box_packing, closeness_epsilon
+from discreet.papers.pe25._theorem import (
+    theorem_alpha,
+    theorem_gamma,
+    theorem_population,
+    theorem_steps,
+    theorem_steps_of_budget,
+    theorem_variations,
+    usable_steps,
+)
+
+__all__ = [
+    "ball_packing",
+    "box_packing",
+    "closeness_epsilon",
+    "gaussian_complexity",
+    "laplace_complexity",
+    "predicted_error",
+    "private_evolution_rate",
+    "sampling_error",
+    "signed_measure_algorithm_5",
+    "stability_histogram_proposition_4_1",
+    "theorem_alpha",
+    "theorem_gamma",
+    "theorem_population",
+    "theorem_steps",
+    "theorem_steps_of_budget",
+    "theorem_variations",
+    "thresholded_laplace_error",
+    "usable_steps",
+]
+
+seal(globals())

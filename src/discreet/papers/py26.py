@@ -1,0 +1,361 @@
+r"""PY26: Menicucci, Beraha and others, "Bayesian Nonparametric Privacy-Preserving Synthetic Data Generation: I".
+
+Bounds of its releases, and rates of approach in Wasserstein-1 distance. A rate is the expression inside the
+:math:`O(\cdot)` of a theorem, without its constant: it tells how a measured distance should fall as the sizes grow, not
+how large it is. ``n`` is the number of confidential records, ``m`` of released ones,
+``d`` the dimension of the records.
+"""
+
+from __future__ import annotations
+
+import math
+
+from discreet._boundary import seal
+from discreet._checks import real
+from discreet._numeric import least_integer
+from discreet.errors import ParameterError
+from discreet.papers._ranges import positive, sizes
+
+__all__ = [
+    "dirichlet_multinomial_a2",
+    "dirichlet_multinomial_rate",
+    "dirichlet_process_rate",
+    "empirical_rate",
+    "laplace_histogram_scale",
+    "largest_size_theorem_2",
+    "pitman_yor_theorem_2",
+    "smoothed_histogram_a1",
+    "vanishing_delta_rate",
+]
+
+
+def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) -> float:
+    r"""Return the paper's delta of a Dirichlet-process release.
+
+    .. math:: \max\left\{\frac{m}{\theta+n+m-1},\ \frac{2m}{(\theta+n)(e^\varepsilon-1)}\right\}
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    n, size : int
+        Number of confidential and of released records.
+    strength : float
+        ``theta``, positive.
+
+    Returns
+    -------
+    float
+        May exceed 1.
+
+    Raises
+    ------
+    ParameterError
+        When a number is out of range.
+
+    Notes
+    -----
+    The library uses theorem T1 instead: the first term alone is exact at every epsilon, so the second, up to
+    ``2/(e^eps - 1)`` times larger, is never needed.
+
+    References
+    ----------
+    PY26, Theorem 2.
+
+    Examples
+    --------
+    >>> f"{pitman_yor_theorem_2(0.5, n=11_918_162, size=119, strength=1.0):.4g}"
+    '3.078e-05'
+    """
+    positive(epsilon=epsilon, n=n, size=size, strength=strength)
+    return max(size / (strength + n + size - 1.0), 2.0 * size / ((strength + n) * math.expm1(epsilon)))
+
+
+def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: float) -> int:
+    """Return the largest size that Theorem 2 of the paper allows; 0 when it allows none.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget, both positive.
+    n : int
+        Number of confidential records.
+    strength : float
+        ``theta``, positive.
+
+    Notes
+    -----
+    ``PitmanYor.calibrated`` uses theorem T1, which allows the same at large epsilon and more at small.
+
+    References
+    ----------
+    PY26, Theorem 2 and section 4.3.
+
+    Examples
+    --------
+    >>> [largest_size_theorem_2(e, 1e-5, n=11_918_162, strength=1.0) for e in (2.0, 0.5)]
+    [119, 38]
+    """
+    positive(epsilon=epsilon, delta=delta, n=n, strength=strength)
+    beyond = least_integer(lambda m: pitman_yor_theorem_2(epsilon, n=n, size=m, strength=strength) >= delta, 1, 10**10)
+    return 10**10 if beyond is None else beyond - 1
+
+
+def smoothed_histogram_a1(*, n: int, size: int, cells: int, mixing: float) -> float:
+    r"""Return the paper's pure epsilon of a smoothed histogram, :math:`m\log\bigl((1-q)k/(nq)+1\bigr)`.
+
+    Parameters
+    ----------
+    n, size, cells : int
+        Number of confidential and of released records, and of cells ``k``.
+    mixing : float
+        ``q``, in ``(0, 1]``.
+
+    Notes
+    -----
+    Right, and attained, as a pure epsilon. The library's theorem T5 gives the whole profile: at ``n = 11,918,162``,
+    ``m = 12,000,000``, ``k = 300`` and ``q = 0.01`` delta is 8.85e-15 at epsilon 0.5, where this bound is 29,867.
+
+    References
+    ----------
+    PY26, equation (A.1); ROO25, Theorem 1; Wasserman and Zhou (2010).
+
+    Examples
+    --------
+    >>> round(smoothed_histogram_a1(n=11_918_162, size=12_000_000, cells=300, mixing=0.01))
+    29867
+    """
+    positive(n=n, size=size, cells=cells)
+    real("mixing", mixing, above=0, most=1)
+    return size * math.log1p((1.0 - mixing) * cells / (n * mixing))
+
+
+def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
+    r"""Return the paper's least prior mass of a cell, :math:`\alpha\ge m/(e^\varepsilon-1)`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    size : int
+        Number of released records.
+
+    Notes
+    -----
+    Right, and necessary, for delta = 0. The library's theorem T4 gives the whole profile, and ``calibrated`` far
+    smaller priors for any positive delta. BNP24 prints ``e^eps + 1`` on one page; it is ``e^eps - 1``.
+
+    References
+    ----------
+    PY26, equation (A.2); Machanavajjhala et al. (2008).
+
+    Examples
+    --------
+    >>> round(dirichlet_multinomial_a2(1.0, size=100), 4)
+    58.1977
+    """
+    positive(epsilon=epsilon, size=size)
+    return size / math.expm1(epsilon)
+
+
+def laplace_histogram_scale(epsilon: float) -> float:
+    r"""Return the paper's scale of the Laplace noise on each count, :math:`2/\varepsilon`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+
+    Notes
+    -----
+    The library's discrete noise of this scale has the same pure epsilon, and theorem T6 its whole profile.
+
+    References
+    ----------
+    PY26, Appendix A.2 (2); Wasserman and Zhou (2010).
+
+    Examples
+    --------
+    >>> laplace_histogram_scale(0.5)
+    4.0
+    """
+    positive(epsilon=epsilon)
+    return 2.0 / epsilon
+
+
+def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
+    r"""Return the rate of the empirical distribution of ``n`` independent records.
+
+    .. math::
+
+        \mathbb{E} \, W_1(e_n, p_0) = O\Big( n^{-(q-1)/q} +
+        \begin{cases} n^{-1/2} & d = 1 \\ n^{-1/2} \log(1 + n) & d = 2 \\ n^{-1/d} & d > 2 \end{cases} \Big)
+
+    for a law with a finite moment of order ``q`` (the first term is absent for bounded records).
+
+    Parameters
+    ----------
+    n : float
+        Number of records, at least 1.
+    d : int
+        Dimension, at least 1.
+    moment : float
+        ``q``, above 1; infinite for bounded records. Not 2 where d is 1 or 2, and not d / (d - 1) above: the theorem
+        leaves these out.
+
+    Returns
+    -------
+    float
+        The rate, without its constant.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is outside the theorem.
+
+    References
+    ----------
+    Fournier and Guillin (2015), theorem 1 with p = 1; PY26 theorem A.1.
+
+    Examples
+    --------
+    >>> empirical_rate(10_000, 1)
+    0.01
+    >>> round(empirical_rate(1_000_000, 3), 12)
+    0.01
+    """
+    sizes(n=n, d=d)
+    real("moment", moment, above=1, infinite=True)
+    left_out = 2.0 if d <= 2 else d / (d - 1)
+    if moment == left_out:
+        raise ParameterError(f"the theorem leaves out moment {moment:g} in dimension {d}; take a smaller one")
+    tail = 0.0 if math.isinf(moment) else math.pow(n, -(moment - 1) / moment)
+    spread = math.pow(n, -1 / max(d, 2))
+    return spread * (math.log1p(n) if d == 2 else 1.0) + tail
+
+
+def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
+    r"""Return the rate of the Dirichlet-multinomial release on a public finite domain.
+
+    .. math:: \mathbb{E} \, W_1(e_m, p_0) = O(n^{-1/2}) + O(r_d(m)),
+
+    with :math:`r_d` the :func:`empirical_rate` in dimension ``d``. On a fixed finite set of cells the posterior mean
+    converges at the parametric rate whatever the dimension, so the first term has no ``d``.
+
+    Parameters
+    ----------
+    n, m : float
+        Numbers of confidential and of released records, at least 1.
+    d : int
+        Dimension, at least 1.
+
+    Returns
+    -------
+    float
+        The rate, without its constants.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    References
+    ----------
+    PY26 theorem 3: at least 2 categories, each with a prior mass of at least 2.
+
+    Examples
+    --------
+    >>> dirichlet_multinomial_rate(10_000, 100, 1)
+    0.11
+    """
+    sizes(n=n, d=d, m=m)
+    return math.pow(n, -0.5) + empirical_rate(m, d)
+
+
+def dirichlet_process_rate(n: float, m: float, d: int) -> float:
+    r"""Return the rate of the Dirichlet process release of bounded records.
+
+    .. math:: \mathbb{E} \, W_1(e_m, p_0) = O(r_d(m)) + O(r_d(n)),
+
+    with :math:`r_d` the :func:`empirical_rate` in dimension ``d``. With ``m`` proportional to ``n``, as for a fixed
+    delta, it is :math:`O(r_d(n))`, the minimax rate (Corollary 3): nothing is lost but a constant.
+
+    Parameters
+    ----------
+    n, m : float
+        Numbers of confidential and of released records, at least 1.
+    d : int
+        Dimension, at least 1.
+
+    Returns
+    -------
+    float
+        The rate, without its constants.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    References
+    ----------
+    PY26 theorem 4 and corollary 3.
+
+    Examples
+    --------
+    >>> dirichlet_process_rate(10_000, 100, 1)
+    0.11
+    """
+    sizes(n=n, d=d, m=m)
+    return empirical_rate(m, d) + empirical_rate(n, d)
+
+
+def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
+    r"""Return the rate of the Dirichlet process release with :math:`m = n / \log n`, for which delta vanishes.
+
+    .. math::
+
+        \mathbb{E} \, W_1(e_m, p_0) = \begin{cases} O(n^{-1/2} (\log n)^{1/2}) & d = 1 \\
+        O(n^{-1/2} (\log n)^{3/2}) & d = 2 \\ O(n^{-1/d} (\log n)^{1/d}) & d > 2 \end{cases}
+
+    PY26 prints :math:`n^{-1/2} \log n` for ``d = 1``, which is loose by a root of the logarithm: theorem 4 gives
+    :math:`m^{-1/2} = n^{-1/2} (\log n)^{1/2}` directly. The other two cases follow from theorem 4 as printed.
+
+    Parameters
+    ----------
+    n : float
+        Number of confidential records, above 1.
+    d : int
+        Dimension, at least 1.
+    published : bool
+        Give the formula as printed.
+
+    Returns
+    -------
+    float
+        The rate, without its constant.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    References
+    ----------
+    PY26 corollary 4.
+
+    Examples
+    --------
+    >>> import math
+    >>> vanishing_delta_rate(math.e**4, 1) * math.e**2
+    2.0
+    >>> vanishing_delta_rate(math.e**4, 1, published=True) * math.e**2
+    4.0
+    """
+    sizes(n=n, d=d)
+    real("n", n, above=1)
+    power = {1: 1.0 if published else 0.5, 2: 1.5}.get(d, 1 / d)
+    return math.pow(n, -1 / max(d, 2)) * math.pow(math.log(n), power)
+
+
+seal(globals())

@@ -1,0 +1,41 @@
+"""ROO25: Tasnim, Gilani, Sankar and Kosut, "Reveal-or-Obscure"."""
+
+from __future__ import annotations
+
+from discreet._boundary import seal
+from discreet.papers._ranges import positive
+
+__all__ = ["laplace_projection_5"]
+
+
+def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> float:
+    r"""Return the paper's number of records for a Laplace projection sampler, :math:`n'=2k/(\alpha\varepsilon)`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure, positive.
+    accuracy : float
+        ``alpha``: how far in total variation a released record's law may be from that of the confidential records.
+    cells : int
+        ``k``.
+
+    Notes
+    -----
+    Enough, and up to twice what is needed: :meth:`LaplaceProjectionSampler.sample_complexity
+    <discreet.mechanisms.LaplaceProjectionSampler.sample_complexity>`.
+
+    References
+    ----------
+    ROO25, equation (5); Raskhodnikova et al. (2021).
+
+    Examples
+    --------
+    >>> round(laplace_projection_5(0.1, accuracy=0.18, cells=9), 6)
+    1000.0
+    """
+    positive(epsilon=epsilon, accuracy=accuracy, cells=cells)
+    return 2.0 * cells / (accuracy * epsilon)
+
+
+seal(globals())
