@@ -31,7 +31,7 @@ from discreet.mechanisms._base import positive_size, require_relation
 from discreet.planner import chosen_cells, common, plan, said_before, with_cells, with_sampling
 from discreet.privacy import Budget, RelationName
 from discreet.releases import Release, publish
-from discreet.releases._certificate import delta_caveats
+from discreet.releases._promise import delta_caveats
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output
 

@@ -10,7 +10,6 @@ from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
 from discreet.pseudo_posterior._mixture import MixtureRegression
 from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
 from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks, safety_factor
-from discreet.pseudo_posterior._publish import TablesRelease, publish_tables, verify_tables
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
     LinearRegression,
@@ -58,7 +57,6 @@ __all__ = [
     "SequentialRegression",
     "Step",
     "Synthesiser",
-    "TablesRelease",
     "Truncated",
     "Unweighted",
     "Weighting",
@@ -69,13 +67,11 @@ __all__ = [
     "frontier",
     "frontier_page",
     "frontier_picture",
-    "publish_tables",
     "reciprocal",
     "resampled",
     "safety_factor",
     "synthesiser_for",
     "threshold",
-    "verify_tables",
     "violins",
     "weight_picture",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, Poster
 from discreet.pseudo_posterior._grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior._likelihood import quiet
 from discreet.pseudo_posterior._rows import Columns, records_of, rows
+from discreet.pseudo_posterior._step import ModelMechanism
 from discreet.pseudo_posterior._synthesis import least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
 
@@ -132,7 +133,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredPosterior:
+class CensoredPosterior(ModelMechanism):
     r"""The censored posterior mechanism: ``2M`` a table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
@@ -175,6 +176,8 @@ class CensoredPosterior:
     >>> replace(chains, grid={"mean": np.linspace(1.0, 50.0, 200)}).guarantee(n=1000).kind
     'unconditional'
     """
+
+    name: ClassVar[str] = "censored-posterior"
 
     synthesiser: Any
     bound: float
@@ -280,6 +283,16 @@ class CensoredPosterior:
         What draws them is handed parameters, shapes and the given columns; never a sensitive one.
         """
         return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
+
+    def drawn(
+        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Draw from the censored posterior, and the tables from these draws."""
+        return self.synthesise(self.fit(columns, rng=rng, progress=progress), columns, rng=rng)
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Return the bound, the public number of records where there is one, and whether the draw is exact."""
+        return {"bound": self.bound, "size": self.size, "on_a_grid": self.grid is not None}
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""

@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, FileProblem
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["certificate_path", "check_output", "write_frames"]
+__all__ = ["certificate_path", "check_folder", "check_output", "write_frames"]
 
 
 def check_output(
@@ -51,6 +51,24 @@ def check_output(
     for one in (path, where):
         check_writable(one)
     return path, where
+
+
+def check_folder(out: str | os.PathLike[str]) -> Path:
+    """Return where a folder of tables goes.
+
+    Raises
+    ------
+    FileProblem
+        When something has its name, or the folder above it does not exist.
+    """
+    folder = Path(out)
+    if os.path.lexists(folder):
+        raise FileProblem(
+            out, "it exists already", "name a folder that does not: earlier tables spent budget of their own"
+        )
+    if not folder.absolute().parent.is_dir():
+        raise FileProblem(out, "the folder above it does not exist", "create it first")
+    return folder
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:

@@ -148,8 +148,8 @@ def write_report(
 
 def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where: Path) -> dict[str, Any]:
     """Return everything the page shows of a release and its certificates."""
-    facts, mechanism, n = promise.certificate.facts, promise.mechanism, promise.guarantee.n
-    stated, group = mechanism.domain, promise.guarantee.relation.group
+    facts, step, n = promise.certificate.facts, promise.step, promise.guarantee.n
+    stated, group = step.domain, promise.guarantee.relation.group
     counts = facts["size"] is None
     rows, columns = released_columns(release, stated, counts=counts)
     together = joint((promise, *others))
@@ -178,8 +178,8 @@ def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where:
         "columns": columns,
         "pictures": pictures(columns),
         "left_out": max(0, len(stated.names) - MOST_COLUMNS),
-        "parameters": {key: _parameter(value) for key, value in mechanism.parameters().items()},
-        "share": _share(promise),
+        "parameters": {key: _parameter(value) for key, value in step.parameters().items()},
+        "share": promise.stated["share_in_words"],
         "outcome": facts["released"].get("outcome"),
         "poor": promise.poor,
         "command": f"discreet verify {names[0]} --data {names[1]}",
@@ -206,12 +206,6 @@ def _confidential(
         "pictures": pictures(page["columns"], shares),
         "compared": compared,
     }
-
-
-def _share(promise: Promise) -> str:
-    """Say what share of the release is not from the data: recomputed, and where it depends on the data, as told."""
-    words = promise.share_in_words
-    return words[:1].upper() + words[1:] + "."
 
 
 def _parameter(value: Any) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from discreet._text import rounded_down, rounded_up
 from discreet.errors import DiscreetError, FileProblem, ParameterError
-from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, Check, verify
-from discreet.releases._certificate import _caveats, _rebuild, _share_in_words
 from discreet.releases._deadline import SECONDS, within
+from discreet.releases._mechanism_step import rebuilt
+from discreet.releases._step import Step
+from discreet.releases._verify import promised_now
 
 __all__ = ["Joint", "Promise", "epsilon_text", "joint"]
 
@@ -35,18 +38,21 @@ class Promise:
         File name of its certificate.
     certificate : Certificate
         As read.
-    mechanism : Mechanism
+    step : Step
         Rebuilt from the certificate's public facts.
     guarantee : Guarantee
         Recomputed from them.
+    stated : mapping
+        What the certificate's ``guarantee`` should be, recomputed.
     checks : tuple of Check
         What verification found.
     """
 
     name: str
     certificate: Certificate
-    mechanism: Mechanism
+    step: Step
     guarantee: Guarantee
+    stated: Mapping[str, Any]
     checks: tuple[Check, ...]
 
     @classmethod
@@ -61,8 +67,8 @@ class Promise:
         certificate = Certificate.read(path)
         try:
             with within(SECONDS):
-                mechanism, guarantee = _rebuild(certificate.facts)
-                guarantee.delta(certificate.epsilon)
+                step, guarantee = rebuilt(certificate.facts)
+                stated = promised_now(certificate.facts, step, guarantee)
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
@@ -71,8 +77,9 @@ class Promise:
         return cls(
             name=Path(path).name,
             certificate=certificate,
-            mechanism=mechanism,
+            step=step,
             guarantee=guarantee,
+            stated=stated,
             checks=tuple(checks),
         )
 
@@ -87,27 +94,20 @@ class Promise:
         return self.certificate.seeded
 
     @property
-    def share_in_words(self) -> str:
-        """What share of the release is not from the data, as known before it, recomputed."""
-        return _share_in_words(self.mechanism, self.guarantee.n)
-
-    @property
     def poor(self) -> str | None:
         """Why the release is of poor use, recomputed where it was known before; None where it is not known to be."""
         facts = self.certificate.facts
-        before = None if self.mechanism.leaves_out else self.mechanism.share_not_from_data(self.guarantee.n)
-        known = {"share_not_from_data": before, "share_in_words": self.share_in_words}
-        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **known}}).poor
+        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **self.stated}}).poor
 
     @property
     def epsilon(self) -> float:
-        """The certificate's epsilon; any one may be stated, since delta follows from it."""
-        return self.certificate.epsilon
+        """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
+        return float(self.stated["epsilon"])
 
     @property
     def delta(self) -> float:
         """Delta at that epsilon, recomputed."""
-        return self.guarantee.delta(self.epsilon)
+        return float(self.stated["delta"])
 
     @property
     def epsilon_text(self) -> str:
@@ -169,9 +169,7 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        unit = self.certificate.facts["unit"]
-        found = _caveats(self.guarantee, self.epsilon, self.delta, None if unit is None else str(unit["column"]))
-        return tuple(_sentence(caveat) for caveat in found if "verbatim" not in caveat)
+        return tuple(_sentence(caveat) for caveat in self.stated["caveats"] if "verbatim" not in caveat)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
