@@ -63,7 +63,16 @@ class ModelMechanism(Publishable):
         """Return what is promised for all tables together."""
 
     def step(self, domain: Domain) -> ModelStep:
-        """Return the step of the publisher, or refuse a domain that the model does not fit: by public facts alone.
+        """Return what :func:`~discreet.publish` runs, or refuse a domain that the model does not fit.
+
+        Parameters
+        ----------
+        domain : Domain
+            Public: the one that the confidential table was encoded with. It must hold the synthesiser's columns and no
+            others, none of them open labels, and no sensitive one with nulls. The model reads codes ``0, 1, ..`` of
+            categories and booleans, of which a null is the last, and numbers in the unit of
+            :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for
+            datetimes and durations), of which a null is NaN.
 
         Raises
         ------

@@ -121,8 +121,8 @@ def publish(
         Confidential, as given by :func:`discreet.confidential.confidential`, or in parts by
         :func:`discreet.confidential.confidential_rows` for mechanisms that read it so.
     mechanism : Mechanism, PseudoPosterior or CensoredPosterior
-        Public facts only. The domain of a mechanism must be the one the data was encoded with. That of the data must
-        have the columns of a model and no others: see :mod:`discreet.pseudo_posterior`.
+        Public facts only. The domain of a mechanism must be the one the data was encoded with. A model says in its
+        ``step`` which domains it fits; a pseudo-posterior needs its ``target_epsilon``.
     size : int, optional
         Number of records to release; needed where the mechanism does not fix it.
     budget : Budget, optional

@@ -122,7 +122,7 @@ class Promise:
     @property
     def pure_text(self) -> str | None:
         """The epsilon from which on delta is 0, rounded up; None where it is so large that it says nothing."""
-        pure = self.guarantee.profile.pure
+        pure = min(self.guarantee.profile.pure, self.epsilon if self.delta == 0.0 else math.inf)
         return epsilon_text(pure) if pure <= 100 else None
 
     @property
@@ -133,6 +133,8 @@ class Promise:
     @property
     def tightness(self) -> str:
         """Whether the numbers are attained, in a sentence."""
+        if self.guarantee.kind == "asymptotic":
+            return "The numbers are estimates from this table: the truth may be better or worse."
         if self.guarantee.exact:
             return "The numbers are exact: for some pair of tables the best attacker reaches them."
         return "The numbers are upper bounds: the truth may be better than stated, never worse."

@@ -484,11 +484,6 @@ def test_a_grid_gives_as_many_tables_as_are_asked_for(tmp_path) -> None:
     assert len(made.certificate.facts["released"]["tables"]) == 30
 
 
-def test_a_folder_of_tables_has_no_report(tmp_path, capsys) -> None:
-    assert run(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
-    assert "discreet verify" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_records_or_none_are_published_like_many_where_the_size_is_public(tmp_path, count) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, size=5, grid=GRID)
