@@ -67,7 +67,7 @@ def censored_law(
     [0.731059, 0.268941]
     """
     if np.ndim(log_likelihoods) != 2 or np.shape(log_prior) != np.shape(log_likelihoods)[:1]:
-        raise ParameterError("log_likelihoods has a row, and log_prior a number, for each parameter")
+        raise ParameterError("log_likelihoods must have one row, and log_prior one number, per parameter")
     given = np.asarray(log_likelihoods, dtype=np.float64)
     clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
     logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)
@@ -196,7 +196,7 @@ class CensoredPosterior(ModelMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         if not (math.isfinite(self.bound) and self.bound > 0):
-            raise ParameterError("the bound M is a finite number above 0, in nats")
+            raise ParameterError(f"the bound M must be a finite number above 0, in nats, got {self.bound!r}")
         check_tables(self.tables)
         if self.size is not None:
             self._check_size(self.size)
@@ -206,8 +206,8 @@ class CensoredPosterior(ModelMechanism):
     def _check_size(self, size: int) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1 or self.synthesiser.given:
             raise ParameterError(
-                "size is a whole number of at least 1, for full synthesis: a partially synthetic table has as many "
-                "records as the confidential one"
+                f"size must be a whole number of at least 1, for full synthesis, got {size!r}: a partially synthetic "
+                "table has as many records as the confidential one"
             )
 
     def fit(
@@ -365,8 +365,8 @@ class CensoredPosterior(ModelMechanism):
         whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
         if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
             raise ParameterError(
-                "record_weights gives one weight a record, and each depends on its own record alone: the bound does "
-                "not hold for others; use PseudoPosterior, whose guarantee is asymptotic"
+                "record_weights must give one weight per record, each from its own record alone: the bound does not "
+                "hold for others. PseudoPosterior takes them; its guarantee is asymptotic"
             )
         return np.asarray(each)
 
@@ -374,5 +374,7 @@ class CensoredPosterior(ModelMechanism):
         assert self.record_weights is not None
         weight = np.asarray(self.record_weights(record), dtype=np.float64)
         if weight.shape != (1,) or not 0 <= weight[0] <= 1:
-            raise ParameterError("record_weights gives one weight in [0, 1] a record, also for one record by itself")
+            raise ParameterError(
+                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
+            )
         return float(weight[0])

@@ -61,9 +61,9 @@ class Convergence:
         for name in ("r_hat", "effective", "divergent"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or math.isnan(value):
-                raise ParameterError(f"convergence: {name} is a number")
+                raise ParameterError(f"convergence: {name} must be a number, got {value!r}")
         if isinstance(self.doublings, bool) or not isinstance(self.doublings, int) or not 0 <= self.doublings <= 20:
-            raise ParameterError("convergence: doublings is a whole number from 0 to 20")
+            raise ParameterError(f"convergence: doublings must be a whole number from 0 to 20, got {self.doublings!r}")
 
 
 AS_LONG_AS_ASKED = Convergence(doublings=0)
@@ -189,9 +189,11 @@ class Sampler:
         blanks: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         if draws < 10 or chains < 2:
-            raise ParameterError("chains is at least 2 and draws at least 10: one chain cannot disagree with itself")
+            raise ParameterError(
+                "chains must be at least 2 and draws at least 10: one chain cannot disagree with itself"
+            )
         if warm_up < 0:
-            raise ParameterError("warm_up is at least 0: draws that are left out")
+            raise ParameterError("warm_up must be at least 0")
         self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)

@@ -82,7 +82,7 @@ def synthesiser_for(
 def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None) -> None:
     """Refuse a model that does not exist, or that does not take these columns or clusters."""
     if model not in MODELS:
-        raise ParameterError(f"the model is one of {', '.join(MODELS)}, not {model!r}")
+        raise ParameterError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
     if clusters is not None and model not in ("mixture", "dirichlet-process"):
         raise ParameterError(f"the {model} model has no clusters")
     if len(set(sensitive)) < len(sensitive):
@@ -138,7 +138,7 @@ def _bounds(name: str, column: Column) -> tuple[float, float]:
 
 def _categories(name: str, column: Column) -> int:
     if not isinstance(column, (Category, Boolean)) or column.values is None:
-        raise DomainError(f"column {name!r}: this model needs a category or a boolean, not {with_article(column.kind)}")
+        raise DomainError(f"column {name!r}: this model needs a category or a boolean, got {with_article(column.kind)}")
     return column.values
 
 

@@ -133,7 +133,7 @@ def frontier(
         When the column is not sensitive, or there is no worker, or several and something cannot be sent to them.
     """
     if column not in mechanism.synthesiser.sensitive or workers < 1:
-        raise ParameterError("the column is one of the sensitive ones, and there is at least one worker")
+        raise ParameterError("the column must be one of the sensitive ones, and workers at least 1")
     if workers > 1:
         _check_picklable((mechanism, dict(statistics), dict(weightings)))
     where = Path(folder)

@@ -184,7 +184,7 @@ class PseudoPosterior(ModelMechanism):
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         check_tables(self.tables)
         if self.target_epsilon is not None and not (math.isfinite(self.target_epsilon) and self.target_epsilon > 0):
-            raise ParameterError("target_epsilon is a finite number above 0: the local epsilon of one table")
+            raise ParameterError(f"target_epsilon must be a finite number above 0, got {self.target_epsilon!r}")
 
     # -- fitting ------------------------------------------------------------------------------------------------
 

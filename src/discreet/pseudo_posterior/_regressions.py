@@ -213,7 +213,7 @@ class Step:
 
     def __post_init__(self) -> None:
         if self.kind not in ("numeric", "count", "category"):
-            raise ParameterError(f"column {self.column!r}: its kind is 'numeric', 'count' or 'category'")
+            raise ParameterError(f"column {self.column!r}: its kind must be 'numeric', 'count' or 'category'")
         if self.kind == "category" and self.categories < 2:
             raise ParameterError(f"column {self.column!r}: a category needs at least two categories")
         if self.kind == "numeric" and (self.response is None or self.response.column != self.column):

@@ -122,7 +122,7 @@ class Synthesiser(ABC):
         distinct, place = np.unique(column, return_inverse=True, axis=0)
         made = [np.asarray(self.coded(name, distinct[i : i + 1].copy())) for i in range(len(distinct))]
         if any(len(value) != 1 for value in made):
-            raise ParameterError(f"column {name!r}: each value is coded as one value, by itself")
+            raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
         return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -239,4 +239,4 @@ def check_tables(tables: int) -> None:
         When it is not a whole number of at least 1.
     """
     if isinstance(tables, bool) or not isinstance(tables, int) or tables < 1:
-        raise ParameterError("the number of tables is a whole number of at least 1")
+        raise ParameterError(f"tables must be a whole number of at least 1, got {tables!r}")

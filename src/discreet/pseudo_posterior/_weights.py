@@ -73,7 +73,7 @@ class Weighting(ABC):
             kept = rows(data, finite)
             made = np.asarray(self._weights(z[finite], kept), dtype=np.float64)
             if made.shape != (int(finite.sum()),) or not np.isfinite(made).all():
-                raise ParameterError("the weighting gives one finite number a record; check the map")
+                raise ParameterError("the weighting must give one finite number per record. Check the map")
             found[finite] = np.clip(made, 0.0, 1.0)
         return found
 
@@ -110,7 +110,7 @@ class LinearWeights(Weighting):
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.c) and self.c >= 0 and -1 <= self.g <= 1):
-            raise ParameterError("the scale c is at least 0 and finite, and the shift g between -1 and 1")
+            raise ParameterError("the scale c must be finite and at least 0, and the shift g between -1 and 1")
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         spread = np.ptp(risks)
@@ -181,7 +181,7 @@ class ExponentialWeights(Weighting):
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ParameterError("epsilon is a finite number above 0")
+            raise ParameterError("epsilon must be a finite number above 0")
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         largest = float(risks.max())
@@ -223,7 +223,7 @@ class CountWeights(Weighting):
     def _weights(self, risks: Floats, data: Data) -> Floats:
         for name in (self.column, *self.known):
             if name not in data or data[name].ndim != 1:
-                raise ParameterError(f"the model's data has no array {name!r} of one number a record")
+                raise ParameterError(f"the model's data has no array {name!r} of one number per record")
         value = np.asarray(data[self.column], dtype=np.float64)
         group = np.zeros(len(value), dtype=np.int64)
         if self.known:
@@ -262,7 +262,7 @@ class Truncated(Weighting):
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.most) and self.most > 0):
-            raise ParameterError("the bound M is a finite number above 0")
+            raise ParameterError("the bound M must be a finite number above 0")
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         made = self.weighting.weights(risks, data)

@@ -39,7 +39,7 @@ def within(seconds: float) -> Iterator[None]:
         When time is up.
     """
     if not seconds > 0:
-        raise ParameterError(f"seconds is a positive number, not {seconds!r}")
+        raise ParameterError(f"seconds must be a positive number, got {seconds!r}")
     if seconds > 1e6 or not _can_stop():
         yield
         return
@@ -58,7 +58,7 @@ def within(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     if late:
-        raise Refused(f"recomputing the claims takes more than {as_written(seconds)} seconds; give more of them")
+        raise Refused(f"recomputing the claims takes more than {as_written(seconds)} seconds. Allow more of them")
 
 
 def _can_stop() -> bool:

@@ -53,10 +53,10 @@ def in_present_form(facts: dict[str, Any]) -> dict[str, Any]:
 
     Whatever else was read is returned as it is.
     """
-    mechanism, tables, domain = facts.get("mechanism"), facts.get("tables"), facts.get("domain")
-    if facts.get("discreet_tables_certificate") != 1 or not isinstance(mechanism, dict):
+    if facts.get("discreet_tables_certificate") != 1:
         return facts
-    columns = domain.get("columns") if isinstance(domain, dict) else None
+    mechanism, domain = ((held if isinstance(held, dict) else {}) for held in map(facts.get, ("mechanism", "domain")))
+    columns = domain.get("columns")
     parameters = {key: value for key, value in mechanism.items() if key != "name"}
     if mechanism.get("name") == "censored-posterior":
         parameters.setdefault("size", None)
@@ -74,7 +74,11 @@ def in_present_form(facts: dict[str, Any]) -> dict[str, Any]:
         "unit": None,
         "guarantee": guarantee,
         "randomness": facts.get("randomness"),
-        "released": {"columns": list(columns) if isinstance(columns, dict) else None, "rows": None, "tables": tables},
+        "released": {
+            "columns": list(columns) if isinstance(columns, dict) else None,
+            "rows": None,
+            "tables": facts.get("tables"),
+        },
         "shows": facts.get("shows"),
     }
 

@@ -257,7 +257,7 @@ def test_under_add_remove_the_number_of_synthetic_records_is_public_and_said_to_
         tables = sized.synthesise(sized.fit(columns, rng=seeded(0)), columns, rng=seeded(1))
         assert [len(table["y"]) for table in tables] == [7, 7]
     for odd in (0, -1, 2.0, True):
-        with pytest.raises(ParameterError, match="size is a whole number"):
+        with pytest.raises(ParameterError, match="size must be a whole number"):
             CensoredPosterior(PoissonMean(column="y"), bound=2.0, size=odd)
 
 
@@ -281,5 +281,5 @@ def test_a_table_of_no_records_gives_a_draw_from_the_prior_under_add_remove() ->
     found = np.array([(drawn.values["mean"] <= t).mean() for t in THETAS])
     assert np.abs(found - exact).max() < math.sqrt(math.log(2 * len(THETAS) / 1e-6) / (2 * drawn.effective))
     assert len(chains.synthesise(drawn, none, rng=seeded(9))[0]["y"]) == 5
-    with pytest.raises(ParameterError, match="one row a record"):
+    with pytest.raises(ParameterError, match="one row per record"):
         CensoredPosterior(model, bound=0.5, grid={"mean": THETAS}).fit(none, rng=seeded(0))

@@ -460,7 +460,7 @@ def test_released_categories_have_their_declared_types(tmp_path) -> None:
     ("options", "said"),
     [
         (("--warm-up", "-1"), "warm_up"),
-        (("--tables", "1000"), "there are 60: raise draws"),
+        (("--tables", "1000"), "got 60. Raise draws"),
         (("--clusters", "3"), "no clusters"),
         (("--sensitive", "visits"), "named twice"),
     ],
