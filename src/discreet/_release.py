@@ -32,7 +32,7 @@ from discreet.planner._steps import said_before
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName
 from discreet.releases import publish
-from discreet.releases._certificate import delta_caveats
+from discreet.releases._promise import delta_caveats
 from discreet.releases._publish import Release
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output

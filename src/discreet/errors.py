@@ -143,8 +143,7 @@ class ConfidentialAccessError(DiscreetError, TypeError):
     def __init__(self, action: str) -> None:
         self.action = action
         super().__init__(
-            f"a confidential value cannot be {action}; what is released under a guarantee is public: use publish(), or "
-            "publish_tables() for tables from a model"
+            f"a confidential value cannot be {action}. What publish() releases under a guarantee is public."
         )
 
 

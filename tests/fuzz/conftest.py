@@ -86,35 +86,20 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _write_tables(folder: Path) -> None:
     """Write a folder as ``discreet synthesize`` does, with a certificate that verifies, and without its chains."""
     from discreet._writing import file_sha256
+    from discreet.domain import Domain, Numeric
     from discreet.privacy import Relation
-    from discreet.pseudo_posterior import _publish as tables
+    from discreet.pseudo_posterior import CensoredPosterior
+    from discreet.pseudo_posterior._synthesiser import FromModel
+    from discreet.releases import Certificate
 
     folder.mkdir()
     path = folder / "table-01.parquet"
     pl.DataFrame({"y": [1.0, 2.0, 3.0]}).write_parquet(path)
-    mechanism: dict[str, Any] = {
-        "name": "censored-posterior",
-        "model": "m",
-        "synthesised": ["y"],
-        "published_exactly": [],
-        "densities_at_most_one": True,
-        "tables": 1,
-        "chains": {"chains": 1, "draws": 9, "warm_up": 9, "doublings": 0, "refused_beyond": {"r_hat": 1.1}},
-        "bound": 0.5,
-        "on_a_grid": False,
-    }
-    made = tables._rebuilt(mechanism)
-    document = {
-        "discreet_tables_certificate": tables.SCHEMA,
-        "mechanism": mechanism,
-        "domain": {"columns": {"y": {"type": "numeric", "lower": 0.0, "upper": 9.0}}},
-        "records": 3,
-        "relation": {"name": "replacement", "group": 1},
-        "guarantee": tables._promise(made, Relation(), n=3, seeded=False),
-        "randomness": tables._SECURE,
-        "shows": tables._SHOWS,
-        "tables": [{"file": path.name, "rows": 3, "sha256": file_sha256(path)}],
-    }
+    posterior = CensoredPosterior(FromModel(function=print, columns=("y",)), bound=0.5)
+    step = posterior.step(Domain(columns={"y": Numeric(lower=0.0, upper=9.0)}))
+    public: dict[str, Any] = {"budget": None, "unit": None, "seeded": False, "seeded_cut": False, "public_inputs": {}}
+    made = Certificate.of(step, step.guarantee(Relation(), n=3), **public)
+    document = made.holding([{"file": path.name, "rows": 3, "sha256": file_sha256(path)}]).facts
     (folder / "certificate.json").write_text(json.dumps(document))
 
 

@@ -33,7 +33,8 @@ from discreet.domain import (
 )
 from discreet.evolution import Callables
 from discreet.mechanisms import REGISTRY, named
-from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMean, PseudoPosterior, publish_tables
+from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMean, PseudoPosterior
+from discreet.releases import publish
 
 HERE = Path(__file__).parent
 ROWS = 600
@@ -149,7 +150,7 @@ def make(version: str) -> None:
             write_release(name, asked, Path(temporary), folder)
     for name, mechanism in tables().items():
         visits = pl.DataFrame({"visits": seeded(1).poisson(100.0, size=40)})
-        publish_tables(confidential(visits, VISITS), mechanism(), out=folder / name, accept={"asymptotic", "empirical"})
+        publish(confidential(visits, VISITS), mechanism(), out=folder / name, accept={"asymptotic", "empirical"})
 
 
 def write_release(name: str, asked: dict[str, Any], temporary: Path, folder: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from discreet.cli._main import run
 from discreet.mechanisms import REGISTRY
-from discreet.pseudo_posterior import verify_tables
-from discreet.releases import Certificate, _errata, verify
+from discreet.releases import _errata, verify
 from discreet.releases._errata import ERRATA, Erratum
 
 HERE = Path(__file__).parent
@@ -75,12 +74,7 @@ def test_a_smaller_delta_in_it_is_found(path: Path, tmp_path: Path, capsys: pyte
 
 
 def test_errata_are_dated_and_about_claims_that_exist() -> None:
-    claims = {
-        check.what
-        for checks in ([verify(Certificate.read(path)) for path in RELEASES], [verify_tables(path) for path in TABLES])
-        for one in checks
-        for check in one
-    }
+    claims = {check.what for path in (*RELEASES, *TABLES) for check in verify(path)}
     models = {"pseudo-posterior", "censored-posterior"}
     for erratum in ERRATA:
         datetime.date.fromisoformat(erratum.date)
@@ -140,7 +134,7 @@ def test_the_errata_of_tables_are_told_too(tmp_path: Path, monkeypatch: pytest.M
     facts = json.loads((folder / "certificate.json").read_text())
     facts["guarantee"]["epsilon"] /= 2
     (folder / "certificate.json").write_text(json.dumps(facts))
-    wrong = {check.what: check.erratum for check in verify_tables(folder) if not check.agrees}
+    wrong = {check.what: check.erratum for check in verify(folder) if not check.agrees}
     assert wrong.keys() == {"guarantee.assumptions", "guarantee.epsilon"}
     assert wrong["guarantee.assumptions"] is None  # the real errata are not in force here
     assert str(wrong["guarantee.epsilon"]).startswith("Erratum of 2031-02-03")

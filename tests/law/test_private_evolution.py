@@ -417,7 +417,7 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     assert made.certificate.facts["relation"]["name"] == "add-remove"
     assert made.certificate.facts["records"] == 3000
     assert "3001" not in made.certificate.to_json()
-    assert "was in the table or not" in str(made.certificate)
+    assert "tests whether one record is in the table, with" in str(made.certificate)
     assert "from a declared 3,000" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
     with pytest.raises(ParameterError, match="declared in public"):

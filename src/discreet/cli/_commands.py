@@ -271,11 +271,14 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
 
     CERTIFICATE is the file beside a release, or a folder of tables that synthesize wrote, which are then checked too.
     """
+    from discreet.releases import verify as run
+
     if settle:
         from discreet._writing import recover
 
         recover(Path(certificate))
-    checks, compared = _verified(certificate, data, seconds)
+    checks = run(certificate, data=data, seconds=seconds)
+    compared = data is not None or Path(certificate).is_dir()
     wrong = [check for check in checks if not check.agrees]
     if as_json:
         show(
@@ -300,19 +303,6 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
             + ("." if compared else "; the released file was not checked (--data).")
         )
     return 1 if wrong else 0
-
-
-def _verified(certificate: str, data: str | None, seconds: float) -> tuple[list[Any], bool]:
-    """Return the checks of a release or of a folder of tables, and whether the released records were among them."""
-    from discreet.pseudo_posterior import verify_tables
-    from discreet.releases import Certificate
-    from discreet.releases import verify as run
-
-    if not Path(certificate).is_dir():
-        return run(Certificate.read(certificate), data=data, seconds=seconds), data is not None
-    if data is not None:
-        raise ParameterError("leave --data out: a folder of synthetic tables holds them beside their certificate")
-    return verify_tables(certificate), True
 
 
 @click.command()
@@ -358,11 +348,12 @@ def _names(measures: str | None) -> Any:
 @click.option("--out", type=click.Path(), required=True, help="Report to write: .html.")
 @_json
 def report(released: str, out: str, domain_file: str | None, measures: str, as_json: bool, **options: Any) -> int:
-    """Write what a RELEASED table promises as one HTML page; exit status 1 where a certificate is not confirmed."""
+    """Write what a RELEASED table promises as one HTML page; exit status 1 where a certificate is not confirmed.
+
+    RELEASED is a table, or a folder of tables that synthesize wrote.
+    """
     from discreet.report import write_report
 
-    if Path(released).is_dir():
-        raise ParameterError(f"{released} is a folder: synthetic tables have no report; see discreet verify {released}")
     made = write_report(released, out, domain=domain_file, measures=_names(measures), **options)
     wrong = sum(not check.agrees for check in made.checks)
     if as_json:

@@ -65,9 +65,9 @@ def synthesize(
         CensoredPosterior,
         Convergence,
         PseudoPosterior,
-        publish_tables,
         synthesiser_for,
     )
+    from discreet.releases import publish
 
     if (target_epsilon is None) == (bound is None):
         raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored)")
@@ -100,11 +100,11 @@ def synthesize(
     rng = None if options["seed"] is None else seeded(options["seed"])
     accept = {"asymptotic"} if bound is None else {"empirical"}
     with progress_bar(1, as_json, "fitting, draws a chain") as progress:
-        made = publish_tables(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
+        made = publish(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
     if as_json:
-        show({"out": str(made.folder), **made.facts})
+        show({"out": str(made.path), **made.certificate.facts})
         return
-    echo(f"wrote {counted(mechanism.tables, 'table')} and what was promised to {made.folder}")
-    echo(str(made))
+    echo(f"wrote {counted(mechanism.tables, 'table')} and what was promised to {made.path}")
+    echo(made.certificate.text)
     if rng is not None:
         echo("This release was seeded: do not publish it.", err=True)

@@ -1,9 +1,9 @@
 """The one function that opens confidential values, and the closed list of modules that may call it.
 
-Four kinds of modules are on it: the two crossings, whose output is public under a guarantee; the reader of the one
+Four kinds of modules are on it: the one crossing, whose output is public under a guarantee; the reader of the one
 number that is public by definition; the gate that refuses the table where something public is expected; and those whose
-results are for the custodian alone. A test holds the list against
-every call in the source, so that it names neither a module too few nor one too many.
+results are for the custodian alone. A test holds the list against every call in the source, so that it names neither a
+module too few nor one too many.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ __all__ = ["CALLERS", "Purpose", "open_confidential"]
 Purpose = Literal["public under a guarantee", "public number", "refusal", "for the custodian"]
 """What becomes of an opened value.
 
-``public under a guarantee``: it goes into a mechanism's private step, and what is returned is public under the
-guarantee on its certificate. ``public number``: only the number of records is returned, which the replacement relation
-makes public by definition. ``refusal``: nothing is returned; a public input that equals the table is refused in one
-constant sentence. ``for the custodian``: what is returned is as confidential as the table.
+``public under a guarantee``: it goes into the private step of a mechanism or a model, and what is returned is public
+under the guarantee on its certificate. ``public number``: only the number of records is returned, which the
+replacement relation makes public by definition. ``refusal``: nothing is returned; a public input that equals the table
+is refused in one constant sentence. ``for the custodian``: what is returned is as confidential as the table.
 """
 
 CALLERS: dict[str, Purpose] = {
-    "discreet.releases._publish": "public under a guarantee",  # publish: records, or a table of counts
-    "discreet.pseudo_posterior._publish": "public under a guarantee",  # publish_tables: tables from a model
+    "discreet.releases._publish": "public under a guarantee",  # publish: records, counts, or tables from a model
     "discreet.confidential._count": "public number",  # public_size
     "discreet.confidential._public": "refusal",  # with_public: a public table that is the confidential one
     "discreet.confidential._custodian": "for the custodian",  # reveal_to_custodian: results, never tables

@@ -58,10 +58,9 @@ class Provenance:
 class Confidential(Generic[T]):
     """A confidential value, closed.
 
-    Only the modules listed in ``discreet.confidential._open`` can open it. Of what they return, records, counts and
-    tables that were released under a guarantee are public (:func:`discreet.publish` and
-    :func:`discreet.pseudo_posterior.publish_tables`), and so is the number of records
-    (:func:`discreet.confidential._count.public_size`); all else is for the custodian alone.
+    Only the modules listed in ``discreet.confidential._open`` can open it. Of what they return, the records, counts and
+    tables that :func:`discreet.publish` releases are public under a guarantee, and the number of records
+    (:func:`discreet.confidential.public_size`) is public by definition; all else is for the custodian alone.
 
     Parameters
     ----------

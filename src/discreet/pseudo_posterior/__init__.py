@@ -8,9 +8,8 @@ from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws
 from discreet.pseudo_posterior._from_domain import synthesiser_for
 from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
 from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
-from discreet.pseudo_posterior._pictures import frontier_page, violins, weight_picture
+from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
 from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks
-from discreet.pseudo_posterior._publish import TablesRelease, publish_tables, verify_tables
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
     LinearRegression,
@@ -48,10 +47,10 @@ __all__ = [
     "across_tables",
     "frontier",
     "frontier_page",
-    "publish_tables",
+    "frontier_picture",
     "reciprocal",
     "synthesiser_for",
-    "verify_tables",
+    "threshold",
     "violins",
     "weight_picture",
 ]
@@ -71,6 +70,5 @@ seal(
     Scaled,
     SequentialRegression,
     Step,
-    TablesRelease,
     Weighting,
 )

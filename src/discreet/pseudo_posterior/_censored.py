@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, Poster
 from discreet.pseudo_posterior._grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior._likelihood import quiet
 from discreet.pseudo_posterior._rows import Columns, records_of, rows
+from discreet.pseudo_posterior._step import ModelMechanism
 from discreet.pseudo_posterior._synthesis import least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
 
@@ -69,7 +70,7 @@ def censored_law(
     [0.731059, 0.268941]
     """
     if np.ndim(log_likelihoods) != 2 or np.shape(log_prior) != np.shape(log_likelihoods)[:1]:
-        raise ParameterError("log_likelihoods has a row, and log_prior a number, for each parameter")
+        raise ParameterError("log_likelihoods must have one row, and log_prior one number, per parameter")
     given = np.asarray(log_likelihoods, dtype=np.float64)
     clipped = np.where(np.isfinite(given), np.clip(given, -bound, 0.0), -bound)
     logs = (clipped * np.asarray(weights, dtype=np.float64)).sum(axis=1) + np.asarray(log_prior, dtype=np.float64)
@@ -135,7 +136,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredPosterior:
+class CensoredPosterior(ModelMechanism):
     r"""The censored posterior mechanism: ``2M`` a table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
@@ -178,6 +179,8 @@ class CensoredPosterior:
     >>> replace(chains, grid={"mean": np.linspace(1.0, 50.0, 200)}).guarantee(n=1000).kind
     'unconditional'
     """
+
+    name: ClassVar[str] = "censored-posterior"
 
     synthesiser: Any
     bound: float
@@ -283,6 +286,16 @@ class CensoredPosterior:
         """
         return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
 
+    def drawn(
+        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Draw from the censored posterior, and the tables from these draws."""
+        return self.synthesise(self.fit(columns, rng=rng, progress=progress), columns, rng=rng)
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Return the bound, the public number of records where there is one, and whether the draw is exact."""
+        return {"bound": self.bound, "size": self.size, "on_a_grid": self.grid is not None}
+
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
         return least_product((2 if relation.name == "replacement" else 1) * relation.group, self.bound)
@@ -354,8 +367,8 @@ class CensoredPosterior:
         whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
         if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
             raise ParameterError(
-                "record_weights gives one weight a record, and each depends on its own record alone: the bound does "
-                "not hold for others; use PseudoPosterior, whose guarantee is asymptotic"
+                "record_weights must give one weight per record, each from its own record alone: the bound does not "
+                "hold for others. PseudoPosterior takes them; its guarantee is asymptotic"
             )
         return np.asarray(each)
 
@@ -363,5 +376,7 @@ class CensoredPosterior:
         assert self.record_weights is not None
         weight = np.asarray(self.record_weights(record), dtype=np.float64)
         if weight.shape != (1,) or not 0 <= weight[0] <= 1:
-            raise ParameterError("record_weights gives one weight in [0, 1] a record, also for one record by itself")
+            raise ParameterError(
+                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
+            )
         return float(weight[0])

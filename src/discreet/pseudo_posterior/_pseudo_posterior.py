@@ -8,7 +8,7 @@ Everything computed on the way is as confidential as the table.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._rows import Columns
+from discreet.pseudo_posterior._step import ModelMechanism
 from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
@@ -122,7 +123,7 @@ def safety_factor(n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoPosterior:
+class PseudoPosterior(ModelMechanism):
     r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
 
     Draws :math:`\theta\sim\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\xi(\theta)` and then
@@ -166,6 +167,8 @@ class PseudoPosterior:
     >>> round(mechanism.guarantee(n=400).epsilon(0.0), 9)
     24.0
     """
+
+    name: ClassVar[str] = "pseudo-posterior"
 
     synthesiser: Any
     sensitive: tuple[str, ...] = ()
@@ -320,9 +323,20 @@ class PseudoPosterior:
         """
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
+    def drawn(
+        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Fit with weights solved for, and draw the tables."""
+        fitted = self.calibrated_fit(columns, rng=rng, progress=progress)
+        return self.synthesise(fitted, columns, rng=rng)
+
     # -- promise ------------------------------------------------------------------------------------------------
 
-    def epsilon_each(self, _: Relation) -> float:
+    def own_parameters(self) -> dict[str, Any]:
+        """Return the target: the local epsilon that was measured is confidential."""
+        return {"target_epsilon": self.target_epsilon}
+
+    def epsilon_each(self, relation: Relation) -> float:
         """Return the target, the local epsilon of one table.
 
         Raises

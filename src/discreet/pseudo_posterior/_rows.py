@@ -29,7 +29,7 @@ def records_of(data: Mapping[str, Any]) -> int:
     """
     counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
     if len(counts) != 1 or 0 in counts:
-        raise ParameterError("every array of the model's data has one row a record, the same number in all")
+        raise ParameterError("every array of the model's data must have one row per record")
     return counts.pop()
 
 

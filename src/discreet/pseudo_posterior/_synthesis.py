@@ -53,7 +53,7 @@ def synthetic_tables(
     check_draws(tables, len(draws))
     held = len(columns[synthesiser.sensitive[0]])
     if synthesiser.given and size not in (None, held):
-        raise ParameterError("a partially synthetic table has as many records as the confidential one")
+        raise ParameterError("a partially synthetic table must have as many records as the confidential one")
     step = len(draws) // tables
     first = int(rng.integers(step))
     made = []
@@ -95,7 +95,7 @@ def check_draws(tables: int, draws: int) -> None:
         When there are fewer.
     """
     if tables > draws:
-        raise ParameterError(f"{tables} tables need as many posterior draws, and there are {draws}: raise draws")
+        raise ParameterError(f"{tables} tables need {tables} posterior draws, got {draws}. Raise draws")
 
 
 def least_product(count: int, value: float) -> float:

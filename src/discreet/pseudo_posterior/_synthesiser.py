@@ -123,7 +123,7 @@ class Synthesiser(ABC):
         distinct, place = np.unique(column, return_inverse=True, axis=0)
         made = [np.asarray(self.coded(name, distinct[i : i + 1].copy())) for i in range(len(distinct))]
         if any(len(value) != 1 for value in made):
-            raise ParameterError(f"column {name!r}: each value is coded as one value, by itself")
+            raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
         return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

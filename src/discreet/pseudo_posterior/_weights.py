@@ -74,7 +74,7 @@ class Weighting(ABC):
             kept = rows(data, finite)
             made = np.asarray(self._weights(z[finite], kept), dtype=np.float64)
             if made.shape != (int(finite.sum()),) or not np.isfinite(made).all():
-                raise ParameterError("the weighting gives one finite number a record; check the map")
+                raise ParameterError("the weighting must give one finite number per record. Check the map")
             found[finite] = np.clip(made, 0.0, 1.0)
         return found
 
@@ -223,7 +223,7 @@ class CountWeights(Weighting):
     def _weights(self, risks: Floats, data: Data) -> Floats:
         for name in (self.column, *self.known):
             if name not in data or data[name].ndim != 1:
-                raise ParameterError(f"the model's data has no array {name!r} of one number a record")
+                raise ParameterError(f"the model's data has no array {name!r} of one number per record")
         value = np.asarray(data[self.column], dtype=np.float64)
         group = np.zeros(len(value), dtype=np.int64)
         if self.known:

@@ -1,8 +1,9 @@
-"""Releases: a crossing from confidential to public, certificates and their verification, writing records out."""
+"""Releases: the crossing from confidential to public, certificates and their verification, writing records out."""
 
 from discreet._boundary import seal
-from discreet.releases._certificate import Certificate, Check, verify
+from discreet.releases._certificate import Certificate
 from discreet.releases._publish import Release, publish
+from discreet.releases._verify import Check, verify
 
 __all__ = ["Certificate", "publish", "verify"]
 

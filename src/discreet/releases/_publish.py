@@ -1,7 +1,6 @@
-"""The crossing of releases: what :func:`publish` returns is public under a guarantee although it opened the table.
+"""The crossing: what :func:`publish` returns is public under a guarantee although it opened the table.
 
-Tables from models cross in ``pseudo_posterior/_publish.py``. Who else opens confidential values, and what for, is the
-closed list in ``confidential/_open.py``.
+It is the only one. Who else opens confidential values, and what for, is the closed list in ``confidential/_open.py``.
 """
 
 from __future__ import annotations
@@ -9,54 +8,56 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._checks import positive_size
-from discreet._random import SecureGenerator, public, secure, seeded
+from discreet._random import SecureGenerator, public, secure
 from discreet._text import counted
-from discreet._writing import together
+from discreet._writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential, with_public
+from discreet.confidential._count import public_size
 from discreet.confidential._frames import to_frame_kind
 from discreet.confidential._open import open_confidential
 from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Provenance
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts
 from discreet.domain._commonness import Commonness
 from discreet.errors import FileProblem, ParameterError
-from discreet.mechanisms import Mechanism, Output
-from discreet.mechanisms._base import Estimates, PartsMechanism, feasible, require_relation
+from discreet.mechanisms import Mechanism
+from discreet.mechanisms._base import feasible
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName, require_kind
-from discreet.releases._certificate import Certificate
+from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
+from discreet.releases._mechanism_step import step_of
 from discreet.releases._replaced import require_whole_pair
-from discreet.releases._utility import require_utility
-from discreet.releases._writing import CERTIFICATE_KEY, PROMISE_KEY, check_output, write_frames
+from discreet.releases._step import Publishable, Step
+from discreet.releases._writing import CERTIFICATE_KEY, PROMISE_KEY, check_folder, check_output, write_frames
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Release", "publish"]
 
+Frames = Iterator["pl.DataFrame"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Release:
-    """A public table and what was promised about it.
+    """Public tables, one or several, and what was promised about them.
 
     Parameters
     ----------
-    records : dataframe or None
-        The released records: pandas for pandas, Polars for Polars and files, PyArrow for everything else; None
-        when they were written to a file.
+    records : dataframe, list of dataframe or None
+        The released records: pandas for pandas, Polars for Polars and files, PyArrow for everything else. A list of
+        tables from a model. None when they were written to files.
     certificate : Certificate
         What was promised.
     info : dict
         Public facts about the run: who chose the mechanism and why.
     path, certificate_path : Path or None
-        Where they were written.
+        Where they were written; the path of a model's tables is their folder.
     """
 
     records: Any
@@ -66,25 +67,29 @@ class Release:
     certificate_path: Path | None = None
 
     def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
-        """Write the records to Parquet or CSV, and the certificate beside them; both or neither appear.
+        """Write the records to Parquet or CSV and the certificate beside them, or several tables to a new folder.
+
+        All of it appears, or nothing.
 
         Raises
         ------
         FileProblem
-            When either cannot be written, or would replace something else than a release with its certificate.
+            When something cannot be written, or would replace something else than a release with its certificate.
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         import narwhals as nw
 
-        frame = nw.from_native(self.records).to_polars()
-        path, where = check_output(out, certificate, inputs=())
-        written = _write(iter([frame]), dict(frame.schema), self.certificate, (path, where), inputs=())
-        return replace(self, certificate=written, path=path, certificate_path=where)
+        several = self.certificate.several
+        frames = [nw.from_native(one).to_polars() for one in (self.records if several else [self.records])]
+        place = _Place.of(out, certificate, several=several, inputs=())
+        written = place.write((iter([frame]) for frame in frames), dict(frames[0].schema), self.certificate)
+        return replace(self, certificate=written, path=place.path, certificate_path=place.certificate)
 
     def __str__(self) -> str:
-        rows = self.certificate.facts["released"]["rows"]
-        return f"{counted(rows, 'released record')}\n{self.certificate}"
+        tables = self.certificate.tables
+        several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
+        return f"{several}{counted(tables[0]['rows'], 'released record')}\n{self.certificate}"
 
     def __repr__(self) -> str:
         return f"<Release: {self.certificate.summary}>"
@@ -92,14 +97,15 @@ class Release:
     def _repr_html_(self) -> str:
         import html
 
-        table = getattr(self.records, "_repr_html_", lambda: "")()
+        first = self.records[0] if isinstance(self.records, list) else self.records
+        table = getattr(first, "_repr_html_", lambda: "")()
         why = f"<p>{html.escape(self.info['why'])}</p>" if "why" in self.info else ""
         return f"{self.certificate._repr_html_()}{why}{table}"
 
 
 def publish(
     confidential: Confidential[Counts] | Confidential[Rows],
-    mechanism: Mechanism,
+    mechanism: Mechanism | Publishable,
     *,
     size: int | None = None,
     budget: Budget | None = None,
@@ -110,42 +116,46 @@ def publish(
     accept: Collection[str] = (),
     accept_poor_utility: bool = False,
     like: Commonness | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[..., None] | None = None,
     info: dict[str, Any] | None = None,
     form: Literal["records", "counts"] = "records",
 ) -> Release:
-    """Run a mechanism on confidential data once, and return what may be published.
+    """Run a mechanism, or a model, on confidential data once, and return what may be published.
 
     Parameters
     ----------
     confidential : Confidential of Counts or Rows
         Confidential, as given by :func:`discreet.confidential.confidential`, or in parts by
         :func:`discreet.confidential.confidential_rows` for mechanisms that read it so.
-    mechanism : Mechanism
-        Public facts only. Its domain must be the one the data was encoded with.
+    mechanism : Mechanism, PseudoPosterior or CensoredPosterior
+        Public facts only. The domain of a mechanism must be the one the data was encoded with. A model says in its
+        ``step`` which domains it fits; a pseudo-posterior needs its ``target_epsilon``.
     size : int, optional
         Number of records to release; needed where the mechanism does not fix it.
     budget : Budget, optional
-        When given, a guarantee that does not meet it is refused, and the certificate states it.
+        When given, a guarantee that does not meet it is refused, and the certificate of a mechanism states it.
     relation : {"replacement", "add-remove"}
         Between which tables the guarantee is to hold. Under add/remove the number of records is confidential: the
         mechanism's own ``records``, declared in public, takes its place in the certificate.
     out : path, optional
-        Stream the records to this Parquet or CSV file instead of returning them.
+        Stream the records to this Parquet or CSV file instead of returning them. The tables of a model go to a folder
+        of this name, which must not exist: ``table-01.parquet`` and so on, and ``certificate.json``.
     certificate : path, optional
         Where to write the certificate; ``OUT.certificate.json`` by default.
     rng : numpy.random.Generator, optional
         None (the default) makes a fresh secure generator. Any other generator marks the release "seeded: not for
         publication" for good; so does another one that cut the rows of units.
     accept : collection of str
-        Kinds of guarantee accepted beside ``unconditional``.
+        Kinds of guarantee accepted beside ``unconditional``: a pseudo-posterior needs ``{"asymptotic"}``, a censored
+        posterior that is not on a grid ``{"empirical"}``.
     accept_poor_utility : bool
         Release even where more than 20 % of the records are expected to carry nothing of the data, or where not one
         record is expected.
     like : Commonness, optional
         How common the records of tables like this one are, for those expectations; by default those of an invented one.
     progress : callable, optional
-        Called with the number of records drawn so far, a public number.
+        Called with the number of records drawn so far, a public number; for a model, with how many draws each chain of
+        the current fit has made, and how many it is to make.
     info : dict, optional
         Public facts about the run to keep with the release.
     form : {"records", "counts"}
@@ -161,144 +171,134 @@ def publish(
     ------
     GuaranteeKindError, Infeasible, PoorUtility
         When the request is refused; nothing was drawn.
+    Refused
+        When the chains of a model did not converge, or its target was not met. That this happened depends on the data.
     FileProblem
         When the output cannot be written, or would replace something else than a release with its certificate; what
         was there is then as it was.
-    ParameterError
-        When size, domain or mechanism do not fit together.
+    DomainError, ParameterError
+        When size, domain and mechanism do not fit together.
     NotPublic
         When what the mechanism was made of is the confidential table.
     """
-    facts = confidential.provenance or Provenance(frame_kind="polars", columns=mechanism.domain.names)
-    if facts.domain != mechanism.domain:
-        raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
-    confidential = with_public(confidential, mechanism.public_inputs(), domain=mechanism.domain)
-    facts = confidential.provenance or facts
+    step = step_of(mechanism, getattr(confidential.provenance, "domain", None), size=size, form=form)
+    confidential = with_public(confidential, step.public_inputs(), domain=step.domain)
+    facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     generator = secure() if rng is None else rng
-    paths = None if out is None else check_output(out, certificate, inputs=(facts.path,))
-    if paths is not None:
-        require_whole_pair(*paths)
-    schema = {} if form == "records" else _counts_columns(mechanism)
-    x: Counts | Rows = open_confidential(cast("Confidential[Any]", confidential), caller=__name__)
-    private_step = _private_step(mechanism, x)
-    n = _public_number(x.n, mechanism, relation)
-    size = positive_size("size", _size(mechanism, size)) if form == "records" else None
-    guarantee = mechanism.guarantee(Relation(name=relation, group=facts.max_records), n=n)
+    place = None
+    if out is not None:
+        place = _Place.of(out, certificate, several=step.tables is not None, inputs=(facts.path,))
+    between = Relation(name=relation, group=facts.max_records)
+    guarantee = step.guarantee(between, n=_public_number(confidential, step, between))
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
-        feasible(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
+        feasible(guarantee, budget, f"{budget} with {step.name} {step.parameters()}")
     if not accept_poor_utility:
-        require_utility(mechanism, n, size=size, like=like)
+        step.require_utility(guarantee.n, like)
     document = Certificate.of(
-        mechanism=mechanism,
-        guarantee=guarantee,
+        step,
+        guarantee,
         budget=budget,
-        size=size,
         unit=facts.unit,
         seeded=not isinstance(generator, SecureGenerator),
         seeded_cut=facts.seeded,
         public_inputs=dict(facts.public),
-        columns=list(schema or mechanism.domain.names),
     )
     document.to_json()  # what cannot be written is found before anything is drawn
-    output = private_step(rng=generator)
-    if (outcome := mechanism.outcome(output, n)) is not None:
-        document = document.with_outcome(outcome)
-    free = public(generator)
-    if size is None:
-        frames = iter([_counts_table(mechanism, mechanism.estimates(output), free)])
-    else:
-        frames = _decoded(mechanism, mechanism.finish(output, size=size, rng=free), free, progress)
-        schema = dict(mechanism.domain.decode(_no_records(mechanism.domain), rng=free).schema)
-    if paths is None:
-        import polars as pl
-
-        table = pl.concat(list(frames))
-        records = to_frame_kind(table, facts.frame_kind)
-        return Release(records=records, certificate=document.with_rows(table.height), info=info or {})
-    written = _write(frames, schema, document, paths, inputs=(facts.path,))
-    return Release(records=None, certificate=written, info=info or {}, path=paths[0], certificate_path=paths[1])
+    closed: Confidential[Any] = confidential
+    output = step.run(open_confidential(closed, caller=__name__), rng=generator, progress=progress)
+    document = document.releasing(**step.outcome(output, guarantee.n))
+    tables = step.frames(output, rng=public(generator), progress=progress)
+    if place is not None:
+        written = place.write(tables, dict(step.empty().schema), document)
+        return Release(
+            records=None, certificate=written, info=info or {}, path=place.path, certificate_path=place.certificate
+        )
+    records, document = _in_memory(tables, document, facts.frame_kind)
+    return Release(records=records, certificate=document, info=info or {})
 
 
-def _private_step(mechanism: Mechanism, x: Counts | Rows) -> Callable[..., Output]:
-    """Return the kernel on a table, to be given its generator; refuse a table in parts that it cannot read."""
-    if isinstance(x, Counts):
-        return partial(mechanism.kernel, x)
-    if isinstance(mechanism, PartsMechanism):
-        return partial(mechanism.kernel, x)
-    raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
-
-
-def _public_number(n: int, mechanism: Mechanism, relation: RelationName) -> int:
+def _public_number(confidential: Confidential[Any], step: Step, relation: Relation) -> int:
     """Return the number of records that a certificate holds: the true one under replacement, public by definition."""
-    require_relation(mechanism, relation)
-    declared: Any = getattr(mechanism, "records", None)
-    if relation != "replacement":
-        return int(declared)
+    declared = step.declared(relation)
+    if relation.name != "replacement":
+        return int(declared)  # type: ignore[arg-type]  # there is one
+    n = public_size(confidential)
     if declared not in (None, n):
-        raise ParameterError(f"the mechanism was made for {counted(declared, 'record')}, the table has {n}")
+        raise ParameterError(f"the table must have {declared} records, for which the mechanism was made, got {n}")
     return n
 
 
-def _size(mechanism: Mechanism, size: int | None) -> int:
-    fixed: int | None = getattr(mechanism, "size", None)
-    if fixed is None and size is None:
-        raise ParameterError("give the number of records to release as size")
-    if fixed is not None and size is not None and size != fixed:
-        raise ParameterError(f"the mechanism was made for {counted(fixed, 'record')}, not {size:,}")
-    return fixed if size is None else size  # type: ignore[return-value]
-
-
-def _no_records(domain: Domain) -> Records:
-    """Return zero records of the right kinds."""
-    return domain.draw_base(0, seeded(0))
-
-
-def _counts_columns(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the columns of a table of counts, or refuse it before anything is drawn."""
-    if not mechanism.gives_counts():
-        raise ParameterError(f"{mechanism.name} releases records, not counts: ask for records")
-    nothing = Estimates(_no_records(mechanism.domain), np.empty(0), np.empty(0))
-    return dict(_counts_table(mechanism, nothing, seeded(0)).schema)
-
-
-def _counts_table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
+def _in_memory(tables: Iterator[Frames], document: Certificate, frame_kind: str) -> tuple[Any, Certificate]:
+    """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
     import polars as pl
 
-    described = mechanism.domain.describe(estimates.records, rng=rng)
-    for name in ("count", "standard_error"):
-        if name in described.columns:
-            raise ParameterError(f"column {name!r} has the name of a column of counts; rename it")
-    return described.with_columns(
-        pl.Series("count", estimates.counts), pl.Series("standard_error", estimates.standard_errors)
-    )
+    whole = [pl.concat(list(frames)) for frames in tables]
+    document = document.holding([{"file": None, "rows": table.height, "sha256": None} for table in whole])
+    records = [to_frame_kind(table, frame_kind) for table in whole]
+    return records if document.several else records[0], document
 
 
-def _decoded(
-    mechanism: Mechanism,
-    chunks: Iterator[Records],
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None,
-) -> Iterator[pl.DataFrame]:
-    done = 0
-    for chunk in chunks:
-        yield mechanism.domain.decode(chunk, rng=rng)
-        done += len(chunk)
-        if progress is not None:
-            progress(done)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a release goes: a file and its certificate, or a folder of several tables that holds it."""
+
+    path: Path
+    certificate: Path
+    several: bool
+    inputs: tuple[Any, ...]
+
+    @classmethod
+    def of(
+        cls,
+        out: str | os.PathLike[str],
+        certificate: str | os.PathLike[str] | None,
+        *,
+        several: bool,
+        inputs: tuple[Any, ...],
+    ) -> _Place:
+        """Return the place, or refuse one that cannot be written or holds something else."""
+        if several:
+            path = check_folder(out)
+            if certificate is not None:
+                raise ParameterError("a folder of tables holds its certificate: leave the certificate's name out")
+            return cls(path=path, certificate=path / FOLDER_CERTIFICATE, several=True, inputs=inputs)
+        path, where = check_output(out, certificate, inputs=inputs)
+        require_whole_pair(path, where)
+        return cls(path=path, certificate=where, several=False, inputs=inputs)
+
+    def write(self, tables: Iterator[Frames], schema: dict[str, Any], document: Certificate) -> Certificate:
+        """Write everything at once; return the certificate with what was written."""
+        return (self._folder if self.several else self._file)(tables, schema, document)
+
+    def _file(self, tables: Iterator[Frames], schema: dict[str, Any], document: Certificate) -> Certificate:
+        names = (self.path, self.certificate)
+        with together(*names, inputs=self.inputs, check=lambda: require_whole_pair(*names)) as (table, certificate):
+            carried = _carried(self.certificate, document)
+            rows = write_frames(next(tables), schema, table, named=self.path, metadata=carried)
+            written = document.holding([_listed(self.path, rows, Path(table.name))])
+            certificate.write(written.to_json().encode())
+        return written
+
+    def _folder(self, tables: Iterator[Frames], schema: dict[str, Any], document: Certificate) -> Certificate:
+        listed = []
+        with new_folder(self.path) as part:
+            for number, frames in enumerate(tables, start=1):
+                path = part / f"table-{number:02}.parquet"
+                with together(path) as (file,):
+                    carried = _carried(self.certificate, document)
+                    rows = write_frames(frames, schema, file, named=self.path / path.name, metadata=carried)
+                listed.append(_listed(path, rows, path))
+            written = document.holding(listed)
+            with together(part / FOLDER_CERTIFICATE) as (file,):
+                file.write(written.to_json().encode())
+        return written
 
 
-def _write(
-    frames: Iterator[pl.DataFrame],
-    schema: dict[str, Any],
-    document: Certificate,
-    paths: tuple[Path, Path],
-    *,
-    inputs: tuple[Any, ...],
-) -> Certificate:
-    with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
-        carried = {CERTIFICATE_KEY: paths[1].name, PROMISE_KEY: document.facts["guarantee"]["statement"]}
-        rows = write_frames(frames, schema, table, named=paths[0], metadata=carried)
-        written = document.with_rows(rows).for_file(Path(table.name), named=paths[0])
-        certificate.write(written.to_json().encode())
-    return written
+def _carried(certificate: Path, document: Certificate) -> dict[str, str]:
+    """Return what a released Parquet file says of itself: where its certificate is, and what was promised."""
+    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: str(document.facts["guarantee"]["statement"])}
+
+
+def _listed(path: Path, rows: int, file: Path) -> dict[str, Any]:
+    return {"file": path.name, "rows": rows, "sha256": file_sha256(file)}

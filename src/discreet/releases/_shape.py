@@ -9,6 +9,7 @@ __all__ = ["misshapen"]
 
 _NUMBER = (int, float)
 _MAYBE = (int, type(None))
+_TABLE: dict[str, Any] = {"file": (str, type(None)), "rows": (int,), "sha256": (str, type(None))}
 _SHAPE: dict[str, Any] = {
     "mechanism": {"name": (str,), "parameters": (dict,)},
     "domain": (dict,),
@@ -31,7 +32,14 @@ def misshapen(facts: Any) -> str | None:
     >>> misshapen({"mechanism": {"name": 3}})
     'mechanism.name'
     """
-    return _first_wrong(facts, _SHAPE, "")
+    wrong = _first_wrong(facts, _SHAPE, "")
+    if wrong is not None or "tables" not in facts["released"]:
+        return wrong
+    tables = facts["released"]["tables"]
+    if not isinstance(tables, list) or not tables:
+        return "released.tables"
+    found = (_first_wrong(table, _TABLE, f"released.tables[{i}].") for i, table in enumerate(tables))
+    return next((wrong for wrong in found if wrong is not None), None)
 
 
 def _first_wrong(facts: Any, shape: Mapping[str, Any], place: str) -> str | None:

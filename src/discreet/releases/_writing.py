@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, FileProblem
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CERTIFICATE_KEY", "PROMISE_KEY", "certificate_path", "check_output", "write_frames"]
+__all__ = ["CERTIFICATE_KEY", "PROMISE_KEY", "certificate_path", "check_folder", "check_output", "write_frames"]
 
 CERTIFICATE_KEY, PROMISE_KEY = "discreet.certificate", "discreet.promise"
 """What a released Parquet file says of itself: the name of its certificate, and what was promised."""
@@ -59,6 +59,24 @@ def check_output(
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
     """Return where the certificate of a release goes: beside it by default."""
     return out.with_suffix(".certificate.json") if certificate is None else Path(certificate)
+
+
+def check_folder(out: str | os.PathLike[str]) -> Path:
+    """Return where a folder of tables goes.
+
+    Raises
+    ------
+    FileProblem
+        When something has its name, or the folder above it does not exist.
+    """
+    folder = Path(out)
+    if os.path.lexists(folder):
+        raise FileProblem(
+            out, "it exists already", "name a folder that does not: earlier tables spent budget of their own"
+        )
+    if not folder.absolute().parent.is_dir():
+        raise FileProblem(out, "the folder above it does not exist", "create it first")
+    return folder
 
 
 def write_frames(

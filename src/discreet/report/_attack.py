@@ -124,8 +124,9 @@ def profile_table(promise: Promise, together: Joint | None) -> tuple[tuple[str, 
     rows = []
     for epsilon in sorted({*_EPSILONS, promise.epsilon}):
         joined = None if together is None else rounded_up(together.profile.delta(epsilon))
-        delta = rounded_up(promise.guarantee.delta(epsilon))
-        rows.append((epsilon_text(epsilon), delta, joined, epsilon == promise.epsilon))
+        own = epsilon == promise.epsilon
+        delta = rounded_up(promise.delta if own else promise.guarantee.delta(epsilon))
+        rows.append((epsilon_text(epsilon), delta, joined, own))
     return tuple(rows)
 
 

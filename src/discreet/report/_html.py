@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._text import about, as_written
+from discreet._text import about
 from discreet._version import __version__
 from discreet._writing import check_outputs, check_writable, require_own, together
-from discreet.confidential import reveal_to_custodian
+from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._public import public_domain
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, FileProblem, ParameterError
-from discreet.releases._certificate import Check
+from discreet.releases._certificate import FOLDER_CERTIFICATE
+from discreet.releases._verify import Check
 from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
-from discreet.report._promise import Promise, joint
-from discreet.report._released import MOST_COLUMNS, declared, pictures, released_columns
+from discreet.report._promise import Promise, epsilon_text, joint
+from discreet.report._released import MOST_COLUMNS, declared, fact, pictures, released_columns
 from discreet.utility import compare
 from discreet.utility._marginals import confidential_shares, shown
 from discreet.utility._measures import Measured
@@ -91,15 +92,16 @@ def write_report(
     Parameters
     ----------
     release : path
-        The released Parquet or CSV file.
+        The released Parquet or CSV file, or the folder of tables from a model (or the certificate in it).
     out : path
         The report to write; ends in ``.html``.
     certificate : path, optional
-        The release's certificate; ``RELEASE.certificate.json`` by default.
+        The release's certificate; ``RELEASE.certificate.json`` by default, and the one in the folder of tables.
     also : sequence of path
         Certificates of other releases of the same table: the report states what they promise together.
     data : dataframe or path, optional
-        The confidential table. The report then compares the release with it, and is as confidential as it.
+        The confidential table. The report then compares the release with it, and is as confidential as it. Of
+        several tables the first is compared: each is like the others.
     domain : Domain or path, optional
         Public facts about the confidential table, as for the release; those of the certificate by default.
     measures, resamples
@@ -121,7 +123,12 @@ def write_report(
     DataError
         When the confidential table does not fit the domain. No message holds a value.
     """
-    path, where = Path(out), certificate_path(Path(release), certificate)
+    path, release = Path(out), Path(release)
+    if release.name == FOLDER_CERTIFICATE:
+        release = release.parent
+    where = certificate_path(release, certificate)
+    if release.is_dir() and certificate is None:
+        where = release / FOLDER_CERTIFICATE
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
     inputs = (release, where, *also, data, domain)
@@ -132,15 +139,17 @@ def write_report(
         raise ParameterError("a domain is only needed with the confidential table: give data as well")
     promise = Promise.read(where, data=release)
     others = tuple(Promise.read(other) for other in also)
+    files = [release / one["file"] for one in promise.certificate.tables] if promise.certificate.several else [release]
+    check_outputs([path], files)
     try:
-        page = _public(promise, others, Path(release), where)
+        page = _public(promise, others, release, files, where)
     except DiscreetError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError):
         wrong = "a field of it is missing or of the wrong kind"
         raise FileProblem(where, wrong, "give the certificate written beside the release") from None
     if data is not None:
-        page |= _confidential(page, data, Path(release), domain, measures=measures, resamples=resamples)
+        page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples)
     text = _rendered(page)
     with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
@@ -148,21 +157,25 @@ def write_report(
     return Report(path=path, confidential=data is not None, checks=checks)
 
 
-def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where: Path) -> dict[str, Any]:
+def _public(
+    promise: Promise, others: tuple[Promise, ...], release: Path, files: Sequence[Path], where: Path
+) -> dict[str, Any]:
     """Return everything the page shows of a release and its certificates."""
-    facts, mechanism, n = promise.certificate.facts, promise.mechanism, promise.guarantee.n
-    stated, group = mechanism.domain, promise.guarantee.relation.group
+    facts, step, n = promise.certificate.facts, promise.step, promise.guarantee.n
+    stated, group = step.domain, promise.guarantee.relation.group
     counts = facts["size"] is None
-    rows, columns = released_columns(release, stated, counts=counts)
+    rows, columns = released_columns(files, stated, counts=counts)
     together = joint((promise, *others))
     curves = Curves.of(promise, together)
     names = [shlex.quote(path.name) for path in (where, release)]
+    several = promise.certificate.several
     return {
         "title": f"Privacy report for {release.name}",
         "release": release.name,
         "promise": promise,
         "counts": counts,
-        "rows": f"{rows:,}",
+        "rows": f"{rows[0]:,}",
+        "tables": promise.certificate.tables if several else [],
         "records": f"{n:,}",
         "units": f"{n // group:,}",
         "group": group,
@@ -180,11 +193,13 @@ def _public(promise: Promise, others: tuple[Promise, ...], release: Path, where:
         "columns": columns,
         "pictures": pictures(columns),
         "left_out": max(0, len(stated.names) - MOST_COLUMNS),
-        "parameters": {key: _parameter(value) for key, value in mechanism.parameters().items()},
-        "share": _share(promise),
+        "parameters": {key: fact(value) for key, value in step.parameters().items()},
+        "protected": ", ".join(step.protected),
+        "as_held": ", ".join(name for name in stated.names if step.protected and name not in step.protected),
+        "share": promise.stated["share_in_words"],
         "outcome": facts["released"].get("outcome"),
         "poor": promise.poor,
-        "command": f"discreet verify {names[0]} --data {names[1]}",
+        "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "version": __version__,
         "confidential": None,
         "compared": None,
@@ -208,16 +223,6 @@ def _confidential(
         "pictures": pictures(page["columns"], shares),
         "compared": compared,
     }
-
-
-def _share(promise: Promise) -> str:
-    """Say what share of the release is not from the data: recomputed, and where it depends on the data, as told."""
-    words = promise.share_in_words
-    return words[:1].upper() + words[1:] + "."
-
-
-def _parameter(value: Any) -> str:
-    return as_written(value) if isinstance(value, float) else str(value)
 
 
 def _in_words(one: Measured) -> str:
@@ -247,7 +252,7 @@ def _rendered(page: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number)
+    environment.filters.update(number=_number, epsilon=epsilon_text)
     environment.globals.update(shown=shown, in_words=_in_words, meanings=_MEANINGS)
     inlined = {name: loader.get_source(environment, name)[0] for name in ("style.css", "script.js")}
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.

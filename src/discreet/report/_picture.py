@@ -14,7 +14,7 @@ from discreet.domain import Domain
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee
 from discreet.releases import Certificate
-from discreet.releases._certificate import guarantee_of
+from discreet.releases._verify import guarantee_of
 from discreet.report._curves import TradeOff
 
 __all__ = ["picture"]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from discreet._text import counted, rounded_down, rounded_up
+from discreet._text import rounded_down, rounded_up
 from discreet.errors import DiscreetError, FileProblem, ParameterError
-from discreet.mechanisms import Mechanism
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, verify
-from discreet.releases._certificate import Check, _caveats, _rebuild, _share_in_words
 from discreet.releases._deadline import SECONDS, within
+from discreet.releases._mechanism_step import rebuilt
+from discreet.releases._step import Step
+from discreet.releases._verify import Check, promised_now
 
 __all__ = ["Joint", "Promise", "epsilon_text", "joint"]
 
@@ -35,18 +38,21 @@ class Promise:
         File name of its certificate.
     certificate : Certificate
         As read.
-    mechanism : Mechanism
+    step : Step
         Rebuilt from the certificate's public facts.
     guarantee : Guarantee
         Recomputed from them.
+    stated : mapping
+        What the certificate's ``guarantee`` should be, recomputed.
     checks : tuple of Check
         What verification found.
     """
 
     name: str
     certificate: Certificate
-    mechanism: Mechanism
+    step: Step
     guarantee: Guarantee
+    stated: Mapping[str, Any]
     checks: tuple[Check, ...]
 
     @classmethod
@@ -61,8 +67,8 @@ class Promise:
         certificate = Certificate.read(path)
         try:
             with within(SECONDS):
-                mechanism, guarantee = _rebuild(certificate.facts)
-                guarantee.delta(certificate.epsilon)
+                step, guarantee = rebuilt(certificate.facts)
+                stated = promised_now(certificate.facts, step, guarantee)
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
@@ -71,8 +77,9 @@ class Promise:
         return cls(
             name=Path(path).name,
             certificate=certificate,
-            mechanism=mechanism,
+            step=step,
             guarantee=guarantee,
+            stated=stated,
             checks=tuple(checks),
         )
 
@@ -87,27 +94,20 @@ class Promise:
         return self.certificate.seeded
 
     @property
-    def share_in_words(self) -> str:
-        """What share of the release is not from the data, as known before it, recomputed."""
-        return _share_in_words(self.mechanism, self.guarantee.n)
-
-    @property
     def poor(self) -> str | None:
         """Why the release is of poor use, recomputed where it was known before; None where it is not known to be."""
         facts = self.certificate.facts
-        before = None if self.mechanism.leaves_out else self.mechanism.share_not_from_data(self.guarantee.n)
-        known = {"share_not_from_data": before, "share_in_words": self.share_in_words}
-        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **known}}).poor
+        return Certificate(facts={**facts, "guarantee": {**facts["guarantee"], **self.stated}}).poor
 
     @property
     def epsilon(self) -> float:
-        """The certificate's epsilon; any one may be stated, since delta follows from it."""
-        return self.certificate.epsilon
+        """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
+        return float(self.stated["epsilon"])
 
     @property
     def delta(self) -> float:
         """Delta at that epsilon, recomputed."""
-        return self.guarantee.delta(self.epsilon)
+        return float(self.stated["delta"])
 
     @property
     def epsilon_text(self) -> str:
@@ -122,7 +122,7 @@ class Promise:
     @property
     def pure_text(self) -> str | None:
         """The epsilon from which on delta is 0, rounded up; None where it is so large that it says nothing."""
-        pure = self.guarantee.profile.pure
+        pure = min(self.guarantee.profile.pure, self.epsilon if self.delta == 0.0 else math.inf)
         return epsilon_text(pure) if pure <= 100 else None
 
     @property
@@ -133,6 +133,8 @@ class Promise:
     @property
     def tightness(self) -> str:
         """Whether the numbers are attained, in a sentence."""
+        if self.guarantee.kind == "asymptotic":
+            return "The numbers are estimates from this table: the truth may be better or worse."
         if self.guarantee.exact:
             return "The numbers are exact: for some pair of tables the best attacker reaches them."
         return "The numbers are upper bounds: the truth may be better than stated, never worse."
@@ -151,14 +153,14 @@ class Promise:
         exposed = delta * n
         if exposed > 0.1:
             return (
-                f"Delta is {self.delta_text}, which is large for {counted(n, 'record')}: by delta alone, publishing "
+                f"Delta is {self.delta_text}, which is large for {n:,} records: by delta alone, publishing "
                 f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
             )
         chance = f", about 1 in {_thousands(1.0 / delta)}" if delta > 1e-18 else ""
         times = f"{_thousands(1.0 / exposed)} times" if exposed > 1e-15 else "more than a million million times"
         return (
-            f"Delta is {self.delta_text}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at "
-            f"random, in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
+            f"Delta is {self.delta_text}{chance}. To compare: publishing one of the {n:,} records, chosen at random, "
+            f"in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
         )
 
     @property
@@ -169,9 +171,7 @@ class Promise:
     @property
     def caveats(self) -> tuple[str, ...]:
         """All other caveats, those of the budget and the privacy unit among them."""
-        unit = self.certificate.facts["unit"]
-        found = _caveats(self.guarantee, self.epsilon, self.delta, None if unit is None else str(unit["column"]))
-        return tuple(_sentence(caveat) for caveat in found if "verbatim" not in caveat)
+        return tuple(_sentence(caveat) for caveat in self.stated["caveats"] if "verbatim" not in caveat)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

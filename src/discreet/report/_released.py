@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, FileProblem
 from discreet.report._charts import Chart, column_chart
 from discreet.utility._marginals import Bins, Shares, bins_of
 
-__all__ = ["MOST_COLUMNS", "ColumnPicture", "ReleasedColumn", "declared", "pictures", "released_columns"]
+__all__ = ["MOST_COLUMNS", "ColumnPicture", "ReleasedColumn", "declared", "fact", "pictures", "released_columns"]
 
 MOST_COLUMNS = 40
 """Columns that a report draws."""
@@ -63,14 +63,14 @@ class ColumnPicture:
 
 
 def released_columns(
-    path: str | os.PathLike[str], domain: Domain, *, counts: bool
-) -> tuple[int, dict[str, ReleasedColumn]]:
-    """Read a release and count each of its first forty columns.
+    paths: Sequence[Path], domain: Domain, *, counts: bool
+) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
+    """Read a release and count each of its first forty columns, in all of its tables together.
 
     Parameters
     ----------
-    path : path
-        The released Parquet or CSV file.
+    paths : sequence of Path
+        The released Parquet or CSV files: one, or all of a folder.
     domain : Domain
         As the certificate states it.
     counts : bool
@@ -78,41 +78,43 @@ def released_columns(
 
     Returns
     -------
-    int
-        Number of rows.
+    tuple of int
+        Number of rows of each.
     dict of str to ReleasedColumn
-        One a column.
+        One per column.
 
     Raises
     ------
     FileProblem
-        When the file cannot be read, or does not fit the domain.
+        When a file cannot be read, or does not fit the domain.
     """
-    misfit = FileProblem(path, "it does not fit the domain of its certificate", "give the file that belongs to it")
-    source = open_source(path)
+    misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
+    sources = [open_source(path) for path in paths]
     try:
-        rows = sum(batch.height for batch in source.batches(source.names[:1]))
-        found = {name: _counted(source, name, domain, counts=counts) for name in domain.names[:MOST_COLUMNS]}
+        rows = tuple(sum(batch.height for batch in source.batches(source.names[:1])) for source in sources)
+        found = {name: _counted(sources, name, domain, counts=counts) for name in domain.names[:MOST_COLUMNS]}
     except (DiscreetError, ValueError):
         raise misfit from None
     return rows, found
 
 
-def _counted(source: Source, name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
+def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
     import polars as pl
 
     column = domain.columns[name]
     key, wanted, weight = name, [name], pl.len().cast(pl.Float64)
     if counts:
-        key = name if name in source.names else f"{name}_from"  # cells that are intervals are named by their ends
+        key = name if name in sources[0].names else f"{name}_from"  # cells that are intervals are named by their ends
         wanted, weight = [key, "count"], pl.col("count").cast(pl.Float64).sum()
     parts = [pl.DataFrame({"value": pl.Series([], dtype=pl.Null), "weight": pl.Series([], dtype=pl.Float64)})]
     parts += [
-        batch.group_by(pl.col(key).alias("value")).agg(weight.alias("weight")) for batch in source.batches(wanted)
+        batch.group_by(pl.col(key).alias("value")).agg(weight.alias("weight"))
+        for source in sources
+        for batch in source.batches(wanted)
     ]
     grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")
     values = grouped["value"]
-    if source.texts and grouped.height:
+    if sources[0].texts and grouped.height:
         values = column.parse(values)
         if values.null_count() > grouped["value"].null_count():
             raise ValueError
@@ -166,14 +168,15 @@ def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
     for name, column in domain.columns.items():
         facts = column.to_dict()
         kind = str(facts.pop("type")).replace("_", " ")
-        words = ", ".join(f"{key.replace('_', ' ')}: {_fact(value)}" for key, value in facts.items())
+        words = ", ".join(f"{key.replace('_', ' ')}: {fact(value)}" for key, value in facts.items())
         rows.append((name, kind, f"{column.size:,}" if column.size is not None else "not finite", words))
     return rows
 
 
-def _fact(value: Any) -> str:
+def fact(value: Any) -> str:
+    """Return a public fact as text."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{key} {_fact(part)}" for key, part in value.items())
+        return "; ".join(f"{str(key).replace('_', ' ')} {fact(part)}" for key, part in value.items())
     if isinstance(value, (list, tuple)):
         more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
         return ", ".join(map(str, value[:_MOST_LISTED])) + more

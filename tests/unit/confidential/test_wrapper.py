@@ -154,7 +154,6 @@ def test_only_results_are_revealed_to_the_custodian_and_no_table(table: Any) -> 
 OPENS = {"open_confidential", "_Confidential__reveal", "_KEY", "reveal", "discreet.confidential._open"}
 FUNCTIONS = {
     "discreet.releases._publish": {"publish"},
-    "discreet.pseudo_posterior._publish": {"publish_tables"},
     "discreet.confidential._count": {"public_size"},
     "discreet.confidential._public": {"with_public"},
     "discreet.confidential._custodian": {"reveal_to_custodian"},
@@ -228,10 +227,30 @@ def test_a_module_that_opens_in_another_way_is_seen(text: str) -> None:
     assert mentions(ast.parse(text)) & OPENS
 
 
-def test_what_is_said_of_the_boundary_names_both_crossings() -> None:
-    said = str(ConfidentialAccessError("printed"))
-    for where in (said, Confidential.__doc__, (SOURCE.parents[1] / "docs" / "architecture.md").read_text("utf-8")):
+def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_other() -> None:
+    assert [name for name, purpose in CALLERS.items() if purpose == "public under a guarantee"] == [
+        "discreet.releases._publish"
+    ]
+    said, docs = str(ConfidentialAccessError("printed")), SOURCE.parents[1] / "docs"
+    pages = [(docs / name).read_text("utf-8") for name in ("architecture.md", "guarantee.md")]
+    for where in (said, Confidential.__doc__, *pages):
         assert where is not None
         assert re.search(r"\bpublish\b", where)
-        assert "publish_tables" in where
-        assert "only function" not in where
+    for where in (said, Confidential.__doc__, *pages, *(path.read_text("utf-8") for path in SOURCE.rglob("*.py"))):
+        assert "publish_tables" not in str(where)
+    assert re.search(r"`releases\.publish`, the only crossing", pages[0])
+    listed = {name.rpartition(".")[0].removeprefix("discreet.") for name in CALLERS}
+    table = pages[0].partition("| purpose |")[2].partition("\n\n")[0]
+    assert {package for package in listed if f"`{package}" not in table} == set()
+    assert set(re.findall(r"`(\w+)[.`]", table)) == listed
+
+
+def test_what_was_opened_goes_into_the_private_step_and_nowhere_else() -> None:
+    """In the crossing the opened table is an argument of ``run``, and never the value of a name."""
+    (call,) = opening_calls(modules()["discreet.releases._publish"])
+    (step,) = [
+        node
+        for node in ast.walk(modules()["discreet.releases._publish"])
+        if isinstance(node, ast.Call) and any(ast.dump(call) == ast.dump(given) for given in node.args)
+    ]
+    assert ast.unparse(step.func) == "step.run"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet.privacy import ConstantProfile, Profile, compose
-from discreet.releases._certificate import _SHOWS
+from discreet.releases._promise import SHOWS
 
 ROOT = Path(__file__).parents[3]
 Law = list[tuple[Fraction, Fraction]]  # the probabilities of each outcome under two neighbours
@@ -92,6 +92,6 @@ def test_no_sentence_says_that_composition_may_be_used_to_stop() -> None:
         "src/discreet/report/page/report.html",
     ):
         assert condition.search((ROOT / name).read_text(encoding="utf-8")), name
-    assert condition.search(_SHOWS)
+    assert condition.search(SHOWS)
     for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), ROOT / "README.md"]:
         assert "any adaptive order" not in path.read_text(encoding="utf-8"), path

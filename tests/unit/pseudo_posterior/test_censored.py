@@ -273,5 +273,5 @@ def test_a_table_of_no_records_gives_a_draw_from_the_prior_under_add_remove() ->
     found = np.array([(drawn.values["mean"] <= t).mean() for t in THETAS])
     assert np.abs(found - exact).max() < math.sqrt(math.log(2 * len(THETAS) / 1e-6) / (2 * drawn.effective))
     assert len(chains.synthesise(drawn, none, rng=seeded(9))[0]["y"]) == 5
-    with pytest.raises(ParameterError, match="one row a record"):
+    with pytest.raises(ParameterError, match="one row per record"):
         CensoredPosterior(model, bound=0.5, grid={"mean": THETAS}).fit(none, rng=seeded(0))

@@ -415,7 +415,7 @@ class Doubling(FromModel):
 def test_no_record_enters_the_encoding_of_another() -> None:
     made = Standardising(function=plain, columns=("y",)).encoded(COLUMNS)
     np.testing.assert_array_equal(made["y"], np.zeros(4))
-    with pytest.raises(ParameterError, match="'y': each value is coded as one value"):
+    with pytest.raises(ParameterError, match="'y': each value must be coded as one value"):
         Doubling(function=plain, columns=("y",)).encoded(COLUMNS)
     seen = []
 

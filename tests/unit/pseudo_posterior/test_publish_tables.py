@@ -23,15 +23,15 @@ from discreet.errors import DomainError, FileProblem, GuaranteeKindError, Parame
 from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,
+    FromModel,
     PoissonMean,
     Predictor,
     PseudoPosterior,
     across_tables,
-    publish_tables,
-    verify_tables,
+    barycentre,
+    resampled,
 )
-from discreet.pseudo_posterior._across import barycentre, resampled
-from discreet.pseudo_posterior._synthesiser import FromModel
+from discreet.releases import publish, verify
 
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=500)})
 TABLE = pl.DataFrame({"visits": seeded(1).poisson(100.0, size=200)})
@@ -40,18 +40,18 @@ GRID = {"mean": np.linspace(1.0, 300.0, 300)}
 
 def test_tables_and_certificate_appear_together_and_can_be_verified(tmp_path) -> None:
     mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0, tables=3)
-    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
-    assert sorted(p.name for p in made.folder.iterdir()) == [
+    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    assert sorted(p.name for p in made.path.iterdir()) == [
         "certificate.json", "table-01.parquet", "table-02.parquet", "table-03.parquet"]  # fmt: skip
-    tables = [pl.read_parquet(made.folder / f"table-0{i}.parquet") for i in (1, 2, 3)]
+    tables = [pl.read_parquet(made.path / f"table-0{i}.parquet") for i in (1, 2, 3)]
     assert all(table.schema == {"visits": pl.Int64} and table.height == 200 for table in tables)
     assert not tables[0].equals(tables[1])
-    promise = made.facts["guarantee"]
+    promise = made.certificate.facts["guarantee"]
     assert (promise["kind"], promise["theorem"]) == ("asymptotic", "T19")
     assert promise["epsilon_each"] == pytest.approx(6.0)
     assert promise["epsilon"] == pytest.approx(18.0)
     assert "Not formal differential privacy" in str(made)
-    checks = verify_tables(made.folder)
+    checks = verify(made.path)
     assert checks
     assert all(check.agrees for check in checks)
 
@@ -61,26 +61,26 @@ def test_the_certificate_holds_nothing_that_was_measured(tmp_path) -> None:
     facts = []
     for i, shift in enumerate((0, 40)):
         closed = confidential(TABLE.with_columns(pl.col("visits") + shift), VISITS)
-        facts.append(publish_tables(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).facts)
-        for name in ("created", "tables"):
+        facts.append(publish(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).certificate.facts)
+        for name in ("created", "released"):
             del facts[-1][name]
     assert facts[0] == facts[1]
 
 
 def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2, grid=GRID)
-    folder = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").folder
+    folder = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").path
     path = folder / "certificate.json"
     whole = json.loads(path.read_text())
-    for key, value in (("epsilon", 0.1), ("kind", "empirical"), ("caveats", [])):
+    for key, value in (("epsilon", 0.1), ("delta", 0.1), ("kind", "empirical"), ("caveats", [])):
         path.write_text(json.dumps({**whole, "guarantee": {**whole["guarantee"], key: value}}))
-        assert [c.what for c in verify_tables(folder) if not c.agrees] == [f"guarantee.{key}"]
+        assert [c.what for c in verify(folder) if not c.agrees] == [f"guarantee.{key}"]
     path.write_text(json.dumps(whole))
     (folder / "table-02.parquet").write_bytes(b"other")
-    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["table-02.parquet.sha256"]
+    assert [c.what for c in verify(folder) if not c.agrees] == ["table-02.parquet.sha256"]
     path.write_text("{}")
-    with pytest.raises(FileProblem, match="no certificate of tables"):
-        verify_tables(folder)
+    with pytest.raises(FileProblem, match="not a discreet certificate"):
+        verify(folder)
 
 
 def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
@@ -92,19 +92,24 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
                ) == 0  # fmt: skip
     capsys.readouterr()
     assert run(["verify", str(folder)]) == 0
-    claims = len(verify_tables(folder))
+    claims = len(verify(folder))
     assert capsys.readouterr().out == f"All {claims} claims agree.\n"
     assert run(["verify", str(folder), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["agrees"], document["data_checked"], len(document["checks"])) == (True, True, claims)
     assert run(["verify", str(folder), "--data", str(folder / "table-01.parquet")]) == 2
-    assert "leave --data out" in capsys.readouterr().err
+    assert "leave data out" in capsys.readouterr().err
+    assert run(["verify", str(folder / "certificate.json")]) == 0
+    assert "the released file was not checked" in capsys.readouterr().out
+    assert run(["verify", str(folder / "certificate.json"), "--data", str(folder)]) == 0
+    assert capsys.readouterr().out == f"All {claims} claims agree.\n"
 
     (folder / "table-02.parquet").write_bytes((folder / "table-01.parquet").read_bytes())
     assert run(["verify", str(folder)]) == 1
     said = capsys.readouterr().out
     assert said.startswith("table-02.parquet.sha256: the certificate says ")
-    assert said.endswith(f"1 of {claims} claims disagree: do not rely on this certificate.\n")
+    # Its columns and rows are not looked at any more.
+    assert said.endswith(f"1 of {claims - 2} claims disagree: do not rely on this certificate.\n")
     (folder / "table-02.parquet").unlink()
     assert run(["verify", str(folder), "--json"]) == 1
     assert not json.loads(capsys.readouterr().out)["agrees"]
@@ -115,34 +120,46 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
 
 def test_a_table_that_was_added_or_listed_twice_is_found(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, tables=2, grid=GRID)
-    folder = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").folder
+    folder = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").path
     path = folder / "certificate.json"
     whole = json.loads(path.read_text())
-    first = whole["tables"][0]
-    path.write_text(json.dumps({**whole, "tables": [first, first]}))
-    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["tables in the folder"]
-    path.write_text(json.dumps({**whole, "tables": [{**first, "rows": 7}, whole["tables"][1]]}))
-    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["table-01.parquet.rows"]
+    first, second = whole["released"]["tables"]
+
+    def disagreeing(*tables: object) -> list[str]:
+        path.write_text(json.dumps({**whole, "released": {**whole["released"], "tables": tables}}))
+        return [c.what for c in verify(folder) if not c.agrees]
+
+    assert disagreeing(first, first) == ["tables in the folder"]
+    assert disagreeing(first) == ["released.tables", "tables in the folder"]
+    assert disagreeing({**first, "rows": 7}, second) == [
+        "table-01.parquet.rows", "table-01.parquet.rows (in the file)"]  # fmt: skip
+    path.write_text(json.dumps({**whole, "released": {**whole["released"], "columns": ["visit"]}}))
+    assert [c.what for c in verify(folder) if not c.agrees] == [
+        "released.columns", *(f"table-0{i}.parquet.columns (in the file)" for i in (1, 2))]  # fmt: skip
     path.write_text(json.dumps(whole))
     (folder / "table-03.parquet").write_bytes(b"other")
-    assert [c.what for c in verify_tables(folder) if not c.agrees] == ["tables in the folder"]
+    assert [c.what for c in verify(folder) if not c.agrees] == ["tables in the folder"]
 
 
 @pytest.mark.parametrize("odd", [None, [], {}, "x", -1, 10**400, math.nan], ids=range(7))
 def test_no_certificate_of_tables_makes_verify_fail(tmp_path, capsys, odd) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
-    folder = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").folder
+    folder = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out").path
     path = folder / "certificate.json"
     whole = json.loads(path.read_text())
     parsed = odd not in (10**400, math.nan)  # which are no numbers of JSON, or too long for one
-    for part in ("mechanism", "relation", "guarantee"):
+    for part in ("mechanism", "relation", "guarantee", "released"):
         for key in whole[part]:
             path.write_text(json.dumps({**whole, part: {**whole[part], key: odd}}))
             assert run(["verify", str(folder)]) in ({0, 1} if parsed else {2}), (part, key)
-    for key in ("mechanism", "relation", "guarantee", "records", "tables", "randomness", "shows"):
+    for key, value in whole["mechanism"]["parameters"].items():
+        given = {**whole["mechanism"]["parameters"], key: odd}
+        path.write_text(json.dumps({**whole, "mechanism": {**whole["mechanism"], "parameters": given}}))
+        free = key in ("model", "chains") or odd is value or odd == value  # which nothing can recompute
+        assert run(["verify", str(folder)]) in ({0, 1} if free and parsed else {1} if parsed else {2}), key
+    for key in ("mechanism", "relation", "guarantee", "records", "size", "released", "randomness", "shows"):
         path.write_text(json.dumps({**whole, key: odd}))
-        status = run(["verify", str(folder)])
-        assert status == (1 if parsed else 2) or (key == "randomness" and parsed), key
+        assert run(["verify", str(folder)]) == (1 if parsed else 2), key
     assert "fault" not in capsys.readouterr().err
 
 
@@ -151,16 +168,16 @@ def test_the_certificate_holds_the_limits_of_convergence_and_nothing_measured(tm
     mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0, draws=60, chains=2,
                                 convergence=limits)  # fmt: skip
     closed = confidential(TABLE, VISITS)
-    made = publish_tables(closed, mechanism, out=tmp_path / "out", accept={"asymptotic"})
-    assert made.facts["mechanism"]["chains"] == {
+    made = publish(closed, mechanism, out=tmp_path / "out", accept={"asymptotic"})
+    assert made.certificate.facts["mechanism"]["parameters"]["chains"] == {
         "chains": 2, "draws": 60, "warm_up": 1000, "doublings": 3,
         "refused_beyond": {"r_hat": 1.2, "effective": 20.0, "divergent": None}}  # fmt: skip
-    assert "refused that have R-hat above 1.2 or fewer than 20 effective draws a chain\n" in str(made)
-    assert all(check.agrees for check in verify_tables(made.folder))
+    assert "met the limits of convergence: R-hat at most 1.2, at least 20 effective draws per chain\n" in str(made)
+    assert all(check.agrees for check in verify(made.path))
     none = replace(mechanism, convergence=Convergence(r_hat=math.inf, effective=-math.inf, divergent=math.inf))
-    assert "no limit was set" in str(publish_tables(closed, none, out=tmp_path / "none", accept={"asymptotic"}))
+    assert "no limit of convergence was set" in str(publish(closed, none, out=tmp_path / "none", accept={"asymptotic"}))
     with pytest.raises(ParameterError, match="effective"):
-        publish_tables(closed, replace(mechanism, convergence=Convergence(effective=math.nan)), out=tmp_path / "nan",
+        publish(closed, replace(mechanism, convergence=Convergence(effective=math.nan)), out=tmp_path / "nan",
                        accept={"asymptotic"})  # fmt: skip
     assert not (tmp_path / "nan").exists()
 
@@ -173,7 +190,11 @@ def test_limits_from_the_command_reach_certificate_and_chains(tmp_path, capsys) 
     limits = ["--max-r-hat", "2.5", "--max-divergent", "0.75"]
     assert run([*common, *limits, "--min-effective", "0.5", "--model", "poisson", "--out", str(tmp_path / "a")]) == 0
     facts = json.loads((tmp_path / "a" / "certificate.json").read_text())
-    assert facts["mechanism"]["chains"]["refused_beyond"] == {"r_hat": 2.5, "effective": 0.5, "divergent": 0.75}
+    assert facts["mechanism"]["parameters"]["chains"]["refused_beyond"] == {
+        "r_hat": 2.5,
+        "effective": 0.5,
+        "divergent": 0.75,
+    }
     capsys.readouterr()
     # More effective draws than there can be: refused whatever the chains are, and nothing is left behind.
     assert run([*common, *limits, "--min-effective", "1e6", "--model", "linear", "--out", str(tmp_path / "b")]) == 3
@@ -187,14 +208,14 @@ def test_what_cannot_be_published_is_refused_before_anything_is_read(tmp_path) -
     mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=6.0)
     closed = confidential(TABLE, VISITS)
     with pytest.raises(GuaranteeKindError, match="asymptotic"):
-        publish_tables(closed, mechanism, out=tmp_path / "out")
+        publish(closed, mechanism, out=tmp_path / "out")
     with pytest.raises(FileProblem, match="exists already"):
-        publish_tables(closed, mechanism, out=tmp_path, accept={"asymptotic"})
+        publish(closed, mechanism, out=tmp_path, accept={"asymptotic"})
     with pytest.raises(ParameterError, match="'other'"):
-        publish_tables(closed, CensoredPosterior(PoissonMean(column="other"), bound=1.0), out=tmp_path / "out")
+        publish(closed, CensoredPosterior(PoissonMean(column="other"), bound=1.0), out=tmp_path / "out")
     nulls = Domain(columns={"visits": Integer(lower=0, upper=500, nulls="category")})
     with pytest.raises(DomainError, match="'visits': a sensitive column cannot have nulls"):
-        publish_tables(confidential(TABLE, nulls), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+        publish(confidential(TABLE, nulls), mechanism, out=tmp_path / "out", accept={"asymptotic"})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -203,36 +224,37 @@ def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(t
               "convergence": Convergence(r_hat=math.inf, effective=0.0, divergent=1.0)}  # fmt: skip
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, **chains)
     with pytest.raises(GuaranteeKindError, match="exact posterior sampling.*accept={'empirical'}"):
-        publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
+        publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"asymptotic"})
     (tmp_path / "d.toml").write_text(VISITS.to_toml())
     # The table is not there: it is refused before anything is read.
     assert run(["synthesize", str(tmp_path / "none.parquet"), "--domain", str(tmp_path / "d.toml"), "--model",
                 "poisson", "--sensitive", "visits", "--bound", "0.5", "--out", str(tmp_path / "out")]) == 3  # fmt: skip
     assert "--accept-empirical" in capsys.readouterr().err
-    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
-    assert made.facts["guarantee"]["kind"] == "empirical"
-    assert "if the Markov chains drew from the exact posterior" in str(made)
-    assert all(check.agrees for check in verify_tables(made.folder))
+    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
+    assert made.certificate.facts["guarantee"]["kind"] == "empirical"
+    assert str(made.certificate).startswith("If what it assumes holds, which is not proved: whatever the other records")
+    assert "- it assumes: exact posterior sampling" in str(made)
+    assert all(check.agrees for check in verify(made.path))
 
 
 def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=1 / 6, tables=3, grid=GRID, size=7)
-    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
-    assert "epsilon 0.333334 for each of 3 tables, 1 for all" in str(made)
+    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    assert "with probability at most e^1 a." in str(made)
     assert "- 0.333334 for each of 3 tables" in str(made)
-    assert made.facts["guarantee"]["epsilon_each"] >= 1 / 3
-    assert [table["rows"] for table in made.facts["tables"]] == [7, 7, 7]
-    assert all(check.agrees for check in verify_tables(made.folder))
-    path = made.folder / "certificate.json"
+    assert made.certificate.facts["guarantee"]["epsilon_each"] >= 1 / 3
+    assert [table["rows"] for table in made.certificate.facts["released"]["tables"]] == [7, 7, 7]
+    assert all(check.agrees for check in verify(made.path))
+    path = made.path / "certificate.json"
     whole = json.loads(path.read_text())
-    path.write_text(json.dumps({**whole, "mechanism": {**whole["mechanism"], "size": None}}))
-    assert [check.what for check in verify_tables(made.folder) if not check.agrees] == [
-        f"table-0{i}.parquet.rows" for i in (1, 2, 3)
-    ]
+    whole["mechanism"]["parameters"]["size"] = None
+    path.write_text(json.dumps(whole))
+    assert [check.what for check in verify(made.path) if not check.agrees] == [
+        *(f"table-0{i}.parquet.rows" for i in (1, 2, 3)), "size"]  # fmt: skip
 
 
 def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
-    import discreet.pseudo_posterior._publish as module
+    import discreet.releases._publish as module
 
     def fail(*_, **__):
         raise OSError
@@ -240,7 +262,7 @@ def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(module, "file_sha256", fail)
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID)
     with pytest.raises(FileProblem, match="cannot be written"):
-        publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+        publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -309,9 +331,9 @@ def mixed(count: int = 60) -> pl.DataFrame:
 
 def written(domain: Domain, table: pl.DataFrame, synthesiser, out) -> pl.DataFrame:
     mechanism = CensoredPosterior(synthesiser, bound=0.5, grid=GRID)
-    made = publish_tables(confidential(table.select(domain.names), domain), mechanism, out=out, rng=seeded(5))
-    assert all(check.agrees for check in verify_tables(made.folder))
-    return pl.read_parquet(made.folder / "table-01.parquet")
+    made = publish(confidential(table.select(domain.names), domain), mechanism, out=out, rng=seeded(5))
+    assert all(check.agrees for check in verify(made.path))
+    return pl.read_parquet(made.path / "table-01.parquet")
 
 
 @pytest.mark.parametrize("sensitive", ["income", "seen", "stay", "visits"])
@@ -357,7 +379,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
 
 @given(st.data())
 def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
-    from discreet.pseudo_posterior._publish import _codes
+    from discreet.pseudo_posterior._step import _codes
 
     column = data.draw(st.sampled_from([
         Decimal(lower="-1.50", upper="7.00", digits=2),
@@ -421,24 +443,24 @@ def test_the_command_takes_dates_decimals_and_nulls(tmp_path) -> None:
 
 
 def test_released_categories_have_their_declared_types(tmp_path) -> None:
-    from discreet.pseudo_posterior._regressions import CategoricalShares
+    from discreet.pseudo_posterior import CategoricalShares
 
     domain = Domain(columns={"sex": Category(categories=["f", "m", "x"])})
     table = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 60})
     mechanism = PseudoPosterior(CategoricalShares(column="sex", categories=3), target_epsilon=8.0, draws=200)
-    made = publish_tables(confidential(table, domain), mechanism, out=tmp_path / "o", accept={"asymptotic"},
+    made = publish(confidential(table, domain), mechanism, out=tmp_path / "o", accept={"asymptotic"},
                           rng=seeded(9))  # fmt: skip
-    released = pl.read_parquet(made.folder / "table-01.parquet")
+    released = pl.read_parquet(made.path / "table-01.parquet")
     assert released.schema == {"sex": pl.String}
-    assert made.facts["randomness"].startswith("seeded")
-    assert all(check.agrees for check in verify_tables(made.folder))
+    assert made.certificate.facts["randomness"].startswith("seeded")
+    assert all(check.agrees for check in verify(made.path))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--warm-up", "-1"), "warm_up"),
-        (("--tables", "1000"), "there are 60: raise draws"),
+        (("--tables", "1000"), "got 60. Raise draws"),
         (("--clusters", "3"), "no clusters"),
         (("--sensitive", "visits"), "named twice"),
     ],
@@ -458,21 +480,16 @@ def test_what_cannot_be_is_said_by_the_command(tmp_path, capsys, options, said) 
 
 def test_a_grid_gives_as_many_tables_as_are_asked_for(tmp_path) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, grid=GRID, tables=30, chains=2, draws=10)
-    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
-    assert len(made.facts["tables"]) == 30
-
-
-def test_a_folder_of_tables_has_no_report(tmp_path, capsys) -> None:
-    assert run(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 2
-    assert "discreet verify" in capsys.readouterr().err
+    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out")
+    assert len(made.certificate.facts["released"]["tables"]) == 30
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_records_or_none_are_published_like_many_where_the_size_is_public(tmp_path, count) -> None:
     mechanism = CensoredPosterior(PoissonMean(column="visits"), bound=0.5, size=5, grid=GRID)
-    folder = publish_tables(confidential(TABLE.head(count), VISITS, empty=True), mechanism, out=tmp_path / "out").folder
+    folder = publish(confidential(TABLE.head(count), VISITS, empty=True), mechanism, out=tmp_path / "out").path
     assert pl.read_parquet(folder / "table-01.parquet").height == 5
-    assert all(check.agrees for check in verify_tables(folder))
+    assert all(check.agrees for check in verify(folder))
 
 
 def test_limits_of_convergence_are_said_with_all_their_digits(tmp_path) -> None:
@@ -480,5 +497,5 @@ def test_limits_of_convergence_are_said_with_all_their_digits(tmp_path) -> None:
         PoissonMean(column="visits"), bound=0.5, draws=10, warm_up=10, chains=2,
         convergence=Convergence(r_hat=12345678.5, effective=0.0, divergent=1.0, doublings=0),
     )  # fmt: skip
-    made = publish_tables(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
-    assert "R-hat above 12345678.5 or fewer than 0 effective" in str(made)
+    made = publish(confidential(TABLE, VISITS), mechanism, out=tmp_path / "out", accept={"empirical"})
+    assert "R-hat at most 12345678.5, at least 0 effective draws per chain" in str(made)

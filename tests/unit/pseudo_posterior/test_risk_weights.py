@@ -75,7 +75,7 @@ def test_isolation_is_counted_within_groups() -> None:
 
 
 def test_what_is_no_weighting_is_refused() -> None:
-    with pytest.raises(ParameterError, match="one finite number a record"):
+    with pytest.raises(ParameterError, match="one finite number per record"):
         MappedWeights(function=lambda z: z[:1]).weights([1.0, 2.0], {})
     with pytest.raises(ParameterError, match="no array 'x'"):
         CountWeights(column="x", radius=1.0).weights([1.0], {"y": np.array([1.0])})

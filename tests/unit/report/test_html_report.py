@@ -20,7 +20,7 @@ from discreet.domain import Boolean, Category, Column, Date, Domain, Integer, Nu
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import compose
 from discreet.releases import Certificate
-from discreet.releases._certificate import guarantee_of
+from discreet.releases._verify import guarantee_of
 from discreet.report import write_report
 from discreet.utility._marginals import bins_of
 

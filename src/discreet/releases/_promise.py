@@ -1,0 +1,140 @@
+"""What a certificate promises, in words and numbers: the sentence, the caveats, and what is said beside them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from discreet._text import rounded_up
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases._step import Step
+
+__all__ = [
+    "LARGE",
+    "MARKED",
+    "SEEDED",
+    "SEEDED_CUT",
+    "SHOWS",
+    "UNPROVED",
+    "caveats",
+    "delta_caveats",
+    "headline",
+    "promise",
+]
+
+SHOWS = (
+    "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
+    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
+    "release of the same table adds to what this one reveals. Their profiles compose if the number of releases and the "
+    "profile of each were fixed beforehand: composition is no rule for when to stop."
+)
+SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can undo the noise"
+SEEDED_CUT = (
+    "seeded: not for publication, since whoever knows or guesses the seed knows which rows of each unit were kept; the "
+    "release itself drew from operating-system entropy"
+)
+MARKED = "seeded: not for publication"
+"""How the statement of randomness begins of every release that was seeded."""
+
+UNPROVED = "If what it assumes holds, which is not proved: whatever"
+LARGE = "an epsilon above 10 by itself promises next to nothing"
+_PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def headline(step: Step, guarantee: Guarantee, budget: Budget | None) -> float:
+    """Return the step's own epsilon, or the budget's, or the least one at which delta is 1e-9 or at its floor."""
+    if (own := step.pure_epsilon(guarantee.relation)) is not None:
+        return own
+    if budget is not None:
+        return budget.epsilon
+    floor = guarantee.delta(math.inf)
+    return guarantee.epsilon(min(1.0, max(1e-9, floor * (1 + 1e-6))))
+
+
+def promise(
+    step: Step,
+    guarantee: Guarantee,
+    epsilon: float,
+    *,
+    unit: str | None,
+    seeded: bool,
+    epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
+) -> dict[str, Any]:
+    """Return the ``guarantee`` of a certificate.
+
+    Parameters
+    ----------
+    step : Step
+        What was promised of.
+    guarantee : Guarantee
+        Its guarantee.
+    epsilon : float
+        The one that is stated: any one may be, since delta follows from it, but where the step has its own.
+    unit : str or None
+        Column of the privacy unit.
+    seeded : bool
+        Whether any step was.
+    epsilons : tuple of float
+        Where the profile is stated.
+    """
+    each, own = step.epsilon_each(guarantee.relation), step.pure_epsilon(guarantee.relation)
+    stated = epsilon if own is None else own
+    delta = guarantee.delta(stated) if own is None else 0.0
+    sentence = _sentence(step, guarantee, stated, delta)
+    return {
+        "epsilon": stated,
+        "delta": delta,
+        **({} if each is None else {"epsilon_each": each}),
+        **guarantee.to_dict(),
+        "profile": [[e, guarantee.delta(e)] for e in epsilons],
+        "caveats": caveats(guarantee, stated, delta, unit),
+        **step.utility(guarantee.n),
+        "statement": f"Seeded run, not for publication; with fresh randomness: {sentence}" if seeded else sentence,
+    }
+
+
+def _sentence(step: Step, guarantee: Guarantee, epsilon: float, delta: float) -> str:
+    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
+    if guarantee.kind == "asymptotic":
+        each, said = step.epsilon_each(guarantee.relation), rounded_up(epsilon, 6)
+        if each is not None and step.tables not in (None, 1):
+            said = f"{rounded_up(each, 6)} for each of {step.tables} tables, {said} for all of them together"
+        return (
+            f"Not formal differential privacy: a local, asymptotic epsilon of {said}, estimated from the confidential "
+            "table itself."
+        )
+    return (
+        f"{'Whatever' if guarantee.kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
+        f"{_tested(guarantee.relation, step.protected)}, with a false-alarm rate of a, detects it with probability at "
+        f"most e^{rounded_up(epsilon, 6)} a" + (f" + {rounded_up(delta)}." if delta else ".")
+    )
+
+
+def _tested(relation: Relation, protected: tuple[str, ...]) -> str:
+    single = relation.group == 1
+    one = "one record" if single else f"one unit of up to {relation.group} records"
+    if relation.name == "add-remove":
+        return f"whether {one} is in the table"
+    where = f" in {', '.join(protected)}" if protected else ""
+    return f"which of two {'values' if single else 'sets of records'} {one} has{where}"
+
+
+def caveats(guarantee: Guarantee, epsilon: float, delta: float, unit: str | None) -> list[str]:
+    """Return the guarantee's caveats and those that depend on the budget and the privacy unit."""
+    found = list(guarantee.caveats)
+    if unit is not None:
+        found.append("rows of nulls stand for the unused slots of units; they may be dropped")
+    found += delta_caveats(delta, guarantee.n)
+    if epsilon > 10:
+        found.append(LARGE)
+    return found
+
+
+def delta_caveats(delta: float, n: int) -> list[str]:
+    """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
+    if delta * n <= 0.1:
+        return []
+    return [
+        f"delta times the number of records is {rounded_up(delta * n)}: exposing as many records outright, on average, "
+        "would be within the guarantee"
+    ]
