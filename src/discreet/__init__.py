@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet._release import release
+    from discreet._release import AddRemove, Checkpoint, Watch, release
     from discreet._version import __version__
     from discreet.domain import (
         Boolean,
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from discreet.releases import Certificate, publish, verify
 
 __all__ = [
+    "AddRemove",
     "Boolean",
     "Category",
     "Certificate",
+    "Checkpoint",
     "Date",
     "Datetime",
     "Decimal",
@@ -34,6 +36,7 @@ __all__ = [
     "Integer",
     "Numeric",
     "OpenLabels",
+    "Watch",
     "__version__",
     "plan",
     "publish",
@@ -42,7 +45,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AddRemove": "discreet._release",
     "Certificate": "discreet.releases",
+    "Checkpoint": "discreet._release",
+    "Watch": "discreet._release",
     "__version__": "discreet._version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",

@@ -26,7 +26,7 @@ def test_without_a_command_there_is_help_and_status_2(
 def test_a_parameter_without_key_or_value_is_refused(pair: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["privacy", "dirichlet-multinomial", "--records", "10", "--size", "1", "--epsilon", "1", "--param", pair]
     assert run(asked) == 2
-    assert f"{pair!r} is not KEY=VALUE" in capsys.readouterr().err
+    assert f"must be KEY=VALUE, got {pair!r}" in capsys.readouterr().err
 
 
 def test_numbers_in_parameters_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:

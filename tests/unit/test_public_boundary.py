@@ -96,7 +96,7 @@ def test_what_was_meant_passes(problem: BaseException) -> None:
     ("options", "blamed"),
     [
         ({"out": b"x.csv"}, "out must be a path or None, got bytes"),
-        ({"checkpoint": 3}, "checkpoint must be a path or None, got int"),
+        ({"checkpoint": 3}, "checkpoint must be a path or a Checkpoint or None, got int"),
         ({"accept": 3}, "accept must be a collection, each element a text, got int"),
     ],
 )
@@ -115,7 +115,9 @@ def test_errors_of_the_callers_own_functions_pass() -> None:
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
-        discreet.release(frame, domain, epsilon=1.0, size=10, mechanism="perturbed-histogram", progress=stop)
+        discreet.release(
+            frame, domain, epsilon=1.0, size=10, mechanism="perturbed-histogram", watch=discreet.Watch(progress=stop)
+        )
 
 
 @pytest.mark.parametrize("package", SEALED)
