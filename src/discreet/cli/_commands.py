@@ -83,7 +83,7 @@ _delta = click.option(
     type=float,
     default=0.0,
     show_default=True,
-    help="Privacy budget: the probability of exceeding epsilon. 0 asks for pure differential privacy.",
+    help="Privacy budget: the probability by which epsilon may be exceeded. 0 asks for pure differential privacy.",
 )
 
 

@@ -23,10 +23,10 @@ __all__ = ["synthesize"]
 @click.option("--sensitive", multiple=True, required=True, help="Column to synthesise. The others are published "
               "EXACTLY. May be repeated.")  # fmt: skip
 @click.option("--tables", type=int, default=1, show_default=True, help="Number of tables. Each spends its own epsilon.")
-@click.option("--target-epsilon", type=float, help="Local and asymptotic epsilon of ONE table. It is no "
-              "formal privacy.")  # fmt: skip
-@click.option("--bound", type=float, help="Use the censored form, with log-likelihoods of at most BOUND nats per "
-              "record. The epsilon is 2 x BOUND per table.")  # fmt: skip
+@click.option("--target-epsilon", type=float, help="Local and asymptotic epsilon of ONE table. It is not "
+              "formal differential privacy.")  # fmt: skip
+@click.option("--bound", type=float, help="Use the censored form: each record counts for at most BOUND nats. The "
+              "epsilon is 2 x BOUND per table.")  # fmt: skip
 @click.option("--accept-empirical", is_flag=True, help="With --bound: accept draws of Markov chains. Their guarantee "
               "holds if they are exact draws, which cannot be shown.")  # fmt: skip
 @click.option("--clusters", type=int, help="Number of clusters of a mixture. 10 by default.")

@@ -99,7 +99,7 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["agrees"], document["data_checked"], len(document["checks"])) == (True, True, claims)
     assert run(["verify", str(folder), "--data", str(folder / "table-01.parquet")]) == 2
-    assert "leave --data out" in capsys.readouterr().err
+    assert "Leave --data out" in capsys.readouterr().err
 
     (folder / "table-02.parquet").write_bytes((folder / "table-01.parquet").read_bytes())
     assert run(["verify", str(folder)]) == 1
