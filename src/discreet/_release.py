@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._checks import positive_size
+from discreet._checks import positive_size, unfit
 from discreet._random import seeded
 from discreet._text import counted, counted_up
 from discreet._writing import check_outputs
@@ -271,9 +271,11 @@ class _Asked:
 
     def __post_init__(self) -> None:
         if self.relation != "replacement" and not isinstance(self.relation, AddRemove):
-            raise ParameterError(
-                f"relation must be 'replacement' or an AddRemove, got {self.relation!r}. For add/remove write "
-                "relation=AddRemove(records=...)"
+            raise unfit(
+                "relation",
+                "'replacement' or an AddRemove",
+                self.relation,
+                remedy="For add/remove write relation=AddRemove(records=...)",
             )
         if self.size is None and not self.counts:
             raise ParameterError(
