@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet._release import release
+    from discreet._release import AddRemove, Checkpoint, Watch, release
     from discreet._version import __version__
     from discreet.planner import plan
     from discreet.releases import publish, verify
 
 __all__ = [
+    "AddRemove",
+    "Checkpoint",
+    "Watch",
     "__version__",
     "plan",
     "publish",
@@ -19,6 +22,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AddRemove": "discreet._release",
+    "Checkpoint": "discreet._release",
+    "Watch": "discreet._release",
     "__version__": "discreet._version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",

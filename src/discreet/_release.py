@@ -1,16 +1,16 @@
-"""The main job in one call: count, choose, publish."""
+"""The main job in one call: close the table, choose or calibrate a mechanism, publish."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._checks import positive_size
+from discreet._checks import positive_size, unfit
 from discreet._random import seeded
 from discreet._text import counted, counted_up
 from discreet._writing import check_outputs
@@ -19,6 +19,7 @@ from discreet.confidential._count import public_size
 from discreet.confidential._public import public_domain, public_table, refuse_same
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
+from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import PartsMechanism, require_relation
@@ -29,7 +30,7 @@ from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._plan import with_sampling
 from discreet.planner._predicted import common
 from discreet.planner._steps import said_before
-from discreet.privacy import Budget, Relation
+from discreet.privacy import Budget
 from discreet.privacy._guarantee import RelationName
 from discreet.releases import publish
 from discreet.releases._promise import delta_caveats
@@ -37,40 +38,104 @@ from discreet.releases._publish import Release
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output
 
-__all__ = ["release"]
+if TYPE_CHECKING:
+    import polars as pl
 
-_COUNTING = [name for name, kind in REGISTRY.items() if kind.gives_counts()]
+__all__ = ["AddRemove", "Checkpoint", "Watch", "release"]
+
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRemove:
+    """The guarantee holds between tables of which one has a record, or a unit, more.
+
+    The number of records is then confidential, and another one is declared in its place.
+
+    Parameters
+    ----------
+    records : int
+        Public. The number of records of the table, roughly right and declared without counting them.
+    """
+
+    records: int
+
+    def __post_init__(self) -> None:
+        positive_size("records", self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The file that holds the steps released so far, for a mechanism that works in steps.
+
+    Parameters
+    ----------
+    path : path
+        Written after each step. Called again with the same arguments and table, a run that died goes on after the
+        steps in it and pays for none twice.
+    redraw : bool
+        Whether all steps may be done already. Other records are then drawn from the votes in the file, and the table
+        is not asked at all. Without it a finished checkpoint is refused.
+    """
+
+    path: Path_
+    redraw: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Functions of yours that are called while a release is made. What they are told is public.
+
+    Parameters
+    ----------
+    announce : callable, optional
+        Called with one sentence at a time: what was chosen and why, before anything is drawn.
+    progress : callable, optional
+        Called with the number of records drawn so far.
+    stepped : callable, optional
+        Called after each step of a mechanism that works in steps, with the number of steps done and of all steps.
+    """
+
+    announce: Callable[[str], None] | None = None
+    progress: Callable[[int], None] | None = None
+    stepped: Callable[[int, int], None] | None = None
+
+    def say(self, sentences: Iterable[str]) -> None:
+        """Announce each sentence; they are not made where nobody listens."""
+        if self.announce is not None:
+            for sentence in sentences:
+                self.announce(sentence)
 
 
 def release(
     data: Any,
-    domain: Domain | str | os.PathLike[str],
+    domain: Domain | Path_,
     *,
     epsilon: float,
     delta: float = 0.0,
-    size: int | None = None,
-    mechanism: str | None = None,
-    out: str | os.PathLike[str] | None = None,
-    certificate: str | os.PathLike[str] | None = None,
+    relation: Literal["replacement"] | AddRemove = "replacement",
     unit: str | None = None,
     max_records: int | None = None,
-    subset: bool = False,
-    seed: int | None = None,
-    accept: Collection[str] = (),
-    accept_poor_utility: bool = False,
-    progress: Callable[[int], None] | None = None,
-    stepped: Callable[[int, int], None] | None = None,
-    announce: Callable[[str], None] | None = None,
+    ignore_other_columns: bool = False,
+    size: int | None = None,
     counts: bool = False,
     sampling: str | None = None,
+    mechanism: str | None = None,
     reference: Any = None,
-    relation: RelationName = "replacement",
-    records: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    redraw: bool = False,
+    checkpoint: Path_ | Checkpoint | None = None,
+    out: Path_ | None = None,
+    certificate: Path_ | None = None,
+    accept: Collection[str] = (),
+    accept_poor_utility: bool = False,
+    seed: int | None = None,
+    watch: Watch = Watch(),  # frozen
     **parameters: Any,
 ) -> Release:
     """Release a synthetic table with an exact differential-privacy guarantee.
+
+    There are three roads. Without ``mechanism`` the plan chooses one from public facts alone. With it, that mechanism
+    is calibrated, and its own parameters may be given beside it. A mechanism that works in steps also takes a
+    ``checkpoint``.
 
     Parameters
     ----------
@@ -79,50 +144,41 @@ def release(
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them.
     epsilon, delta : float
-        The budget; ``delta = 0`` asks for pure differential privacy.
-    size : int
-        Number of records to release; not needed for counts.
-    mechanism : str, optional
-        Registry name; by default the mechanism with the least error predicted from public facts alone.
-    out, certificate : path, optional
-        Stream the records to this file instead of returning them, and where to put the certificate.
+        The budget. ``delta = 0`` asks for pure differential privacy.
+    relation : "replacement" or AddRemove
+        Between which tables the guarantee holds. Only ``private-evolution`` has a theorem for :class:`AddRemove`.
     unit : str, optional
-        Column that names the person (or other privacy unit) behind the rows.
+        Column that names the person, or other privacy unit, behind the rows. It needs ``max_records``.
     max_records : int, optional
-        Rows a unit may have; the others are cut uniformly at random.
-    subset : bool
-        Whether ``data`` may have columns that the domain does not name; they are left out.
-    seed : int, optional
-        For tests and studies: marks the release as not for publication.
-    accept, accept_poor_utility
-        See :func:`discreet.publish`.
-    progress : callable, optional
-        Called with the number of records drawn so far.
-    stepped : callable, optional
-        Called after each step of a mechanism that works in steps, with how many are done and how many there are.
-    announce : callable, optional
-        Called with one public sentence that says what was chosen and why, before anything is drawn.
+        The most records that a unit keeps. The others are cut uniformly at random.
+    ignore_other_columns : bool
+        Whether ``data`` may have columns that the domain does not name. They are left out.
+    size : int
+        Number of records to release. Not needed for counts.
     counts : bool
         Release a table of the cells with their estimated counts and standard errors instead of records.
     sampling : {"iid", "stratified"}, optional
         How records are drawn from noisy counts: independently by default, or stratified, which costs no privacy and
-        has less sampling error. The other mechanisms draw as they must.
+        has less sampling error. The other mechanisms draw as their law demands.
+    mechanism : str, optional
+        Registry name. By default the mechanism with the least error predicted from public facts.
     reference : dataframe or path, optional
         A **public** table that this one is expected to look like, for the choice of the mechanism: see
         :func:`discreet.planner.plan`.
-    relation : {"replacement", "add-remove"}
-        Between which tables the guarantee holds. Under add/remove the number of records is confidential: declare one,
-        roughly right, as ``records``. Only ``private-evolution`` has a theorem for it.
-    records : int, optional
-        The number of records declared in public, for add/remove.
-    checkpoint : path, optional
-        For a mechanism that works in steps: the file that holds those released so far. Called again with the same
-        arguments and table, a run that died goes on after them and pays for none twice.
-    redraw : bool
-        Take a checkpoint whose steps are all done and draw other records from the votes it holds: this table is then
-        not asked at all. Without it a finished checkpoint is refused.
+    checkpoint : path or Checkpoint, optional
+        Where the steps of a mechanism that works in steps are kept.
+    out : path, optional
+        Write the records to this Parquet or CSV file instead of returning them.
+    certificate : path, optional
+        Where to write the certificate. ``OUT.certificate.json`` by default.
+    accept, accept_poor_utility
+        See :func:`discreet.publish`.
+    seed : int, optional
+        For tests and studies: marks the release as not for publication.
+    watch : Watch, optional
+        Functions to call on the way.
     **parameters
-        Parameters of the mechanism that are given instead of solved for. Public points may be given as the path of a
+        Parameters of ``mechanism`` that are given instead of solved for. Public points may be given as the path of a
         **public** table.
 
     Returns
@@ -135,13 +191,12 @@ def release(
     NotPublic
         When ``reference``, ``domain`` or a public parameter is the confidential table.
     DiscreetError
-        In its other subclasses, for bad input, infeasible and refused requests; nothing is then written.
+        In its other subclasses, for bad input, infeasible and refused requests. Nothing is then written.
 
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet import release
-    >>> from discreet.domain import Domain, Integer
+    >>> from discreet import Domain, Integer, release
     >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> synthetic = release(ages, domain, epsilon=1.0, delta=1e-9, size=1000)
@@ -152,217 +207,228 @@ def release(
     """
     declared = public_domain(domain, data=data)
     refuse_same(data, reference, *parameters.values())
+    rng = None if seed is None else seeded(seed)
     asked = _Asked(
-        data=data,
-        domain=declared,
         budget=Budget(epsilon=epsilon, delta=delta),
+        relation=relation,
         size=size,
-        mechanism=mechanism,
-        parameters=parameters,
         counts=counts,
         sampling=sampling,
-        relation=relation,
-        records=records,
+        mechanism=mechanism,
+        parameters=parameters,
+    )
+    table = _Table(
+        data=data,
         unit=unit,
         max_records=max_records,
-        subset=subset,
-        rng=None if seed is None else seeded(seed),
+        ignore_other_columns=ignore_other_columns,
+        hides_size=asked.relation_name == "add-remove",
+        in_parts=asked.kind is not None and issubclass(asked.kind, PartsMechanism),
+        rng=rng,
     )
-    asked.check()
-    replaced = _checked_files(
-        out, certificate, checkpoint, redraw=redraw, inputs=(data, domain, reference, *parameters.values())
-    )
-    asked.check_relation()
-    if redraw and checkpoint is None:
-        raise ParameterError("redraw takes the votes that a checkpoint holds: name it")
-    if announce is not None:
-        for line in replaced:
-            announce(line)
-    closed = asked.count(declared)
-    public = {} if reference is None else {"reference": public_table(reference, declared)}
-    closed = with_public(closed, public, domain=declared)
-    n = public_size(closed) if records is None else positive_size("records", records)
-    solved, why = asked.solve(n, group=closed.relation_group, reference=public.get("reference"))
-    if solved.domain != declared:  # cells were chosen: count again on them
-        closed = with_public(asked.count(solved.domain), public, domain=solved.domain)
-        why = "; ".join([*chosen_cells(declared, solved.domain), why])
-    closed = with_public(closed, solved.public_inputs(), domain=solved.domain)
-    reference, group = public.get("reference"), closed.relation_group
-    like = common(reference, solved.domain)
-    if announce is not None:
-        told = f"{why}; {solved.share_in_words(n, like)}"
-        for line in _said(asked, solved, told, n=n, group=group, reference=reference):
-            announce(line)
+    kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
+    watch.say(_checked_files(out, certificate, kept, inputs=(data, domain, reference, *parameters.values())))
+
+    held = _held(table, declared, reference, asked)
+    chosen, why = _by_plan(asked, held) if asked.kind is None else _by_name(asked, asked.kind, held)
+    if chosen.domain != declared:
+        why = "; ".join([*chosen_cells(declared, chosen.domain), why])
+        held = _held(table, chosen.domain, held.reference, asked)
+    closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
+    like = common(held.reference, chosen.domain)
+    watch.say(_announced(asked, chosen, why, held, like))
     return publish(
         closed,
-        _observed(solved, stepped, checkpoint, redraw=redraw),
+        _in_steps(chosen, kept, watch),
         size=size,
         budget=asked.budget,
-        relation=relation,
+        relation=asked.relation_name,
         out=out,
         certificate=certificate,
-        rng=asked.rng,
+        rng=rng,
         accept=accept,
         accept_poor_utility=accept_poor_utility,
         like=like,
-        progress=progress,
+        progress=watch.progress,
         form="counts" if counts else "records",
-        info={"mechanism": solved.name, "why": why, "share_not_from_data": solved.share_not_from_data(n, like)},
+        info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(held.n, like)},
     )
 
 
-def _observed(
-    mechanism: Mechanism,
-    stepped: Callable[[int, int], None] | None,
-    checkpoint: str | os.PathLike[str] | None,
-    *,
-    redraw: bool,
-) -> Mechanism:
-    """Return a mechanism of several steps with its callback and its checkpoint; another one as it is."""
-    if isinstance(mechanism, SteppedMechanism):
-        return mechanism.observed(watch=stepped, checkpoint=checkpoint, redraw=redraw)
-    if checkpoint is not None:
-        raise ParameterError(f"{mechanism.name} takes one step: leave the checkpoint out")
-    return mechanism
+# -- what was asked for -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What was asked for, by the names of :func:`release`."""
+    """The request, by the names of :func:`release`: public facts, checked against one another."""
 
-    data: Any = field(repr=False)
-    domain: Domain
     budget: Budget
+    relation: Literal["replacement"] | AddRemove
     size: int | None
-    mechanism: str | None
-    parameters: Mapping[str, Any]
     counts: bool
     sampling: str | None
-    relation: RelationName
-    records: int | None
-    unit: str | None
-    max_records: int | None
-    subset: bool
-    rng: np.random.Generator | None
+    mechanism: str | None
+    parameters: Mapping[str, Any]
 
-    @property
-    def kind(self) -> type[Any] | None:
-        """The mechanism's class; None where it is to be chosen."""
-        return None if self.mechanism is None else named(self.mechanism)
-
-    def check(self) -> None:
-        """Refuse what contradicts itself."""
+    def __post_init__(self) -> None:
+        if self.relation != "replacement" and not isinstance(self.relation, AddRemove):
+            raise unfit(
+                "relation",
+                "'replacement' or an AddRemove",
+                self.relation,
+                remedy="For add/remove write relation=AddRemove(records=...)",
+            )
         if self.size is None and not self.counts:
             raise ParameterError(
-                "give a size: how many records to release is a public choice that costs privacy or utility; as many as "
-                "the table has is a good start, see the plan"
+                "the number of records to release is a public choice that costs privacy or utility. Write size=...; as "
+                "many as the table has is a good start, and the plan compares others"
             )
         if self.parameters and self.mechanism is None:
             raise ParameterError(
-                f"unknown argument {sorted(self.parameters)[0]!r}: parameters of a mechanism need mechanism=... beside "
-                "them"
+                f"unknown argument {sorted(self.parameters)[0]!r}. If it is a parameter of a mechanism, write "
+                "mechanism=... as well"
             )
-        if self.counts and self.kind is not None and not self.kind.gives_counts():
-            raise ParameterError(
-                f"{self.mechanism} releases records, not counts: ask for records and give their number"
-            )
+        if self.kind is None:
+            if self.relation != "replacement":
+                raise ParameterError(
+                    "only private-evolution has a theorem for add/remove. Write mechanism='private-evolution'"
+                )
+            return
+        if self.counts and not self.kind.gives_counts():
+            raise ParameterError(f"{self.mechanism} releases records, not counts. Ask for records, and write size=...")
+        require_relation(self.kind, self.relation_name)
 
-    def check_relation(self) -> None:
-        """Refuse a relation that does not exist, for which there is no theorem, or no number of records."""
-        Relation(name=self.relation)
-        if (self.relation == "replacement") is (self.records is not None):
-            raise ParameterError(
-                "add/remove needs records, a number declared in public; replacement counts them itself"
-            )
-        if self.kind is not None:
-            require_relation(self.kind, self.relation)
-        elif self.relation != "replacement":
-            raise ParameterError("only private-evolution has a theorem for add/remove: ask for it by mechanism")
+    @property
+    def kind(self) -> type[Any] | None:
+        """The class of the mechanism asked for; None where one is to be chosen."""
+        return None if self.mechanism is None else named(self.mechanism)
 
-    def count(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
-        """Count the table, or leave it where it is for a mechanism that can read a file in parts."""
-        empty = self.relation != "replacement"
-        whole_rows = self.unit is None and self.max_records is None
-        if (
-            whole_rows
-            and self.kind is not None
-            and issubclass(self.kind, PartsMechanism)
-            and isinstance(self.data, (str, os.PathLike))
-        ):
-            return confidential_rows(self.data, domain, subset=self.subset, empty=empty)
-        return confidential(
-            self.data,
-            domain,
-            unit=self.unit,
-            max_records=self.max_records,
-            subset=self.subset,
-            empty=empty,
-            rng=self.rng,
-        )
-
-    def solve(self, n: int, *, group: int, reference: Any) -> tuple[Mechanism, str]:
-        """Return the mechanism, calibrated, and why it is this one."""
-        if self.kind is not None:
-            return self._calibrated(self.kind, n, group=group)
-        chosen = plan(
-            self.domain,
-            records=n,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            size=self.size,
-            group=group,
-            largest_sizes=False,
-            mechanisms=_COUNTING if self.counts else None,
-            reference=reference,
-            sampling=self.sampling,
-        )
-        return chosen.best, chosen.why
-
-    def _calibrated(self, kind: type[Any], n: int, *, group: int) -> tuple[Mechanism, str]:
-        given = with_sampling(kind, dict(self.parameters), self.sampling)
-        if isinstance(given.get("points"), (str, os.PathLike)):
-            given["points"] = public_table(os.fspath(given["points"]), self.domain)
-        cut = self.domain
-        if "points" not in given:
-            cut = with_cells(self.domain, kind, n=n, budget=self.budget, size=self.size, group=group, **given)
-        if self.relation != "replacement":
-            given["relation"] = self.relation
-        solved = kind.calibrated(self.budget, domain=cut, n=n, size=self.size, group=group, **given)
-        why = f"{self.mechanism}: asked for"
-        if self.sampling == "stratified" and not hasattr(kind, "sampling"):
-            why += "; it draws records as its law demands, so that stratified has no effect"
-        return solved, why
+    @property
+    def relation_name(self) -> RelationName:
+        """Between which tables the guarantee is to hold."""
+        return "replacement" if self.relation == "replacement" else "add-remove"
 
 
 def _checked_files(
-    out: str | os.PathLike[str] | None,
-    certificate: str | os.PathLike[str] | None,
-    checkpoint: str | os.PathLike[str] | None,
-    *,
-    redraw: bool,
-    inputs: tuple[Any, ...],
+    out: Path_ | None, certificate: Path_ | None, checkpoint: Checkpoint | None, *, inputs: tuple[Any, ...]
 ) -> list[str]:
     """Refuse outputs that are inputs, and say which files exist."""
     lines = []
     if out is not None:
-        require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(checkpoint,)))
+        kept = None if checkpoint is None else checkpoint.path
+        require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(kept,)))
         if os.path.exists(out):  # noqa: PTH110  # any kind of path
             lines.append(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
     if checkpoint is not None:
-        check_outputs([Path(checkpoint)], inputs)
-        if held := steps_held(checkpoint):
+        check_outputs([Path(checkpoint.path)], inputs)
+        if done := steps_held(checkpoint.path):
             lines.append(
-                f"{checkpoint} holds {counted(held, 'step')}: taken as released, and must be of this same table"
-                + ("; where all are done, the table is not asked again" if redraw else "")
+                f"{checkpoint.path} holds {counted(done, 'step')}: taken as released, and must be of this same table"
+                + ("; where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
     return lines
 
 
-def _said(asked: _Asked, solved: Mechanism, why: str, *, n: int, group: int, reference: Any) -> Iterator[str]:
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """The confidential table, and how it is to be read."""
+
+    data: Any = field(repr=False)
+    unit: str | None
+    max_records: int | None
+    ignore_other_columns: bool
+    hides_size: bool
+    in_parts: bool
+    rng: np.random.Generator | None
+
+    def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
+        """Count the table, or leave it where it is for a mechanism that can read a file in parts."""
+        shared: dict[str, Any] = {"ignore_other_columns": self.ignore_other_columns, "empty": self.hides_size}
+        whole_rows = self.unit is None and self.max_records is None
+        if self.in_parts and whole_rows and isinstance(self.data, (str, os.PathLike)):
+            return confidential_rows(self.data, domain, **shared)
+        return confidential(self.data, domain, unit=self.unit, max_records=self.max_records, rng=self.rng, **shared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """The closed table on a domain, and what is public about it.
+
+    ``n`` is the number of records, the declared one under add/remove; ``group`` is how many of them a unit has at most.
+    """
+
+    closed: Confidential[Counts] | Confidential[Rows]
+    domain: Domain
+    n: int
+    group: int
+    reference: pl.DataFrame | None
+
+
+def _held(table: _Table, domain: Domain, reference: Any, asked: _Asked) -> _Held:
+    """Close the table on a domain, together with the public table that it is expected to look like."""
+    closed = table.closed(domain)
+    like = None if reference is None else public_table(reference, domain)
+    closed = with_public(closed, {} if like is None else {"reference": like}, domain=domain)
+    n = asked.relation.records if isinstance(asked.relation, AddRemove) else public_size(closed)
+    return _Held(closed=closed, domain=domain, n=n, group=closed.relation_group, reference=like)
+
+
+# -- three roads to a mechanism ---------------------------------------------------------------------------------------
+
+
+def _by_plan(asked: _Asked, held: _Held) -> tuple[Mechanism, str]:
+    """Return the mechanism that the plan chooses from public facts, and why."""
+    chosen = plan(
+        held.domain,
+        records=held.n,
+        epsilon=asked.budget.epsilon,
+        delta=asked.budget.delta,
+        size=asked.size,
+        group=held.group,
+        largest_sizes=False,
+        mechanisms=[name for name, kind in REGISTRY.items() if kind.gives_counts()] if asked.counts else None,
+        reference=held.reference,
+        sampling=asked.sampling,
+    )
+    return chosen.best, chosen.why
+
+
+def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, str]:
+    """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
+    given = with_sampling(kind, dict(asked.parameters), asked.sampling)
+    if isinstance(given.get("points"), (str, os.PathLike)):
+        given["points"] = public_table(os.fspath(given["points"]), held.domain)
+    cut = held.domain
+    if "points" not in given:
+        cut = with_cells(held.domain, kind, n=held.n, budget=asked.budget, size=asked.size, group=held.group, **given)
+    if asked.relation_name == "add-remove":
+        given["relation"] = asked.relation_name
+    made = kind.calibrated(asked.budget, domain=cut, n=held.n, size=asked.size, group=held.group, **given)
+    why = f"{asked.mechanism}: asked for"
+    if asked.sampling == "stratified" and not hasattr(kind, "sampling"):
+        why += "; it draws records as its law demands, so that stratified has no effect"
+    return made, why
+
+
+def _in_steps(mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch) -> Mechanism:
+    """Return the mechanism with its steps watched and kept, where it works in steps."""
+    if not isinstance(mechanism, SteppedMechanism):
+        if checkpoint is not None:
+            raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
+        return mechanism
+    if checkpoint is None:
+        return mechanism.observed(watch=watch.stepped)
+    return mechanism.observed(watch=watch.stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw)
+
+
+def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Commonness | None) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    yield why
-    if solved.random_size and asked.size is not None:
-        expected = counted_up(asked.size * solved.share_released(n))
+    yield f"{why}; {chosen.share_in_words(held.n, like)}"
+    if chosen.random_size and asked.size is not None:
+        expected = counted_up(asked.size * chosen.share_released(held.n))
         yield f"of {counted(asked.size, 'draw')} about {expected} are expected to be released"
-    yield from delta_caveats(asked.budget.delta, n)
-    yield from said_before(solved, asked.budget, n=n, size=asked.size, group=group, reference=reference)
+    yield from delta_caveats(asked.budget.delta, held.n)
+    yield from said_before(chosen, asked.budget, n=held.n, size=asked.size, group=held.group, reference=held.reference)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import Watch, release
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import (
     REGISTRY,
@@ -260,7 +260,7 @@ def test_the_main_job_says_the_same_of_every_table_of_one_size(name: str | None)
             seed=1,
             accept=["empirical"],
             accept_poor_utility=True,
-            announce=said.append,
+            watch=Watch(announce=said.append),
         )
         facts = {key: value for key, value in made.certificate.facts.items() if key != "created"}
         random = {"outcome", "share_from_data"} | ({"rows"} if name == "urn-histogram" else set())

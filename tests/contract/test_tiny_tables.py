@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet import release
+from discreet import AddRemove, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Column, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DiscreetError
@@ -117,7 +117,7 @@ def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
     name: str, relation: str, unit: str | None, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {} if unit is None else {"unit": unit, "max_records": 2}
-    options |= {} if relation == "replacement" else {"relation": relation, "records": 2}
+    options |= {} if relation == "replacement" else {"relation": AddRemove(records=2)}
     for kind, form in itertools.product(kinds(name), FORMS.get(name, ("polars",))):
         views: dict[int, list[Any]] = {}
         for size, frame in sized(kind, unit is not None):
@@ -130,7 +130,7 @@ def test_a_release_of_a_tiny_table_shows_its_public_size_alone(
                 delta=BUDGET.delta,
                 size=3,
                 mechanism=name,
-                announce=said.append if form in ("polars", "pandas") else None,  # predictions take time
+                watch=Watch(announce=said.append if form in ("polars", "pandas") else None),  # predictions take time
                 accept={"empirical"},
                 accept_poor_utility=True,
                 **options,

@@ -392,7 +392,7 @@ def test_extra_columns_may_be_left_out_on_request(files: Path) -> None:
     table().with_columns(name=pl.lit("someone")).write_parquet(files / "extra.parquet")
     arguments = release_arguments(files, data=str(files / "extra.parquet"))
     assert run(arguments) == 2
-    assert run([*arguments, "--columns"]) == 0
+    assert run([*arguments, "--ignore-other-columns"]) == 0
     assert pl.read_parquet(files / "out.parquet").columns == ["income", "region"]
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import shutil
 
 import pytest
 
+from discreet import release
+from discreet._text import as_written
+from discreet.cli._main import discreet as group
 from discreet.cli._main import run
 
 
@@ -26,7 +31,7 @@ def test_without_a_command_there_is_help_and_status_2(
 def test_a_parameter_without_key_or_value_is_refused(pair: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["privacy", "dirichlet-multinomial", "--records", "10", "--size", "1", "--epsilon", "1", "--param", pair]
     assert run(asked) == 2
-    assert f"{pair!r} is not KEY=VALUE" in capsys.readouterr().err
+    assert f"must be KEY=VALUE, got {pair!r}" in capsys.readouterr().err
 
 
 def test_numbers_in_parameters_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,3 +57,41 @@ def test_the_command_gives_each_shell_its_completion(
     monkeypatch.setenv("COMP_CWORD", "cal" if shell == "fish" else "1")
     assert run([]) == 0
     assert "calibrate" in capsys.readouterr().out
+
+
+def test_the_function_and_the_command_have_the_same_names() -> None:
+    """Each argument of the function is an option of the same name, but for those that a command cannot have."""
+    arguments = set(inspect.signature(release).parameters) - {"data", "parameters"}
+    command = group.commands["release"]
+    options = {option[2:].replace("-", "_") for one in command.params for option in one.opts if option[:2] == "--"}
+    assert arguments - options == {"accept", "watch"}
+    assert options - arguments == {
+        "json",
+        "param",
+        "records",
+        "redraw",
+    }  # the last two are parts of relation, checkpoint
+
+
+@pytest.mark.parametrize("command", ["release", "synthesize"])
+def test_other_columns_are_ignored_by_one_name_alone(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "data.csv", "--columns"]) == 2
+    assert "No such option" in capsys.readouterr().err
+    assert run([command, "--help"]) == 0
+    assert "--ignore-other-columns" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["privacy", "calibrate"])
+def test_without_json_the_same_facts_are_a_line_each(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [command, "dirichlet-multinomial", "--records", "10000", "--size", "10", "--param", "cells=4"]
+    asked += ["--epsilon", "1", *(["--param", "prior=5"] if command == "privacy" else ["--delta", "1e-6"])]
+    assert run([*asked, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert run(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "mechanism: dirichlet-multinomial" in lines
+    assert "records: 10,000" in lines
+    assert f"delta: {as_written(facts['delta'])}" in lines  # no digit is lost
+    assert "exact: yes" in lines
+    assert f"caveats: {facts['caveats'][0]}" in lines
+    assert not [line for line in lines if line[:1] in "{[" or "None" in line]

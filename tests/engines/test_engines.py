@@ -98,8 +98,8 @@ def test_an_engine_counts_as_polars_does(engine: str, put: Any) -> None:
         seen = Datetime(lower="2024-01-01", upper="2024-12-31", step="1h", time_zone="UTC")
         domain = Domain(columns={**DOMAIN.columns, "seen": seen})
         frame = frame.with_columns(pl.col("seen").dt.replace_time_zone("UTC"))
-    closed = confidential(put(frame, engine), domain, subset=True)
-    assert rows(reveal(closed)) == rows(reveal(confidential(frame, domain, subset=True)))
+    closed = confidential(put(frame, engine), domain, ignore_other_columns=True)
+    assert rows(reveal(closed)) == rows(reveal(confidential(frame, domain, ignore_other_columns=True)))
     assert public_size(closed) == frame.height
     assert closed.provenance is not None
     assert closed.provenance.frame_kind == engine
@@ -147,7 +147,7 @@ def test_only_distinct_records_come_back(engine: str, put: Any, monkeypatch: pyt
         (pl.DataFrame({"s": ["f", None]}), "null"),
         (pl.DataFrame({"s": [3, 4]}), "not the declared category"),
         (pl.DataFrame({"t": ["f"]}), "is not in the table"),
-        (pl.DataFrame({"s": ["f"], "t": [CANARY]}), "subset=True"),
+        (pl.DataFrame({"s": ["f"], "t": [CANARY]}), "ignore_other_columns=True"),
         (pl.DataFrame({"s": ["f"]}).clear(), "has no rows"),
     ],
 )

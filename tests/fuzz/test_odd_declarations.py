@@ -144,7 +144,7 @@ def test_toml(folder: Path, attempt: Attempt, rng: random.Random) -> None:
         "--accept-poor-utility",
         "--mechanism",
         mechanism,
-        "--columns",
+        "--ignore-other-columns",
         "--out",
         folder / "new.csv",
         new=("new.csv", "new.certificate.json"),

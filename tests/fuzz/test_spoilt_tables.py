@@ -33,7 +33,7 @@ def use(attempt: Attempt, rng: random.Random, data: Path, folder: Path) -> None:
             *domain,
             *released_with(mechanism, out),
             *unit,
-            "--columns",
+            "--ignore-other-columns",
             new=(out.name, "new.certificate.json"),
         )
     elif kind == 3:

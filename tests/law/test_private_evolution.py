@@ -395,7 +395,14 @@ def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
     facts = {"mechanism": "private-evolution", "steps": 2, "population": 20, "accept_poor_utility": True}
     said: list[str] = []
     made = discreet.release(
-        points(3000), square(), epsilon=1.0, delta=1e-6, size=500, out=out, announce=said.append, **facts
+        points(3000),
+        square(),
+        epsilon=1.0,
+        delta=1e-6,
+        size=500,
+        out=out,
+        watch=discreet.Watch(announce=said.append),
+        **facts,
     )
     assert all(check.agrees for check in verify(made.certificate, data=out))
     assert made.certificate.facts["mechanism"]["parameters"]["api"]["name"] == "table"

@@ -136,6 +136,7 @@ COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
     "cli/_commands.py": {"len(checks)"},
     "planner/_instead.py": {"most"},
+    "planner/_stated.py": {"mechanism"},
     "pseudo_posterior/_censored.py": {"self.tables"},
     "pseudo_posterior/_checks.py": {"name"},
     "pseudo_posterior/_pseudo_posterior.py": {"self.tables"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import click
 
 from discreet._checks import real
 from discreet._text import as_written, counted, harmless
-from discreet.cli._echo import alarm, echo, show
+from discreet.cli._echo import alarm, echo, show, tell
 from discreet.cli._progress import progress_bar
+from discreet.cli._remedies import in_options
 from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
 __all__ = ["COMMANDS", "help_without_command"]
@@ -22,7 +22,7 @@ __all__ = ["COMMANDS", "help_without_command"]
 def _key_value(pair: str) -> tuple[str, Any]:
     key, sign, text = pair.partition("=")
     if not sign or not key:
-        raise click.BadParameter(f"{pair!r} is not KEY=VALUE")
+        raise click.BadParameter(f"it must be KEY=VALUE, got {pair!r}")
     for kind in (int, float):
         try:
             return key.strip(), kind(text)
@@ -38,66 +38,104 @@ def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for key, value in pairs:
         if key not in known:
-            raise ParameterError(f"unknown parameter {key!r}; there are: {', '.join(known)}")
+            raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
         if key in given:
-            raise ParameterError(f"the parameter {key!r} is given twice")
+            raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
         given[key] = value
     return given
 
 
-_json = click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON to standard output.")
+_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 _param = click.option(
-    "--param", "pairs", type=_key_value, metavar="KEY=VALUE", multiple=True, help="A parameter of the mechanism."
+    "--param",
+    "pairs",
+    type=_key_value,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A parameter of the mechanism. May be repeated.",
 )
-_records = click.option("--records", type=int, required=True, help="Number of records held, public.")
+_records = click.option(
+    "--records", type=int, required=True, help="Number of records that the confidential table holds. Public."
+)
 _relation = click.option(
     "--relation",
     type=click.Choice(["replacement", "add-remove"]),
     default="replacement",
-    help="Between which tables the guarantee holds (add-remove: private-evolution only).",
+    show_default=True,
+    help="Between which tables the guarantee holds. Only private-evolution has add-remove.",
 )
-_domain = click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML of the public facts.")
+_domain = click.option(
+    "--domain", "domain_file", type=click.Path(), required=True, help="TOML file of the public facts."
+)
 _reference = click.option(
-    "--reference", type=click.Path(), help="A PUBLIC table like the confidential one, to predict utility from."
+    "--reference",
+    type=click.Path(),
+    help="A PUBLIC table that the confidential one is expected to look like. Improves the predictions.",
 )
 _sampling = click.option(
     "--sampling",
     type=click.Choice(["iid", "stratified"]),
-    help="How records are drawn from noisy counts: independently (default), or stratified, with less error.",
+    help="How records are drawn from noisy counts: independently (iid, the default), or stratified, with less error.",
+)
+_epsilon = click.option("--epsilon", type=float, required=True, help="Privacy budget, at most 100.")
+_delta = click.option(
+    "--delta",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Privacy budget: the probability by which epsilon may be exceeded. 0 asks for pure differential privacy.",
 )
 
 
 @click.command()
 @click.argument("data", type=click.Path())
 @_domain
-@click.option("--epsilon", type=float, required=True, help="Privacy budget, at most 100.")
-@click.option("--delta", type=float, default=0.0, help="Probability of exceeding epsilon; 0 (pure) by default.")
-@click.option("--size", type=int, help="Number of records to release (required, but for counts).")
-@click.option("--counts", is_flag=True, help="Release counts of the cells with standard errors, not records.")
-@click.option("--mechanism", help="Registry name; by default the least predicted error, from public facts alone.")
+@_epsilon
+@_delta
+@click.option("--size", type=int, help="Number of records to release. Required, except with --counts.")
+@click.option("--counts", is_flag=True, help="Release estimated counts per cell with standard errors, not records.")
+@click.option("--mechanism", help="Registry name. By default the one with the least error predicted from public facts.")
 @_param
-@click.option("--out", type=click.Path(), required=True, help="Release to write: .parquet or .csv.")
-@click.option("--certificate", type=click.Path(), help="Default: OUT with .certificate.json.")
-@click.option("--unit", help="Column that names the person behind the rows.")
-@click.option("--max-records", type=int, help="Rows a unit may have; the others are cut at random.")
+@click.option("--out", type=click.Path(), required=True, help="File to write: .parquet or .csv.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
+@click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
+@click.option("--max-records", type=int, help="The most records that a unit keeps. The others are cut at random.")
 @_sampling
 @_reference
-@click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
 @_relation
-@click.option("--records", type=int, help="For add-remove: the number of records, declared in public.")
-@click.option("--checkpoint", type=click.Path(), help="File to continue from, for mechanisms that work in steps.")
-@click.option("--redraw", is_flag=True, help="Draw other records from a finished --checkpoint; DATA are not asked.")
-@click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
-@click.option("--accept-poor-utility", is_flag=True, help="Allow more than 20 % of records not from the data.")
+@click.option("--records", type=int, help="With --relation add-remove: the number of records, declared in public.")
+@click.option("--checkpoint", type=click.Path(), help="File that holds the steps of a mechanism that works in steps.")
+@click.option("--redraw", is_flag=True, help="Draw other records from a finished --checkpoint. DATA is not asked.")
+@click.option("--seed", type=int, help="Make the release reproducible, and mark it as not for publication.")
+@click.option("--accept-poor-utility", is_flag=True, help="Accept that over 20 % of the records are not from the data.")
 @_json
-def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **options: Any) -> None:
+def release(
+    data: str,
+    domain_file: str,
+    relation: str,
+    records: int | None,
+    checkpoint: str | None,
+    redraw: bool,
+    as_json: bool,
+    pairs: Any,
+    **options: Any,
+) -> None:
     """Release a synthetic table from the confidential table DATA."""
+    from discreet._release import Checkpoint, Watch
     from discreet._release import release as run
 
-    announce: Callable[[str], None] = lambda text: echo(text, err=True)  # noqa: E731
-    given = {**options, **_parameters(pairs)}  # sampling may be given either way
+    if redraw and checkpoint is None:
+        raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
+    given = {
+        **options,
+        "relation": _relation_with(relation, records),
+        "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
+        **_parameters(pairs),  # sampling may be given either way
+    }
     with progress_bar(options["size"], as_json) as progress:
-        made = run(data, domain_file, out=out, progress=progress, stepped=progress, announce=announce, **given)
+        watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
+        made = run(data, domain_file, watch=watch, **given)
     facts = made.certificate.facts
     if made.certificate.poor is not None:
         alarm(made.certificate.poor, err=as_json)
@@ -118,27 +156,43 @@ def release(data: str, domain_file: str, out: str, as_json: bool, pairs: Any, **
         )
         return
     what = "counts" if facts["size"] is None else "records"
-    echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and what was promised to "
-               f"{made.certificate_path}")  # fmt: skip
-    echo(f"mechanism: {facts['mechanism']['name']} "
-               + ", ".join(f"{k}={v}" for k, v in facts["mechanism"]["parameters"].items()))  # fmt: skip
+    echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and the certificate to {made.certificate_path}")
+    echo(f"mechanism: {facts['mechanism']['name']} {_listed(facts['mechanism']['parameters'])}")
     echo(made.certificate.text)
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
 
 
+def _relation_with(name: str, records: int | None) -> Any:
+    from discreet._release import AddRemove
+
+    if name == "replacement":
+        if records is not None:
+            raise ParameterError("under replacement the records are counted. Leave --records out")
+        return name
+    if records is None:
+        raise ParameterError("--relation add-remove needs a number of records declared in public. Write --records ...")
+    return AddRemove(records=records)
+
+
 @click.command()
 @_domain
 @_records
-@click.option("--epsilon", type=float, required=True)
-@click.option("--delta", type=float, default=0.0)
-@click.option("--size", type=int, help="Number of records to release; as many as held by default.")
-@click.option("--max-records", type=int, default=1, help="Rows of a privacy unit; --records is then units times it.")
+@_epsilon
+@_delta
+@click.option("--size", type=int, help="Number of records to release. By default --records.")
+@click.option(
+    "--max-records",
+    type=int,
+    default=1,
+    show_default=True,
+    help="The most records that a privacy unit keeps. --records must then be the number of units times it.",
+)
 @_sampling
 @_reference
 @_json
 def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> None:
-    """Compare the mechanisms for a budget, from public facts alone: no data is read."""
+    """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
     from discreet.domain import Domain
     from discreet.planner import plan as run
     from discreet.planner._table import wrapped
@@ -148,21 +202,21 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     if as_json:
         show(made.to_dict())
         return
-    for line in wrapped(made.verdict):
+    for line in wrapped([in_options(sentence, release) for sentence in made.verdict]):
         alarm(line)
-    echo(made.text)
+    echo(in_options(made.text, release))
 
 
 @click.command()
 @click.argument("mechanism")
 @_records
-@click.option("--size", type=int, help="Number of records released (not needed where drawn from noisy counts).")
+@click.option("--size", type=int, help="Number of records released. Not needed where the guarantee is free of it.")
 @_param
 @_relation
-@click.option("--epsilon", type=float, help="Give the delta at this epsilon.")
-@click.option("--delta", type=float, help="Give the epsilon at this delta.")
-@click.option("--data", type=click.Path(), help="CONFIDENTIAL table: print what its release reveals of it, beside.")
-@click.option("--domain", "domain_file", type=click.Path(), help="TOML of the public facts of --data.")
+@click.option("--epsilon", type=float, help="Compute the delta at this epsilon.")
+@click.option("--delta", type=float, help="Compute the epsilon at this delta.")
+@click.option("--data", type=click.Path(), help="CONFIDENTIAL table. Also print what a release reveals of this table.")
+@click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
 @_json
 def privacy(
     mechanism: str,
@@ -176,19 +230,19 @@ def privacy(
     domain_file: str | None,
     as_json: bool,
 ) -> None:
-    """Give the exact guarantee of a MECHANISM from its public parameters.
+    """Compute the exact guarantee of a MECHANISM from its public parameters.
 
-    With --data and --domain also its instance-level deltas, which are as confidential as the table.
+    With --data and --domain, also compute the instance-level deltas. They are as confidential as the table.
     """
     from discreet.planner import stated
 
     if epsilon is not None:
         real("epsilon", epsilon, least=0, error=BudgetError)
     if (epsilon is None) == (delta is None):
-        raise ParameterError("give either --epsilon or --delta: the other one is computed")
+        raise ParameterError("give either --epsilon or --delta. The other one is computed")
     if data is not None or domain_file is not None:
         if relation != "replacement":
-            raise ParameterError("what a release reveals of a table is computed for replacement only")
+            raise ParameterError("--data is for --relation replacement only. Leave one of them out")
         _instance(
             mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
         )
@@ -200,10 +254,8 @@ def privacy(
             raise Infeasible(f"delta {as_written(delta or 0.0)} with {name}", {"delta >=": guarantee.delta(math.inf)})
     else:
         delta = guarantee.delta(epsilon)
-    show({"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta,
-           **_promise(guarantee)})  # fmt: skip
-    if not as_json:
-        echo("\n".join(guarantee.caveats), err=True)
+    asked = {"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta}
+    _state({**asked, **_promise(guarantee)}, as_json)
 
 
 def _instance(
@@ -218,21 +270,24 @@ def _instance(
 ) -> None:
     """Print a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
     from discreet.audit import instance_guarantee
-    from discreet.confidential import confidential, reveal_to_custodian
+    from discreet.confidential import confidential
+    from discreet.confidential._custodian import reveal_to_custodian
     from discreet.confidential._public import public_domain
     from discreet.planner._stated import on_domain
 
     if data is None or domain_file is None or epsilon is None:
-        raise ParameterError("what a release reveals of a table needs --data, --domain and --epsilon")
+        raise ParameterError("what a release reveals of a table takes --data, --domain and --epsilon. Give all three")
     declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **_parameters(pairs))
     found = reveal_to_custodian(
-        instance_guarantee(confidential(data, declared, subset=True), made, epsilon=epsilon, records=n["records"])
+        instance_guarantee(
+            confidential(data, declared, ignore_other_columns=True), made, epsilon=epsilon, records=n["records"]
+        )
     )
     guarantee = made.guarantee(n=n["records"])
     marked = {"confidential": True, "instance": found.to_dict()} if as_json else {}
-    show({"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon), **_promise(guarantee),
-           **marked})  # fmt: skip
+    asked = {"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon)}
+    _state({**asked, **_promise(guarantee), **marked}, as_json)
     if not as_json:
         echo(str(found))
 
@@ -240,36 +295,59 @@ def _instance(
 @click.command()
 @click.argument("mechanism")
 @_records
-@click.option("--epsilon", type=float, required=True)
-@click.option("--delta", type=float, default=0.0)
-@click.option("--size", type=int, help="Number of records released; solved for when absent, where it matters.")
+@_epsilon
+@_delta
+@click.option("--size", type=int, help="Number of records released. Solved for by default, where it matters.")
 @_param
 @_relation
 @_json
 def calibrate(mechanism: str, pairs: Any, as_json: bool, **asked: Any) -> None:
-    """Solve for the one free parameter of a MECHANISM that meets a budget."""
+    """Solve for the free parameter of a MECHANISM that meets a budget."""
     from discreet.planner import solved
 
     answer = solved(mechanism, **asked, **_parameters(pairs))
-    show({**answer.numbers, **_promise(answer.guarantee)})
-    if not as_json:
-        echo("\n".join(answer.guarantee.caveats), err=True)
+    _state({**answer.numbers, **_promise(answer.guarantee)}, as_json)
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:
     return {**guarantee.to_dict(), "relation": guarantee.relation.name, "group": guarantee.relation.group}
 
 
+def _state(facts: dict[str, Any], as_json: bool) -> None:
+    """Print facts as JSON, or a line each: numbers with all their digits, what is not known left out."""
+    if as_json:
+        show(facts)
+        return
+    for name, value in facts.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one not in (None, {}):
+                echo(f"{name.replace('_', ' ')}: {_written(one)}")
+
+
+def _listed(parameters: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return _listed(value)
+    return as_written(value) if isinstance(value, float) else str(value)
+
+
 @click.command()
 @click.argument("certificate", type=click.Path())
-@click.option("--data", type=click.Path(), help="The released file, to compare its hash, rows and columns too.")
-@click.option("--recover", "settle", is_flag=True, help="First finish, or undo, a write of it that was interrupted.")
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="How long recomputing may take.")
+@click.option("--data", type=click.Path(), help="The released file. Also check its hash, rows and columns.")
+@click.option("--recover", "settle", is_flag=True, help="First finish or undo a write of it that was interrupted.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="The most time that recomputing may take.")
 @_json
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
-    """Recompute everything a CERTIFICATE claims; exit status 1 where anything disagrees.
+    """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
 
-    CERTIFICATE is the file beside a release, or a folder of tables that synthesize wrote, which are then checked too.
+    CERTIFICATE is the file beside a release, or a folder that synthesize wrote. The tables in it are then checked too.
     """
     from discreet.releases import verify as run
 
@@ -311,16 +389,16 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
 @_domain
 @click.option(
     "--measures",
-    help="Measures to add, beside bootstrap samples: all, or names with commas, such as w1,ks,transport,pmse.",
+    help="Measures to add, beside those of bootstrap samples: all, or names such as w1,ks,transport,pmse.",
 )
 @click.option(
-    "--holdout", type=click.Path(), help="CONFIDENTIAL table of the same population, not used in the release."
+    "--holdout", type=click.Path(), help="CONFIDENTIAL table of the same population that the release was not made from."
 )
 @click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples.")
 @_json
 def compare(data: str, released: str, domain_file: str, measures: str | None, as_json: bool, **options: Any) -> None:
-    """Compare a RELEASED table with the confidential DATA: W1, KS, summary. The result is confidential."""
-    from discreet.confidential import reveal_to_custodian
+    """Compare a RELEASED table with the confidential DATA. The result is confidential."""
+    from discreet.confidential._custodian import reveal_to_custodian
     from discreet.confidential._public import public_domain
     from discreet.utility import compare as run
 
@@ -339,18 +417,23 @@ def _names(measures: str | None) -> Any:
 
 @click.command()
 @click.argument("released", type=click.Path())
-@click.option("--certificate", type=click.Path(), help="Default: RELEASED with .certificate.json.")
-@click.option("--also", type=click.Path(), multiple=True, help="Certificate of another release of the same table.")
-@click.option("--data", type=click.Path(), help="CONFIDENTIAL table: compare with it; the report is confidential then.")
-@click.option("--domain", "domain_file", type=click.Path(), help="TOML of the public facts of --data.")
-@click.option("--measures", default="w1,ks,tv", show_default=True, help="Distances from --data, as in compare.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
+@click.option(
+    "--also",
+    type=click.Path(),
+    multiple=True,
+    help="Certificate of another release of the same table. May be repeated.",
+)
+@click.option("--data", type=click.Path(), help="CONFIDENTIAL table to compare with. The report is then confidential.")
+@click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
+@click.option("--measures", default="w1,ks,tv", show_default=True, help="Measures to compare by, as in compare.")
 @click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples of --data.")
-@click.option("--out", type=click.Path(), required=True, help="Report to write: .html.")
+@click.option("--out", type=click.Path(), required=True, help="File to write: .html.")
 @_json
 def report(released: str, out: str, domain_file: str | None, measures: str, as_json: bool, **options: Any) -> int:
-    """Write what a RELEASED table promises as one HTML page; exit status 1 where a certificate is not confirmed.
+    """Write what a RELEASED table promises as one HTML page.
 
-    RELEASED is a table, or a folder of tables that synthesize wrote.
+    The exit status is 1 where a certificate is not confirmed.
     """
     from discreet.report import write_report
 
@@ -360,7 +443,7 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
         show({"out": str(made.path), "confidential": made.confidential, "agrees": made.agrees})
     else:
         echo(f"wrote {made.path}" + (
-            ": CONFIDENTIAL, it contains numbers computed from the private data" if made.confidential else ""
+            ": CONFIDENTIAL, since it contains numbers computed from the private data" if made.confidential else ""
         ))  # fmt: skip
         if wrong:
             echo(f"{wrong} of {counted(len(made.checks), 'claim')} disagree: do not rely on this release.", err=True)
@@ -369,24 +452,26 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
 
 @click.command()
 @click.argument("released", type=click.Path())
-@click.option("--column", help="Column to estimate; the only one by default.")
+@click.option("--column", help="Column to estimate. Not needed where there is only one.")
 @click.option(
     "--functional",
     "functionals",
     multiple=True,
     required=True,
-    help="mean, variance, sd, qNN, P(>a), P(<a), P(a..b), P(=a); several with commas between them.",
+    help="mean, variance, sd, qNN, P(>a), P(<a), P(a..b) or P(=a), or several with commas. May be repeated.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="Probability of the intervals.")
-@click.option("--certificate", type=click.Path(), help="Default: RELEASED with .certificate.json.")
-@click.option("--strength", type=float, help="Weight of the prior in records; an urn's own, else 1, by default.")
-@click.option("--draws", type=click.IntRange(2), default=1000, show_default=True, help="Posterior draws.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Everything read here is public.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
+@click.option("--strength", type=float, help="Weight of the prior, in records. By default that of an urn, otherwise 1.")
+@click.option("--draws", type=click.IntRange(2), default=1000, show_default=True, help="Number of posterior draws.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the draws. Everything read here is public."
+)
 @_json
 def estimate(
     released: str, column: str | None, functionals: tuple[str, ...], level: float, as_json: bool, **options: Any
 ) -> None:
-    """Estimate numbers of the population from a RELEASED table alone, with credible intervals."""
+    """Estimate numbers of the population, with credible intervals, from a RELEASED table alone."""
     import re
     import warnings
 
@@ -403,7 +488,7 @@ def estimate(
         summary = posterior(released, progress=progress, **options).summary(asked, column=column, level=level)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
-            echo(f"discreet: {warning.message}", err=True)
+            tell(f"discreet: {warning.message}", err=True)
     if as_json:
         show({"released": released, "column": column, **summary.to_dict()})
     else:
@@ -411,10 +496,10 @@ def estimate(
 
 
 @click.command()
-@click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write.")
+@click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write into.")
 @_json
 def demo(out: str, as_json: bool) -> None:
-    """Run the main job on real data: 20,190 person-years of doctor visits (RAND health insurance experiment)."""
+    """Release, verify and report on real data: doctor visits in the RAND health insurance experiment."""
     from discreet.report import demo as run
 
     result = run(Path(out), say=lambda text: echo(text, err=as_json))
@@ -433,16 +518,16 @@ def help_without_command(context: click.Context) -> int:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def domain(context: click.Context) -> int:
-    """Declare the public facts."""
+    """Declare the public facts about a table."""
     return help_without_command(context)
 
 
 @domain.command("init")
 @click.argument("data", type=click.Path())
-@click.option("--out", type=click.Path(), help="File to write; standard output by default.")
+@click.option("--out", type=click.Path(), help="File to write. By default standard output.")
 @_json
 def init(data: str, out: str | None, as_json: bool) -> None:
-    """Write a template for DATA from column names and types only; it says what is to be filled in."""
+    """Write a template for DATA from its column names and types alone. It says what you must fill in."""
     from discreet.confidential._frames import table_schema
     from discreet.domain import Domain
 
@@ -457,14 +542,14 @@ def init(data: str, out: str | None, as_json: bool) -> None:
     elif out is None:
         echo(template, nl=False)
     else:
-        echo(f"wrote {out}: fill in what it asks for; nothing{' else' * csv} in it was read from the rows")
+        echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
     if csv:
-        echo(f"The names are the first line of {data}: see that it is a header and not a record.", err=True)
+        echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
 
 
 def _require_new(out: str) -> None:
     if os.path.lexists(out):
-        raise FileProblem(out, "it exists already", "give another name: declared facts are not overwritten")
+        raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -9,13 +9,20 @@ from typing import Any
 import click
 
 from discreet._text import harmless
+from discreet.cli._remedies import in_options
 
-__all__ = ["alarm", "echo", "show"]
+__all__ = ["alarm", "echo", "show", "tell"]
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text of one or several lines, control characters in it as escapes."""
     click.echo(_shown(text, err=err), err=err, nl=nl, color=False)
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print what the library says, its arguments as options of the command that runs."""
+    context = click.get_current_context(silent=True)
+    echo(in_options(text, None if context is None else context.command), err=err)
 
 
 def alarm(text: str, *, err: bool = False) -> None:

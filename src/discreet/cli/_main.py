@@ -15,22 +15,45 @@ from discreet._boundary import explained
 from discreet._text import harmless
 from discreet.cli._commands import COMMANDS, help_without_command
 from discreet.cli._echo import echo
+from discreet.cli._remedies import in_options
 from discreet.cli._synthesize import synthesize
 from discreet.errors import DiscreetError
 
 __all__ = ["main"]
 
 
+class Complaint(click.ClickException):
+    """An error of the library, told in the language of the command that met it."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+class Commands(click.Group):
+    """The commands; errors of the library leave them with their arguments as options."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except DiscreetError as error:
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            raise Complaint(in_options(str(error), command), error.exit_status) from None
+
+
 @click.group(
-    invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(package_name="discreet")
 @click.pass_context
 def discreet(context: click.Context) -> int:
     """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
 
-    Exit status: 0 success, 1 verify found a disagreement, 2 bad input, 3 infeasible or refused,
-    4 a fault in the program.
+    Exit status: 0 for success, 1 where verify or report found a disagreement, 2 for bad input, 3 for a request that is
+    infeasible or refused, 4 for a fault in the program.
     """
     return help_without_command(context)
 
@@ -65,12 +88,10 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _told(error: BaseException, arguments: list[str] | None) -> int:
     """Say in one line what stopped the command, and return its exit status."""
-    if isinstance(error, DiscreetError):
-        return _complain(str(error), error.exit_status)
     if isinstance(error, click.ClickException):
-        return _complain(error.format_message(), 2)
+        return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return _complain("interrupted; nothing was left half-written", 2)
+        return _complain("interrupted; no file was left half-written", 2)
     told = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
     return _complain(str(told), told.exit_status)
 

@@ -17,29 +17,34 @@ __all__ = ["synthesize"]
 
 @click.command()
 @click.argument("data", type=click.Path())
-@click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML of the public facts.")
+@click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML file of the public facts.")
 @click.option("--model", default="mixture", show_default=True, help="mixture, dirichlet-process, linear, robust, "
-              "poisson, categorical, sequential.")  # fmt: skip
-@click.option("--sensitive", multiple=True, required=True, help="Column to synthesise; others are published EXACTLY.")
-@click.option("--tables", type=int, default=1, show_default=True, help="Number of tables; the budget is so many times.")
-@click.option("--target-epsilon", type=float, help="Local, asymptotic epsilon of ONE table: no formal privacy.")
-@click.option("--bound", type=float, help="Censored form instead: at most so many nats a record; 2 x BOUND a table.")
-@click.option("--accept-empirical", is_flag=True, help="With --bound: publish draws of Markov chains, whose guarantee "
-              "holds if they are exact, which nothing shows.")  # fmt: skip
-@click.option("--clusters", type=int, help="Of a mixture; 10 by default.")
-@click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Of the sensitive column.")
-@click.option("--draws", type=int, default=1000, show_default=True, help="Kept, a chain.")
-@click.option("--warm-up", type=int, default=1000, show_default=True, help="Spent on adaptation, a chain.")
-@click.option("--chains", type=int, default=4, show_default=True)
-@click.option("--max-r-hat", type=float, default=1.05, show_default=True, help="Refuse chains above it.")
-@click.option("--min-effective", type=float, default=25.0, show_default=True, help="Refuse fewer a chain.")
-@click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share.")
-@click.option("--doublings", type=int, default=3, show_default=True, help="Chains beyond a limit go on to twice their "
-              "length so often, then are refused.")  # fmt: skip
-@click.option("--out", type=click.Path(), required=True, help="Folder to write; it must not exist.")
-@click.option("--columns", "subset", is_flag=True, help="Leave out columns that the domain does not name.")
-@click.option("--seed", type=int, help="Reproducible; the release is marked as not for publication.")
-@click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON to standard output.")
+              "poisson, categorical or sequential.")  # fmt: skip
+@click.option("--sensitive", multiple=True, required=True, help="Column to synthesise. The others are published "
+              "EXACTLY. May be repeated.")  # fmt: skip
+@click.option("--tables", type=int, default=1, show_default=True, help="Number of tables. Each spends its own epsilon.")
+@click.option("--target-epsilon", type=float, help="Local and asymptotic epsilon of ONE table. It is not "
+              "formal differential privacy.")  # fmt: skip
+@click.option("--bound", type=float, help="Use the censored form: each record counts for at most BOUND nats. The "
+              "epsilon is 2 x BOUND per table.")  # fmt: skip
+@click.option("--accept-empirical", is_flag=True, help="With --bound: accept draws of Markov chains. Their guarantee "
+              "holds if they are exact draws, which cannot be shown.")  # fmt: skip
+@click.option("--clusters", type=int, help="Number of clusters of a mixture. 10 by default.")
+@click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Transform of the sensitive column.")
+@click.option("--draws", type=int, default=1000, show_default=True, help="Draws kept per chain.")
+@click.option("--warm-up", type=int, default=1000, show_default=True, help="Warm-up draws per chain.")
+@click.option("--chains", type=int, default=4, show_default=True, help="Number of Markov chains.")
+@click.option("--max-r-hat", type=float, default=1.05, show_default=True, help="Refuse chains with a larger R-hat.")
+@click.option("--min-effective", type=float, default=25.0, show_default=True, help="Refuse fewer effective draws "
+              "per chain.")  # fmt: skip
+@click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share of "
+              "divergent transitions.")  # fmt: skip
+@click.option("--doublings", type=int, default=3, show_default=True, help="How often chains beyond a limit are "
+              "run to twice their length before they are refused.")  # fmt: skip
+@click.option("--out", type=click.Path(), required=True, help="Folder to write. It must not exist.")
+@click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option("--seed", type=int, help="Make the tables reproducible, and mark them as not for publication.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 def synthesize(
     data: str,
     domain_file: str,
@@ -52,11 +57,13 @@ def synthesize(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Write synthetic tables of the confidential table DATA, its SENSITIVE columns drawn from a fitted model.
+    """Write synthetic tables of the confidential table DATA, with its SENSITIVE columns drawn from a fitted model.
 
-    With --target-epsilon by the risk-weighted pseudo-posterior, whose epsilon is local and asymptotic: asking for it is
-    accepting that it is not formal differential privacy. With --bound by the censored posterior, whose theorem speaks
-    of exact draws: this command draws with Markov chains, which only come near, and --accept-empirical accepts that.
+    With --target-epsilon, the risk-weighted pseudo-posterior is used. Its epsilon is local and asymptotic. Asking for
+    it accepts that it is not formal differential privacy.
+
+    With --bound, the censored posterior is used. Its theorem holds for exact draws. This command draws with Markov
+    chains, which only come near, and --accept-empirical accepts that.
     """
     from discreet._random import seeded
     from discreet.confidential import confidential
@@ -70,11 +77,11 @@ def synthesize(
     from discreet.releases import publish
 
     if (target_epsilon is None) == (bound is None):
-        raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored)")
+        raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored form)")
     if bound is not None and not accept_empirical:
         raise GuaranteeKindError(
             "with --bound the tables come from Markov chains, and the guarantee holds only if these draw from the "
-            "exact posterior, which nothing shows; add --accept-empirical to publish them all the same"
+            "exact posterior, which cannot be shown. To publish them all the same, write --accept-empirical"
         )
     domain = public_domain(domain_file, data=data)
     synthesiser = synthesiser_for(
@@ -96,7 +103,7 @@ def synthesize(
         mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
     else:
         mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
-    closed = confidential(data, domain, subset=options["subset"])
+    closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
     rng = None if options["seed"] is None else seeded(options["seed"])
     accept = {"asymptotic"} if bound is None else {"empirical"}
     with progress_bar(1, as_json, "fitting, draws a chain") as progress:
@@ -104,7 +111,7 @@ def synthesize(
     if as_json:
         show({"out": str(made.path), **made.certificate.facts})
         return
-    echo(f"wrote {counted(mechanism.tables, 'table')} and what was promised to {made.path}")
+    echo(f"wrote {counted(mechanism.tables, 'table')} and the certificate to {made.path}")
     echo(made.certificate.text)
     if rng is not None:
         echo("This release was seeded: do not publish it.", err=True)

@@ -35,7 +35,7 @@ def confidential(
     *,
     unit: str | None = None,
     max_records: int | None = None,
-    subset: bool = False,
+    ignore_other_columns: bool = False,
     empty: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Confidential[Counts]:
@@ -53,7 +53,7 @@ def confidential(
     max_records : int, optional
         Slots a unit has. Rows beyond are cut uniformly at random; unused slots count in the null record, so every
         column has to declare ``nulls = "category"``. The number of records is then units times ``max_records``.
-    subset : bool
+    ignore_other_columns : bool
         Whether the table may have columns that the domain does not name; they are left aside.
     empty : bool
         Whether it may have no rows: under add/remove a refusal would tell that it has none.
@@ -84,7 +84,7 @@ def confidential(
     require_domain(domain)
     slots = _slots(domain, unit, max_records)
     source = open_source(data)
-    check_names(source, domain, unit=unit, subset=subset)
+    check_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns)
     if unit is None:
         counts, rows, weak = counted(source, domain), None, False
     else:
@@ -170,7 +170,7 @@ def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
     return max_records
 
 
-def check_names(source: Source, domain: Domain, *, unit: str | None, subset: bool) -> None:
+def check_names(source: Source, domain: Domain, *, unit: str | None, ignore_other_columns: bool) -> None:
     wanted = [*domain.names, *([] if unit is None else [unit])]
     for name in wanted:
         if name.startswith(RESERVED):
@@ -178,11 +178,11 @@ def check_names(source: Source, domain: Domain, *, unit: str | None, subset: boo
         if name not in source.names:
             raise not_in(source, name, wanted)
     extra = [name for name in source.names if name not in wanted]
-    if extra and not subset:
+    if extra and not ignore_other_columns:
         raise DataError(
             extra[0],
             "is in the table but not in the domain" + (f" (and {len(extra) - 1} more)" if len(extra) > 1 else ""),
-            "declare it, or leave such columns aside with subset=True (--columns)",
+            "declare it, or leave such columns aside with ignore_other_columns=True",
         )
 
 

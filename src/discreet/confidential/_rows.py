@@ -67,7 +67,9 @@ class Rows:
             raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
 
 
-def confidential_rows(data: Any, domain: Domain, *, subset: bool = False, empty: bool = False) -> Confidential[Rows]:
+def confidential_rows(
+    data: Any, domain: Domain, *, ignore_other_columns: bool = False, empty: bool = False
+) -> Confidential[Rows]:
     """Take a confidential table in parts, for mechanisms that can read it so (``reads_parts``).
 
     Memory then holds one part at a time, so the number of records is bounded by the disk.
@@ -78,7 +80,7 @@ def confidential_rows(data: Any, domain: Domain, *, subset: bool = False, empty:
         Confidential; as for :func:`confidential`.
     domain : Domain
         Public. Every column it names has to be in the table.
-    subset : bool
+    ignore_other_columns : bool
         Whether the table may have columns that the domain does not name; they are left aside.
     empty : bool
         Whether it may have no rows, see :func:`confidential`.
@@ -103,7 +105,7 @@ def confidential_rows(data: Any, domain: Domain, *, subset: bool = False, empty:
     """
     require_domain(domain)
     source = open_source(data)
-    check_names(source, domain, unit=None, subset=subset)
+    check_names(source, domain, unit=None, ignore_other_columns=ignore_other_columns)
     rows = Rows(source, domain)
     if rows.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")

@@ -280,11 +280,11 @@ class PrivateStep(ABC):
         values = {**parameters, **{name: value for name, value in given.items() if name in known and value is not None}}
         for name in cls.free:
             if name in known and name not in values:
-                missing = "its guarantee depends on the number of records released" if name == "size" else ""
-                raise ParameterError(f"{cls.name} needs {'--size: ' + missing if missing else f'--param {name}=...'}")
+                missing = ", since its guarantee depends on the number of records released" if name == "size" else ""
+                raise ParameterError(f"{cls.name} needs {name}=...{missing}")
         for item in fields(cls):
             if item.name in known and item.name not in values and item.default is item.default_factory is MISSING:
-                raise ParameterError(f"{cls.name} needs --param {item.name}=...")
+                raise ParameterError(f"{cls.name} needs {item.name}=...")
         if unknown := sorted(set(values) - set(known)):
             named = ", ".join(name for name in known if name not in given)
             raise ParameterError(f"unknown parameter {unknown[0]!r}; {cls.name} has: {named}")

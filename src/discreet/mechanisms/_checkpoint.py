@@ -101,7 +101,8 @@ class Checkpoint:
             raise FileProblem(
                 self._path,
                 "all its steps are done: nothing would be asked of the table, whichever it is",
-                "name another file for a new run; for other records from the votes it holds, ask to redraw (--redraw)",
+                "name another file for a new run; for other records from the votes it holds, write "
+                "checkpoint=Checkpoint(..., redraw=True)",
             )
         return released
 

@@ -187,5 +187,5 @@ def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanis
 
 def _cells(mechanism: str, cells: Any) -> Domain:
     if cells is None:
-        raise ParameterError(f"{mechanism} needs --param cells=..., the number of cells of its public domain")
+        raise ParameterError(f"{mechanism} needs cells=..., the number of cells of its public domain")
     return Domain(columns={"cell": Integer(lower=0, upper=integer("cells", cells, least=2, most=2**62) - 1)})

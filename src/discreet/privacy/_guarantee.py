@@ -169,6 +169,6 @@ def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
         )
     if guarantee.kind != "unconditional" and guarantee.kind not in accept:
         raise GuaranteeKindError(
-            f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(guarantee.assumptions)}; "
-            f"write accept={{{guarantee.kind!r}}} to publish it all the same"
+            f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(guarantee.assumptions)}. "
+            f"To publish it all the same, write accept={{{guarantee.kind!r}}}"
         )

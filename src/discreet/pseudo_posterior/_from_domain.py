@@ -106,7 +106,7 @@ def _without_predictors(domain: Domain, name: str, model: str) -> Synthesiser:
     if len(domain.columns) > 1:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the "
-            "table's others are left out (subset=True, --columns)"
+            "table's others are left out (ignore_other_columns=True)"
         )
     column = domain.columns[name]
     if model == "categorical":

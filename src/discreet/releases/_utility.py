@@ -65,7 +65,9 @@ def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -
     said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused: "
     helps = [_WORDS[remedy] for remedy in mechanism.remedies(n)]
     if mechanism.leaves_out and like is None:
-        helps.append("give a public table like this one as reference, if its labels are commoner than guessed")
+        helps.append(
+            "give a public table like this one as reference, if its labels are commoner than guessed (reference=...)"
+        )
     text = said[0].upper() + said[1:] + _either(helps)
     if len(mechanism.domain.columns) >= _MARGINALS:
         text += "; tables with many columns are the business of marginal-based tools such as AIM or MST"
@@ -73,4 +75,4 @@ def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -
 
 
 def _either(helps: list[str]) -> str:
-    return ", ".join([*helps, "or accept poor utility explicitly"])
+    return ", ".join([*helps, "or accept poor utility: accept_poor_utility=True"])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet._boundary import quietly
-from discreet._release import release
+from discreet._release import Watch, release
 from discreet._writing import own_folder, require_own, together
 from discreet.domain import Domain
 from discreet.errors import FileProblem, ParameterError
@@ -81,7 +81,9 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     say(f"A table of {len(visits):,} person-years with the number of doctor visits plays the confidential table.")
     command = f"discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 20000 --out {synthetic}"
     say(f"Running: {command}")
-    made = release(data, Domain.read(declared), epsilon=1.0, delta=1e-9, size=20_000, out=synthetic, announce=say)
+    made = release(
+        data, Domain.read(declared), epsilon=1.0, delta=1e-9, size=20_000, out=synthetic, watch=Watch(announce=say)
+    )
     say(str(made.certificate))
     certificate = Certificate.read(made.certificate_path or "")
     checks = verify(certificate, data=synthetic)
@@ -110,4 +112,4 @@ def _require_same(path: Path, same: Callable[[], bool]) -> None:
 
 
 def _foreign(path: Path) -> FileProblem:
-    return FileProblem(path, "it exists and is not of this demonstration", "choose another folder with --out")
+    return FileProblem(path, "it exists and is not of this demonstration", "choose another folder: out=...")

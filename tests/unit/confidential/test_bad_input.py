@@ -62,7 +62,7 @@ WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str, str]] = {
     "undeclared category": (lambda: good().with_columns(s=pl.lit(TEXT)), "'s'", "not declared"),
     "reserved label": (lambda: good().with_columns(o=pl.lit(f"new_{TEXT}")), "'o'", "reserved prefix"),
     "missing column": (lambda: good().drop("i"), "'i'", "is not in the table"),
-    "extra column": (lambda: good().with_columns(z=pl.lit(TEXT)), "'z'", "subset=True"),
+    "extra column": (lambda: good().with_columns(z=pl.lit(TEXT)), "'z'", "ignore_other_columns=True"),
     "no rows": (lambda: good().clear(), "the table", "has no rows"),
     "nested": (lambda: good().with_columns(x=pl.lit([CANARY])), "'x'", "holds List values"),
 }
@@ -237,10 +237,12 @@ def test_units_need_null_cells_and_slots() -> None:
     assert 'nulls = "category"' in refused(frame, kind=DomainError, unit="p", max_records=2)
     nullable = Domain(columns={"i": Integer(lower=0, upper=10, nulls="category")})
     for slots in (None, 0, -1, 1.5, True):
-        assert "max_records" in refused(frame, nullable, kind=ParameterError, unit="p", max_records=slots, subset=True)
+        assert "max_records" in refused(
+            frame, nullable, kind=ParameterError, unit="p", max_records=slots, ignore_other_columns=True
+        )
     assert "max_records needs unit" in refused(frame, nullable, kind=ParameterError, max_records=2)
-    assert "'q': is not in the table" in refused(frame, nullable, unit="q", max_records=2, subset=True)
-    assert "subset=True" in refused(frame, nullable, unit="p", max_records=2)
+    assert "'q': is not in the table" in refused(frame, nullable, unit="q", max_records=2, ignore_other_columns=True)
+    assert "ignore_other_columns=True" in refused(frame, nullable, unit="p", max_records=2)
 
 
 @pytest.mark.parametrize("units", [[TEXT, None, "a"], [1.0, float("nan"), float(CANARY)], [None, None, None]])

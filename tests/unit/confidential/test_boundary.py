@@ -43,9 +43,9 @@ def clean(error: BaseException) -> None:
 
 
 READERS: dict[str, Callable[[Any, str], Any]] = {
-    "counted": lambda table, _: confidential(table, DOMAIN, subset=True),
-    "cut": lambda table, _: confidential(table, DOMAIN, unit="person", max_records=2, subset=True),
-    "in parts": lambda table, _: confidential_rows(table, DOMAIN, subset=True),
+    "counted": lambda table, _: confidential(table, DOMAIN, ignore_other_columns=True),
+    "cut": lambda table, _: confidential(table, DOMAIN, unit="person", max_records=2, ignore_other_columns=True),
+    "in parts": lambda table, _: confidential_rows(table, DOMAIN, ignore_other_columns=True),
     "one column": lambda table, name: column_values(table, name, DOMAIN.columns[name]),
     "several columns": lambda table, _: row_values(table, DOMAIN.columns),
 }
@@ -127,7 +127,7 @@ def test_a_failure_in_any_step(step: str, error: BaseException, monkeypatch: pyt
 
 def test_rows_read_again_are_enclosed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TABLE.write_parquet(tmp_path / "t.parquet")
-    rows = reveal(confidential_rows(tmp_path / "t.parquet", DOMAIN, subset=True))
+    rows = reveal(confidential_rows(tmp_path / "t.parquet", DOMAIN, ignore_other_columns=True))
 
     def fail(*_: object, **__: object) -> Any:
         raise Panic(CANARY)

@@ -153,7 +153,7 @@ def test_one_row() -> None:
 def test_a_subset_of_the_columns_in_the_domains_order() -> None:
     frame = pl.DataFrame({"z": ["secret"], "b": [True], "a": [1]})
     domain = Domain(columns={"a": Integer(lower=0, upper=3), "b": Boolean()})
-    counts = reveal(confidential(frame, domain, subset=True))
+    counts = reveal(confidential(frame, domain, ignore_other_columns=True))
     assert [column.tolist() for column in counts.records.columns] == [[1], [1]]
 
 
@@ -168,7 +168,7 @@ def test_awkward_column_names(name: str, kind: str, tmp_path: Path) -> None:
     elif kind == "parquet":
         frame.write_parquet(path)
     tables: dict[str, Any] = {"polars": frame, "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}
-    counts = reveal(confidential(tables.get(kind, path), domain, subset=True))
+    counts = reveal(confidential(tables.get(kind, path), domain, ignore_other_columns=True))
     assert counts.records.columns[0].tolist() == [1, 2]
     assert counts.frequencies.tolist() == [1, 2]
 

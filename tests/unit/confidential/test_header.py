@@ -86,5 +86,5 @@ def test_what_can(first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     out = tmp_path / "d.toml"
     assert run(["domain", "init", str(path), "--out", str(out)]) == 0
     said = capsys.readouterr()
-    assert "nothing else in it was read from the rows" in said.out
-    assert "see that it is a header and not a record" in said.err
+    assert "Nothing else in it was read from the rows" in said.out
+    assert "Check that it is a header and not a record" in said.err

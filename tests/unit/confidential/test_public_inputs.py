@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import discreet
+from discreet import Watch
 from discreet._random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential, confidential_rows, with_public
@@ -73,7 +74,7 @@ def quick() -> dict[str, Any]:
 def test_the_table_as_its_own_reference(disguise: str) -> None:
     said: list[str] = []
     with pytest.raises(NotPublic) as found:
-        discreet.release(TABLE, DOMAIN, reference=DISGUISES[disguise](), announce=said.append, **request())
+        discreet.release(TABLE, DOMAIN, reference=DISGUISES[disguise](), watch=Watch(announce=said.append), **request())
     assert str(found.value) == SENTENCE
     assert found.value.__context__ is None
     assert found.value.exit_status == 2
@@ -83,7 +84,7 @@ def test_the_table_as_its_own_reference(disguise: str) -> None:
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_the_table_behind_its_own_units(disguise: str) -> None:
     """Rows are cut and null records added, but it is the rows before that are compared."""
-    units = {"unit": "person", "max_records": 3, "subset": True}
+    units = {"unit": "person", "max_records": 3, "ignore_other_columns": True}
     domain = Domain(
         columns={
             "age": Integer(lower=0, upper=99, nulls="category"),
@@ -328,7 +329,7 @@ SLOTTED = Domain(columns={"age": Integer(lower=0, upper=9, nulls="category")})
 
 def slotted(rng: Any, unit: bool = True) -> Any:
     frame = pl.DataFrame({"age": np.arange(3000) % 10, "person": np.arange(3000) // 3})
-    options: dict[str, Any] = {"unit": "person", "max_records": 2} if unit else {"subset": True}
+    options: dict[str, Any] = {"unit": "person", "max_records": 2} if unit else {"ignore_other_columns": True}
     return confidential(frame, SLOTTED, rng=rng, **options)
 
 

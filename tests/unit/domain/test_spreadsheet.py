@@ -57,8 +57,8 @@ def test_a_release_says_the_same_as_csv_and_as_parquet(mechanism: str, tmp_path:
     pl.DataFrame({"=formula": labels, "open": ["+x", "y"] * 600}).write_parquet(tmp_path / "data.parquet")
     for ending in ("csv", "parquet"):
         assert run(["release", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "5",
-                    "--delta", "1e-3", "--size", "300", "--seed", "1", "--columns", "--mechanism", mechanism,
-                    "--accept-poor-utility",
+                    "--delta", "1e-3", "--size", "300", "--seed", "1", "--mechanism", mechanism,
+                    "--ignore-other-columns", "--accept-poor-utility",
                     "--out", str(tmp_path / f"o.{ending}"),
                     "--certificate", str(tmp_path / f"{ending}.json")]) == 0  # fmt: skip
         assert run(["verify", str(tmp_path / f"{ending}.json"), "--data", str(tmp_path / f"o.{ending}")]) == 0

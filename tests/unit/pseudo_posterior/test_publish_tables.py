@@ -23,14 +23,13 @@ from discreet.errors import DomainError, FileProblem, GuaranteeKindError, Parame
 from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,
-    FromModel,
     PoissonMean,
     Predictor,
     PseudoPosterior,
     across_tables,
-    barycentre,
-    resampled,
 )
+from discreet.pseudo_posterior._across import barycentre, resampled
+from discreet.pseudo_posterior._synthesiser import FromModel
 from discreet.releases import publish, verify
 
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=500)})
@@ -98,11 +97,7 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["agrees"], document["data_checked"], len(document["checks"])) == (True, True, claims)
     assert run(["verify", str(folder), "--data", str(folder / "table-01.parquet")]) == 2
-    assert "leave data out" in capsys.readouterr().err
-    assert run(["verify", str(folder / "certificate.json")]) == 0
-    assert "the released file was not checked" in capsys.readouterr().out
-    assert run(["verify", str(folder / "certificate.json"), "--data", str(folder)]) == 0
-    assert capsys.readouterr().out == f"All {claims} claims agree.\n"
+    assert "Leave --data out" in capsys.readouterr().err
 
     (folder / "table-02.parquet").write_bytes((folder / "table-01.parquet").read_bytes())
     assert run(["verify", str(folder)]) == 1
@@ -443,7 +438,7 @@ def test_the_command_takes_dates_decimals_and_nulls(tmp_path) -> None:
 
 
 def test_released_categories_have_their_declared_types(tmp_path) -> None:
-    from discreet.pseudo_posterior import CategoricalShares
+    from discreet.pseudo_posterior._regressions import CategoricalShares
 
     domain = Domain(columns={"sex": Category(categories=["f", "m", "x"])})
     table = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 60})

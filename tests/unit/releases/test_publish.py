@@ -160,10 +160,11 @@ def test_a_parquet_file_names_its_certificate_and_says_what_was_promised(tmp_pat
     assert str(tmp_path) not in "".join(carried.values())
 
 
-@pytest.mark.parametrize("options", [{}, {"records": 2000}, {"mechanism": "private-evolution"}])
-def test_an_unknown_relation_is_refused_first(options: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match="relation must be 'replacement' or 'add-remove', got 'x'"):
-        discreet.release(FRAME, AGES, epsilon=1, delta=1e-6, size=100, relation="x", **options)  # type: ignore[arg-type]
+@pytest.mark.parametrize("options", [{}, {"size": None}, {"mechanism": "private-evolution"}])
+@pytest.mark.parametrize("relation", ["x", "add-remove"])
+def test_a_relation_that_is_none_is_refused_first(options: dict[str, Any], relation: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"relation must be 'replacement' or an AddRemove, got '{relation}'"):
+        discreet.release(FRAME, AGES, **{"epsilon": 1, "delta": 1e-6, "size": 100, "relation": relation, **options})
 
 
 def test_durations_in_csv_can_be_read_back(tmp_path: Path) -> None:
@@ -177,7 +178,13 @@ def test_durations_in_csv_can_be_read_back(tmp_path: Path) -> None:
 def test_streaming_to_a_file_returns_no_records(tmp_path: Path) -> None:
     seen: list[int] = []
     made = discreet.release(
-        FRAME, AGES, epsilon=1, delta=1e-6, size=300_000, out=tmp_path / "r.csv", progress=seen.append
+        FRAME,
+        AGES,
+        epsilon=1,
+        delta=1e-6,
+        size=300_000,
+        out=tmp_path / "r.csv",
+        watch=discreet.Watch(progress=seen.append),
     )
     assert made.records is None
     assert seen[-1] == 300_000
@@ -216,7 +223,7 @@ def test_what_is_refused_draws_nothing(mechanism: object, options: dict[str, obj
 
 def test_what_an_urn_will_drop_is_said_before_and_refused_where_nothing_is_left() -> None:
     said: list[str] = []
-    facts = {"domain": AGES, "epsilon": 1, "mechanism": "urn-histogram", "announce": said.append}
+    facts = {"domain": AGES, "epsilon": 1, "mechanism": "urn-histogram", "watch": discreet.Watch(announce=said.append)}
     made = discreet.release(FRAME, delta=0.01, size=100, **facts)  # type: ignore[arg-type]
     assert "of 100 draws about 20.2 are expected to be released" in said
     assert 0 < len(made.records) < 100  # about 20 are expected; none, with probability below e^-19

@@ -296,6 +296,6 @@ def test_in_python_too(here: Path) -> None:
     made.write("x.csv")
     made.write("x.csv")
     assert all(check.agrees for check in verify(Certificate.read("x.certificate.json"), data="x.csv"))
-    with pytest.raises(ParameterError, match="redraw"):
+    with pytest.raises(ParameterError, match="unknown argument 'redraw'"):
         discreet.release("data.csv", "d.toml", redraw=True, **facts)
     require_settled("x.csv")
