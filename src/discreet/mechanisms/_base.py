@@ -16,8 +16,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
@@ -33,7 +33,6 @@ __all__ = [
     "NEIGHBOURS",
     "CellCounts",
     "Estimates",
-    "Floats",
     "Output",
     "Outputs",
     "PartsMechanism",
@@ -54,9 +53,7 @@ MOST_LISTED = 2_000_000
 MOST_CELLS = 1 << 62
 """Cells of a domain that can be numbered."""
 
-Floats = npt.NDArray[np.float64]
-
-CellCounts = npt.NDArray[np.int64]
+CellCounts = Integers
 """Noisy counts, one per cell (or node) of a finite domain."""
 
 
@@ -370,7 +367,7 @@ def shown_cells(cells: int) -> str:
     return f"{cells:,} cells" if digits <= 16 else f"about 1e{digits - 1} cells"
 
 
-def held_frequencies(domain: Domain, x: Counts, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
     """Return how often each of the cells of a finite domain is held."""
     held = dict(zip(domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
     return np.array([held.get(cell, 0) for cell in cells.tolist()], dtype=np.float64)

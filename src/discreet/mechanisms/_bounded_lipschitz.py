@@ -12,15 +12,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet.errors import ParameterError
 from discreet.mechanisms._line_transport import fill_line
 from discreet.mechanisms._sparse_transport import Metric, cheapest, fill, gathered, lowest_potential
 
 __all__ = ["Projection", "bounded_lipschitz_distance", "bounded_lipschitz_projection", "certified_gap"]
-
-Floats = npt.NDArray[np.float64]
 
 _DIRECT = 50_000
 """Points in two or more dimensions up to which the transport is solved between all of them."""

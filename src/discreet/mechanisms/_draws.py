@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Indices, Integers
 from discreet._checks import choice
 
 __all__ = ["BLOCK", "DEFAULT_SAMPLING", "Sampling", "check_sampling", "draw_cells"]
@@ -37,9 +37,7 @@ def check_sampling(sampling: str) -> None:
     choice("sampling", sampling, ("stratified", "iid"))
 
 
-def draw_cells(
-    weights: npt.NDArray[np.float64], size: int, *, sampling: Sampling, rng: np.random.Generator
-) -> Iterator[npt.NDArray[np.int64]]:
+def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator) -> Iterator[Integers]:
     """Yield ``size`` cells in chunks, in an order that says nothing.
 
     Parameters
@@ -73,9 +71,7 @@ def draw_cells(
         yield _shuffled(live, np.diff(below, prepend=0), rng)
 
 
-def _shuffled(
-    cells: npt.NDArray[np.intp], count: npt.NDArray[np.int64], rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def _shuffled(cells: Indices, count: Integers, rng: np.random.Generator) -> Integers:
     drawn = np.repeat(cells, count).astype(np.int64, copy=False)
     rng.shuffle(drawn)
     return drawn

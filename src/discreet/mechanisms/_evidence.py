@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet._arrays import Floats, Indices, Integers
 from discreet.mechanisms._draws import Sampling
 from discreet.mechanisms.noise import NoiseLaw
 
@@ -20,13 +17,10 @@ __all__ = [
     "ContinuedUrn",
     "DrawnFromCounts",
     "Evidence",
-    "Indices",
     "NoisyCellCounts",
     "NoisyTree",
     "ThresholdedCounts",
 ]
-
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +34,7 @@ class DrawnFromCounts:
         a table of ``n`` records, up to what does not depend on the counts.
     """
 
-    log_weight: Callable[[int, Indices, CellCounts, CellCounts], Floats]
+    log_weight: Callable[[int, Indices, Integers, Integers], Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +73,7 @@ class NoisyCellCounts:
 
     law: NoiseLaw
     scale: float
-    probabilities: Callable[[CellCounts], Floats]
+    probabilities: Callable[[Integers], Floats]
     at_once: bool
     sampling: Sampling
     own_cells: bool = True

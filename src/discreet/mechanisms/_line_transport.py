@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LineFilling", "fill_line", "isotonic"]
+from discreet._arrays import Floats
 
-Floats = npt.NDArray[np.float64]
+__all__ = ["LineFilling", "fill_line", "isotonic"]
 
 _SEARCH = 100
 """Most prices of created mass that are tried; some twenty are enough for no gap at all."""

@@ -7,11 +7,10 @@ of two settles most tickets with one look; the rest are searched. Integers throu
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from discreet._arrays import Integers
 
 __all__ = ["locate"]
-
-Integers = npt.NDArray[np.int64]
 
 _FEW = 1 << 12
 _MOST_BITS = 15

@@ -11,10 +11,11 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._text import rounded_up
 from discreet.domain import Records
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import Floats, Output, PrivateStep, numbered_cells
+from discreet.mechanisms._base import Output, PrivateStep, numbered_cells
 
 __all__ = ["Mechanism", "Outcome", "Remedy"]
 

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Indices
+from discreet._arrays import Floats, Indices
 from discreet._checks import positive_size, real
 from discreet._text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, held_frequencies, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._lookup import locate

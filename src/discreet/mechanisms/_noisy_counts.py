@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import positive_size
 from discreet._numeric import least_real, written
 from discreet._text import as_written
@@ -22,7 +23,6 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
     Estimates,
-    Floats,
     Output,
     Outputs,
     feasible,

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Integers
 from discreet._checks import positive_size, real
 from discreet._numeric import log_rising, up
 from discreet.domain import Counts, Domain
@@ -84,7 +84,7 @@ class PitmanYorUrn(HeldMechanism):
         """The discount that the kernel uses, in units: the nearest, on which the guarantee does not depend."""
         return min(round(Fraction(self.discount) * UNIT), UNIT - 1)
 
-    def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+    def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw value numbers in blocks, integers only."""
         return draw_blocks(
             x.frequencies * UNIT,

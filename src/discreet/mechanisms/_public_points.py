@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._text import as_written
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.evolution._metric import ground_embedding
-from discreet.mechanisms._base import Floats
 
 __all__ = ["PublicPoints"]
 

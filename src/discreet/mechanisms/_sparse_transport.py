@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet.errors import ParameterError
 
 __all__ = [
@@ -29,8 +29,7 @@ __all__ = [
     "transport_available",
 ]
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+Indices = Integers
 
 _ALL_PAIRS = 40_000
 """Pairs of a supply and a deficit up to which all of them are arcs."""

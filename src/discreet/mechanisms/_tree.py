@@ -13,14 +13,11 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet.domain import Domain, Records
 
 __all__ = ["DEEPEST", "Tree", "consistent", "error_variances", "upward"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 DEEPEST = 22
 """Levels below the root: at most ``2^22`` leaves."""
@@ -161,7 +158,7 @@ def _edges(size: int, cuts: int) -> Integers:
     return edges
 
 
-def upward(tree: Tree, noisy: Mapping[int, npt.NDArray[np.int64]]) -> tuple[list[Floats], list[Floats]]:
+def upward(tree: Tree, noisy: Mapping[int, Integers]) -> tuple[list[Floats], list[Floats]]:
     """Estimate each node's count from the noisy counts in its subtree, with the least variance.
 
     Parameters

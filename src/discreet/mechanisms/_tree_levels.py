@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Floats
 from discreet.domain import Column, Domain
 from discreet.errors import DomainError
 from discreet.mechanisms._tree import Tree
 from discreet.mechanisms.noise import NoiseLaw
 
 __all__ = ["chosen_levels", "predicted_error"]
-
-Floats = npt.NDArray[np.float64]
 
 _WIDEST = 4  # of the steps between levels
 _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more concentrated than their bounds

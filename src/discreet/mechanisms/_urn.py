@@ -17,12 +17,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import Indices, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms._lookup import locate
 
 __all__ = ["draw_blocks", "records_of"]
-
-Integers = npt.NDArray[np.int64]
 
 BLOCK = 1 << 17
 
@@ -113,16 +112,14 @@ def records_of(blocks: Iterator[Integers], x: Counts, domain: Domain, *, rng: np
         yield known.take(values)
 
 
-def _inherit_opening(
-    opens: npt.NDArray[np.bool_], child: npt.NDArray[np.intp], parent: Integers
-) -> npt.NDArray[np.bool_]:
+def _inherit_opening(opens: npt.NDArray[np.bool_], child: Indices, parent: Integers) -> npt.NDArray[np.bool_]:
     """Mark the draws that fell on an earlier draw's founder units: each opens a value if that draw did."""
     link = np.arange(len(opens))
     link[child] = parent
     return opens[_jump(link)]
 
 
-def _jump(link: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _jump(link: Indices) -> Indices:
     """Follow every pointer to its end, doubling the reach each round."""
     while True:
         further = link[link]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
+
+from discreet._arrays import Floats, Integers
 
 __all__ = ["draw_weighted", "integer_weights", "rounding"]
-
-Integers = npt.NDArray[np.int64]
 
 _BITS = 36
 
@@ -34,14 +33,14 @@ def rounding(spread: float) -> float:
     return 2.0**-_BITS + 2.0**-50 * spread
 
 
-def integer_weights(log_weights: npt.NDArray[np.float64]) -> tuple[Integers, Integers]:
+def integer_weights(log_weights: Floats) -> tuple[Integers, Integers]:
     """Return integers of 37 bits and powers of two, ``w = mantissa 2^octave``, proportional to ``exp(log_weights)``."""
     bits = (log_weights - log_weights.max()) / math.log(2.0)
     octave = np.floor(bits)
     return np.rint(np.exp2(bits - octave + _BITS)).astype(np.int64), octave.astype(np.int64)
 
 
-def draw_weighted(log_weights: npt.NDArray[np.float64], *, rng: np.random.Generator) -> int:
+def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
     """Draw an index with probability proportional to ``exp(log_weights)``, each within :func:`rounding` of the given.
 
     Parameters

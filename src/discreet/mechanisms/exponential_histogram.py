@@ -12,15 +12,15 @@ from itertools import chain, combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._checks import choice, positive_size, real
 from discreet._numeric import least_real, up
 from discreet._text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Floats, feasible, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, feasible, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._weights import draw_weighted, rounding
@@ -28,8 +28,6 @@ from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relati
 from discreet.privacy._bounded_range import BoundedRangeProfile
 
 __all__ = ["ExponentialHistogram"]
-
-Integers = npt.NDArray[np.int64]
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors

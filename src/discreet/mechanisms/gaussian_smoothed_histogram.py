@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+from discreet._arrays import Floats
 from discreet._checks import probability
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import L1

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._checks import choice, positive_size
 from discreet._numeric import log_rising
 from discreet._text import counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import LawNotAvailable, ParameterError
-from discreet.mechanisms._base import NEIGHBOURS, Floats, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, require_relation
 from discreet.mechanisms._drawn import held_cells
 from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.mechanisms._mechanism import Remedy
@@ -95,7 +95,7 @@ class PitmanYor(PitmanYorUrn):
         blocks = self._urn(x, rng) if self.sampler == "ancestor" else self._mixing(x, rng)
         return records_of(blocks, x, self.domain, rng=rng)
 
-    def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+    def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw posterior weights, then independent values; the rest of the mass is a fresh urn (PY26, Prop. 1)."""
         sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
         j = x.distinct

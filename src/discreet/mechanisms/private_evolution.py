@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import choice, integer, positive_size, unfit
 from discreet._random import SecureGenerator, public, seeded
 from discreet._text import rounded_down
@@ -23,7 +24,7 @@ from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution import API
 from discreet.evolution._api import NamedAPI
 from discreet.evolution._registry import api_from
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Floats, Output, PartsMechanism, Votes
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import positive_size, real
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
-from discreet.mechanisms._base import Floats, Output
+from discreet.mechanisms._base import Output
 from discreet.mechanisms._stability import StableCounts, solve_threshold
 from discreet.mechanisms._urn import draw_blocks, records_of
 from discreet.privacy import Budget

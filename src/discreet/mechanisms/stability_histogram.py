@@ -11,9 +11,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import Floats, Output
+from discreet.mechanisms._base import Output
 from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evidence import ThresholdedCounts

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._arrays import Floats
 from discreet._checks import positive_size
 from discreet._numeric import log_rising
 from discreet._text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, Floats, Outputs, listed, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, Outputs, listed, require_relation
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation

@@ -50,7 +50,6 @@ __all__ = [
     "frontier_picture",
     "reciprocal",
     "synthesiser_for",
-    "threshold",
     "violins",
     "weight_picture",
 ]

@@ -7,11 +7,11 @@ posterior then know it.
 from __future__ import annotations
 
 from discreet._checks import choice
-from discreet.mechanisms.noise._law import Integers, NoiseLaw
+from discreet.mechanisms.noise._law import NoiseLaw
 from discreet.mechanisms.noise.gaussian import GAUSSIAN
 from discreet.mechanisms.noise.laplace import LAPLACE
 
-__all__ = ["GAUSSIAN", "LAPLACE", "LAWS", "Integers", "NoiseLaw", "law_named"]
+__all__ = ["GAUSSIAN", "LAPLACE", "LAWS", "NoiseLaw", "law_named"]
 
 LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GAUSSIAN)}
 """Laws by their public names."""

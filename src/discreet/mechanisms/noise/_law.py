@@ -13,15 +13,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import Floats, Integers
 from discreet._checks import real
 from discreet._random import SecureGenerator
 from discreet.privacy import Profile
 
-__all__ = ["ExactDraws", "Integers", "NoiseLaw", "opendp_vector"]
-
-Integers = npt.NDArray[np.int64]
+__all__ = ["ExactDraws", "NoiseLaw", "opendp_vector"]
 
 
 class NoiseLaw(ABC):
@@ -81,7 +79,7 @@ class NoiseLaw(ABC):
         """Draw integers of nearly the same law, quickly, in floating point: for predictions, never for a release."""
 
     @abstractmethod
-    def log_pmf(self, scale: float, z: Any) -> npt.NDArray[np.float64]:
+    def log_pmf(self, scale: float, z: Any) -> Floats:
         """Return the log-probabilities of noise values ``z``."""
 
     @abstractmethod

@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.mechanisms.noise._law import ExactDraws, Integers, NoiseLaw, opendp_vector
+from discreet._arrays import Floats, Integers
+from discreet.mechanisms.noise._law import ExactDraws, NoiseLaw, opendp_vector
 from discreet.mechanisms.noise.laplace import laplace_draw
 from discreet.privacy import DiscreteGaussianPair, Profile
 
@@ -45,7 +45,7 @@ class DiscreteGaussian(NoiseLaw):
         """Return rounded normal variables."""
         return np.rint(rng.normal(0.0, scale, size=count)).astype(np.int64)
 
-    def log_pmf(self, scale: float, z: Any) -> npt.NDArray[np.float64]:
+    def log_pmf(self, scale: float, z: Any) -> Floats:
         """Return ``-z^2 / (2 scale^2)`` less the logarithm of the sum over all integers."""
         values = np.asarray(z, dtype=np.float64)
         if scale < 20.0:

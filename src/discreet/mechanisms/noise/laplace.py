@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.mechanisms.noise._law import ExactDraws, Integers, NoiseLaw, opendp_vector
+from discreet._arrays import Floats, Integers
+from discreet.mechanisms.noise._law import ExactDraws, NoiseLaw, opendp_vector
 from discreet.privacy import DiscreteLaplacePair, Profile
 
 __all__ = ["LAPLACE", "laplace_draw"]
@@ -40,7 +40,7 @@ class DiscreteLaplace(NoiseLaw):
         success = -math.expm1(-1.0 / scale)
         return rng.geometric(success, size=count) - rng.geometric(success, size=count)
 
-    def log_pmf(self, scale: float, z: Any) -> npt.NDArray[np.float64]:
+    def log_pmf(self, scale: float, z: Any) -> Floats:
         """Return ``log tanh(1 / (2 scale)) - |z| / scale``."""
         return np.asarray(math.log(math.tanh(0.5 / scale)) - np.abs(np.asarray(z, dtype=np.float64)) / scale)
 

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet._arrays import Floats
+from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 
 __all__ = ["Projection"]

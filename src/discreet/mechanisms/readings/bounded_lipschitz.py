@@ -6,7 +6,8 @@ import math
 from functools import cached_property
 from typing import ClassVar
 
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet._arrays import Floats
+from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms.readings._projection import Projection

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet._arrays import Floats
+from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms.readings._projection import Projection
 
 __all__ = ["Simplex"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet._arrays import Floats, Integers
 from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
 
 __all__ = ["Consistent"]
@@ -35,20 +35,20 @@ class Consistent:
         """Whether many rows are read in the time of a few: no."""
         return False
 
-    def upward(self, y: CellCounts) -> tuple[list[Floats], list[Floats]]:
+    def upward(self, y: Integers) -> tuple[list[Floats], list[Floats]]:
         """Return each node's estimate from what lies below it, and its variance."""
         ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
         parts = np.split(np.asarray(y), ends[:-1])
         pairs = zip(self.measured, parts, strict=True)
         return upward(self.tree, {level: part.reshape(self.tree.shape(level)) for level, part in pairs})
 
-    def probabilities(self, y: CellCounts) -> Floats:
+    def probabilities(self, y: Integers) -> Floats:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
         return consistent(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
 
-    def counts(self, y: CellCounts) -> tuple[Floats, Floats]:
+    def counts(self, y: Integers) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""
         values, variances = self.upward(y)
         counts = consistent(self.tree, values, variances, total=self.total, positive=False)

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.mechanisms._base import CellCounts, Floats
+from discreet._arrays import Floats
+from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms._line_transport import isotonic
 from discreet.mechanisms.readings._projection import Projection
