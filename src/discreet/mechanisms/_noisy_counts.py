@@ -38,7 +38,7 @@ from discreet.mechanisms.readings import Projection
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
 
-__all__ = ["NoisyCounts", "projection_error", "solve_scale"]
+__all__ = ["BareNoise", "NoisyCounts", "projection_error", "solve_scale"]
 
 _MOST_CELLS = 1 << 25
 
@@ -232,6 +232,19 @@ class NoisyCounts(Mechanism):
             return cls(domain=domain, records=n, scale=value, **own)
 
         return cast(Self, solve_scale(make, budget, n=n, group=group, laws=laws, scale=scale))
+
+
+@dataclass(frozen=True)
+class BareNoise:
+    """Noise on the counts of two cells or more, and what is promised of it: no table, no reading."""
+
+    noise: str
+    scale: float
+
+    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
+        """Return the theorem for a table of ``n`` records."""
+        profile = law_named(self.noise).profile(self.scale, group=min(relation.group, n), counts=2)
+        return Guarantee.proved(profile, relation=relation, n=n, theorem="T6", chosen="the noise", caveats=())
 
 
 def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> float:

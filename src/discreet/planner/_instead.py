@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from discreet._numeric import least_integer
 from discreet._text import counted, percent
-from discreet.domain import Domain, Integer
+from discreet.domain import Domain
 from discreet.errors import DiscreetError
-from discreet.mechanisms import PerturbedHistogram
-from discreet.mechanisms._noisy_counts import projection_error
+from discreet.mechanisms._noisy_counts import BareNoise, projection_error, solve_scale
+from discreet.mechanisms.noise import LAWS, law_named
 from discreet.privacy import Budget
 from discreet.releases._utility import POOR_UTILITY
 
@@ -39,14 +39,13 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
     2018
     """
-    three = Domain(columns={"cell": Integer(lower=0, upper=2)})
     try:
-        noisy = PerturbedHistogram.calibrated(budget, domain=three, n=n, group=group)
+        noisy = solve_scale(BareNoise, budget, n=n, group=group, laws=tuple(LAWS), scale=None)
     except DiscreetError:
         return 0
 
     def too_many(cells: int) -> bool:
-        return projection_error(noisy.law, noisy.scale, cells=cells, total=n) > POOR_UTILITY
+        return projection_error(law_named(noisy.noise), noisy.scale, cells=cells, total=n) > POOR_UTILITY
 
     beyond = least_integer(too_many, 1, _MOST)
     return _MOST if beyond is None else beyond - 1
