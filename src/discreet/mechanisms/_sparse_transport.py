@@ -10,6 +10,7 @@ points and skips pairs of blocks that are too far apart to hold one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -128,6 +129,7 @@ def gathered(points: Floats, size: int, metric: Metric) -> Groups:
     return Groups(label, centres, metric.lengths(points - centres[label]))
 
 
+@cache
 def transport_available() -> bool:
     """Say whether POT, the solver, is installed in a version that takes sparse costs: 0.9.7 or later."""
     from importlib.metadata import PackageNotFoundError, version

@@ -28,6 +28,7 @@ from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMecha
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._evolution_choice import STEPS, Choice, least_displaced
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._noisy_counts import solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
@@ -386,28 +387,44 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that an evolution on an invented table ends with.
 
-        At most four steps, with at most 16,384 candidates, at the noise of all of them: what more would do is small
-        beside the noise. Each candidate stands for the record of the support that is nearest to it.
+        With at most 16,384 candidates, and the noise of all steps. Each candidate stands for the record of the support
+        that is nearest to it.
         """
         most = max(1, _MOST_PREDICTED // self._api.variations_each())
-        short = replace(self, steps=min(4, self.steps), population=min(most, self.population))
+        short = replace(self, population=min(most, self.population))
+        some = np.flatnonzero(frequencies := rng.multinomial(self.records, shares / shares.sum()))
+        candidates, weights = short.foreseen(support.take(some), frequencies[some], rng=rng)
+        return np.append(np.bincount(self._nearest(support, candidates), weights, minlength=len(support)), 0.0)
+
+    def foreseen(self, held: Records, frequencies: CellCounts, *, rng: np.random.Generator) -> tuple[Records, Floats]:
+        """Return candidates with their probabilities after an evolution on an invented table, its noise approximate.
+
+        Parameters
+        ----------
+        held : Records
+            Public, distinct.
+        frequencies : ndarray of int64
+            How often the invented table has each.
+        rng : numpy.random.Generator
+            Source of the noise, in floating point, and of the candidates.
+        """
         if not self.steps:
-            start = self._api.random(max(4096, min(4 * len(support), _MOST_CANDIDATES)), rng=rng)
-            return np.append(np.bincount(self._nearest(support, start), minlength=len(support)) / len(start), 0.0)
-        frequencies = rng.multinomial(self.records, shares / shares.sum())
-        some = np.flatnonzero(frequencies)
-        table = [(self._api.embed(support.take(some)), frequencies[some])]
+            start = self._api.random(_BASE_DRAWS, rng=rng)
+            return start, np.full(len(start), 1.0 / len(start))
+        table = [(self._api.embed(held), frequencies)]
         released: list[Votes] = []
-        for _ in range(short.steps):
-            candidates = short._candidates(released, rng=rng)
-            held = self._votes(table, candidates)
-            noisy = np.rint(held + law_named(self.noise).approximate(self.scale, len(held), rng=rng)).astype(np.int64)
+        for _ in range(self.steps):
+            candidates = self._candidates(released, rng=rng)
+            votes = self._votes(table, candidates)
+            noisy = np.rint(votes + law_named(self.noise).approximate(self.scale, len(votes), rng=rng)).astype(np.int64)
             if self.noise == "laplace":
-                noisy[(held == 0) | (noisy < self.threshold)] = 0
+                noisy[(votes == 0) | (noisy < self.threshold)] = 0
             released.append(Votes(candidates, noisy))
-        nearest = self._nearest(support, released[-1].candidates)
-        weights = self.probabilities(released[-1])
-        return np.append(np.bincount(nearest, weights=weights, minlength=len(support)), 0.0)
+        return released[-1].candidates, self.probabilities(released[-1])
+
+    def embedded(self, records: Records) -> Floats:
+        """Return the points that the API says records are."""
+        return self._api.embed(records)
 
     def _nearest(self, support: Records, records: Records) -> CellCounts:
         """Return the place of the nearest record of the support: the record's own cell where it holds all."""
@@ -571,55 +588,115 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> PrivateEvolution:
-        """Solve for the least scale; take the steps and the population of the theory where they are not given.
+        """Solve for the least scale; take the steps, population and variant of the least predicted displacement.
 
-        ``T = max(1, ceil(2 log(n epsilon)))`` (PE25, section 6); for the noise found, the population of Theorem 4.1
-        and, where a box or a ball is asked for by name, its finest scale ``alpha = D sigma^(1/max(d, 2))``.
-        ``relation="add-remove"`` asks for that relation. The projection variant takes a population of at most 32,768
-        candidates unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
+        The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
+        6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
+        Theorem 4.1.
+        An API that takes long is not tried out: the theory's numbers are taken. For the noise found, a box or a ball
+        asked for by name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"``
+        asks for that relation. The projection variant takes a population of at most 32,768 candidates unless told
+        otherwise: far above, probabilities are only near the nearest, and take minutes.
         """
         cls.refuse_unknown(fixed, "relation")
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
         known = ("steps", "population", "noise", "variant", "multiplicity", "sampling", "api")
-        own = {name: fixed.pop(name) for name in known if fixed.get(name) is not None}
-        given_by_name = isinstance(own.get("api"), str)
-        own["api"] = _api(own.get("api", "table"), domain)
-        own.setdefault("steps", usable_steps(n, budget.epsilon))
+        own = {name: value for name in known if (value := fixed.pop(name, None)) is not None}
+        request = _Request(
+            budget=budget,
+            domain=domain,
+            n=n,
+            group=group,
+            relation=relation,
+            scale=scale,
+            threshold=threshold,
+            named=isinstance(own.get("api"), str),
+            own={**own, "api": _api(own.get("api", "table"), domain)},
+        )
+        solved = request.chosen()
+        solved._require_solver()
+        return solved
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """What :meth:`PrivateEvolution.calibrated` was asked for."""
+
+    budget: Budget
+    domain: Domain
+    n: int
+    group: int
+    relation: RelationName
+    scale: float | None
+    threshold: int | None
+    named: bool
+    own: dict[str, Any]
+
+    def chosen(self) -> PrivateEvolution:
+        """Return the evolution with what is free chosen."""
+        steps, population = self.own.get("steps"), self.own.get("population")
+        theory = usable_steps(self.n, self.budget.epsilon)
+        varied = "variant" not in self.own and self.own.get("noise", "gaussian") == "gaussian"
+        quick = self.own["api"].quick and self.solved(Choice(1), population=1).predictable
+        if not quick or self.own.get("variant") == "theoretical" or None not in (steps, population):
+            return self.solved(Choice(theory if steps is None else steps, share=1.0))
+        self.solved(Choice(1), population=1)._require_solver()
+        listed = sorted({*STEPS, theory}) if steps is None else [steps]
+        return least_displaced(self.solved, listed, varied=varied, sized=population is None)
+
+    def solved(self, choice: Choice, population: int | None = None) -> PrivateEvolution:
+        """Return an evolution with some choices made, its noise solved for."""
+        population = self.own.get("population", population)
+        steps, variant = choice.steps, choice.variant
+        own = {**self.own, "steps": steps, **({} if variant is None else {"variant": variant})}
+        own.pop("population", None)
         noise = own.pop("noise", "gaussian")
-        population = own.pop("population", None)
-        if own["steps"] == 0:
-            return cls(domain=domain, records=n, scale=1.0, population=population or 1, **own)
+        if steps == 0:
+            return PrivateEvolution(domain=self.domain, records=self.n, scale=1.0, population=population or 1, **own)
 
         def make(kind: Any, value: float, least: int = 0) -> PrivateEvolution:
-            return cls(domain=domain, records=n, scale=value, population=1, noise=kind, threshold=least, **own)
+            return PrivateEvolution(
+                domain=self.domain, records=self.n, scale=value, population=1, noise=kind, threshold=least, **own
+            )
 
         if noise == "laplace":
             solved = solve_threshold(
                 lambda value, least: make("laplace", value, least),
-                budget,
-                n=n,
-                group=group,
-                scale=scale,
-                threshold=threshold,
-                relation=relation,
-                composed=own["steps"] > 1,
+                self.budget,
+                n=self.n,
+                group=self.group,
+                scale=self.scale,
+                threshold=self.threshold,
+                relation=self.relation,
+                composed=steps > 1,
             )
         else:
-            solved = solve_scale(make, budget, n=n, group=group, laws=(noise,), scale=scale, relation=relation)
-            solved = replace(solved, threshold=threshold or 0)
-        sigma, d = solved.scale / n, len(domain.columns)
-        if given_by_name and hasattr(own["api"], "alpha"):
-            alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=own["api"].diameter)
-            solved = replace(solved, api=replace(own["api"], alpha=alpha))
+            solved = solve_scale(
+                make,
+                self.budget,
+                n=self.n,
+                group=self.group,
+                laws=(noise,),
+                scale=self.scale,
+                relation=self.relation,
+            )
+            solved = replace(solved, threshold=self.threshold or 0)
+        return self._populated(solved, population, choice.share)
+
+    def _populated(self, solved: PrivateEvolution, population: int | None, share: float) -> PrivateEvolution:
+        """Return an evolution with the theorem's finest scale and population where they are not given."""
+        sigma, d = solved.scale / self.n, len(self.domain.columns)
+        if self.named and hasattr(solved.api, "alpha"):
+            api = cast(Any, solved.api)
+            alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=api.diameter)
+            solved = replace(solved, api=replace(api, alpha=alpha))
         if population is None:
             each = solved._api.variations_each()
-            population = theorem_population(sigma, dimension=d, variations=each)
+            population = round(share * theorem_population(sigma, dimension=d, variations=each))
             most = _MOST_PROJECTED if solved.variant == "projection" else _MOST_CANDIDATES
             population = max(1, min(population, most // each))
-        solved = replace(solved, population=population)
-        solved._require_solver()
-        return solved
+        return replace(solved, population=population)
 
 
 class _Embedded:

@@ -18,7 +18,7 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._random import seeded
 from discreet.domain import Category, Column, Domain, OpenLabels, Records
-from discreet.domain._commonness import Commonness, inner_half
+from discreet.domain._commonness import Commonness, inner_half, invented_records
 from discreet.errors import DomainError
 from discreet.mechanisms import Mechanism
 
@@ -67,7 +67,7 @@ class Reference:
         cells = domain.unflat(np.arange(size)) if size is not None and size <= _MOST_CELLS else None
         if self.table is None:
             if cells is None:
-                invented, elsewhere = _invented(domain), domain.draw_base(_ELSEWHERE, seeded(0))
+                invented, elsewhere = invented_records(domain), domain.draw_base(_ELSEWHERE, seeded(0))
                 records = Records.concatenate([invented, elsewhere])
                 index, counts = _distinct(records, held=len(invented))
                 return records.take(index), counts / len(invented)
@@ -98,17 +98,6 @@ def common(reference: Any, domain: Domain) -> Commonness | None:
         When it does not fit the domain.
     """
     return Reference.of(reference, domain).commonness(domain)
-
-
-def _invented(domain: Domain) -> Records:
-    """Draw records from the inner half of the base measure, each column by itself."""
-    rng = seeded(0)
-    base = domain.draw_base(_BASE_DRAWS, rng).columns
-    drawn = []
-    for column, codes in zip(domain.columns.values(), base, strict=True):
-        weight = inner_half(column, codes)
-        drawn.append(codes[rng.choice(_BASE_DRAWS, size=_BASE_DRAWS, p=weight / weight.sum())])
-    return Records(columns=tuple(drawn))
 
 
 def _distinct(records: Records, held: int | None = None) -> tuple[Any, Any]:

@@ -1,0 +1,133 @@
+"""How many steps an evolution takes, and with how many candidates: what displaces records of invented tables least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from discreet._random import seeded
+from discreet.domain._commonness import invented_records
+from discreet.errors import DiscreetError
+
+if TYPE_CHECKING:
+    from discreet._arrays import Floats
+    from discreet.mechanisms.private_evolution import PrivateEvolution
+
+__all__ = ["STEPS", "Choice", "displacement", "least_displaced"]
+
+STEPS = (0, 1, 2, 3, 4, 6, 8)
+"""Numbers of steps that are tried, beside the theory's."""
+
+_WORSE = 2  # numbers of steps in a row that are worse than the best: the others are not tried
+_POWERS = (1.0, 8.0)  # of two invented tables: as wide as half the domain, and about a third as wide as that
+_DRAWS = 6
+_TOLD_APART = 64.0  # records that a prediction holds, in units of the noise of one step: more change no ranking
+_HELD = 512
+_SCALES = 10
+_SHARES = (0.25, 1.0)  # of the theory's population, beside half of it
+
+
+class Choice(NamedTuple):
+    """What is free in an evolution.
+
+    Parameters
+    ----------
+    steps : int
+        Number of votes.
+    variant : str or None
+        None stands for the usual one, or the one asked for.
+    share : float
+        Of the theory's population, where none is given.
+    """
+
+    steps: int
+    variant: str | None = None
+    share: float = 0.5
+
+
+def least_displaced(
+    make: Callable[[Choice], PrivateEvolution], steps: Sequence[int], *, varied: bool, sized: bool
+) -> PrivateEvolution:
+    """Return the evolution of the least predicted displacement over a short list.
+
+    Parameters
+    ----------
+    make : callable
+        Solves for the noise.
+    steps : sequence of int
+        Numbers of steps, in the order in which they are tried.
+    varied, sized : bool
+        Whether the variant and the population are free.
+
+    Notes
+    -----
+    First the steps, with half the theory's population, until two in a row are worse than the best; then, at these, the
+    variant, and all or a quarter of the population.
+    """
+
+    @cache
+    def weighed(choice: Choice) -> float:
+        try:
+            return displacement(make(choice))
+        except DiscreetError:  # too many candidates, too little budget for so many steps
+            return math.inf
+
+    best, worse = Choice(steps[0]), 0
+    for count in steps[1:]:
+        better = weighed(Choice(count)) < weighed(best)
+        best, worse = (Choice(count), 0) if better else (best, worse + 1)
+        if worse == _WORSE:
+            break
+    if varied and best.steps:
+        best = min(best, best._replace(variant="practical"), key=weighed)
+    if sized and best.steps:
+        best = min(best, *(best._replace(share=share) for share in _SHARES), key=weighed)
+    return make(best)
+
+
+def displacement(mechanism: PrivateEvolution) -> float:
+    """Return how far an evolution is predicted to displace the records of two invented tables, as a geometric mean.
+
+    One table is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps
+    pay where they are narrow. Candidates and table are as many as a smaller table of the same noise has, so that the
+    answer takes a fraction of a second whatever the number of records.
+    """
+    noise = mechanism.scale / math.sqrt(max(1, mechanism.steps))
+    records = min(mechanism.records, math.ceil(_TOLD_APART * noise)) if mechanism.steps else _HELD
+    shrunk = records / mechanism.records
+    small = replace(mechanism, records=records, population=max(1, round(mechanism.population * min(1.0, shrunk))))
+    logs = []
+    for power in _POWERS:
+        held = invented_records(mechanism.domain, power=power).take(np.arange(_HELD))
+        points = small.embedded(held)
+        moved = []
+        for seed in range(_DRAWS):
+            rng = seeded(seed)
+            frequencies = rng.multinomial(records, np.full(_HELD, 1.0 / _HELD))
+            candidates, shares = small.foreseen(held, frequencies, rng=rng)
+            moved.append(_dyadic(small.embedded(candidates), shares, points, frequencies / records))
+        logs.append(math.log(max(1e-300, float(np.mean(moved)))))
+    return math.exp(sum(logs) / len(logs))
+
+
+def _dyadic(x: Floats, x_share: Floats, y: Floats, y_share: Floats) -> float:
+    """Return a tree distance between two measures: what has to move between boxes of each dyadic scale, times how far.
+
+    The boxes start at a fixed place outside: of the order of the Wasserstein-1 distance in the largest coordinate.
+    """
+    low = np.minimum(x.min(axis=0), y.min(axis=0))
+    side = float((np.maximum(x.max(axis=0), y.max(axis=0)) - low).max()) or 1.0
+    start = low - side * seeded(0).random(x.shape[1])
+    numbers = seeded(1).random(x.shape[1])  # a box is told by one number, all but surely its own
+    both, mass = np.concatenate((x, y)) - start, np.concatenate((x_share, -y_share))
+    total = 0.0
+    for scale in range(_SCALES):
+        width = 2.0 * side / 2.0**scale
+        _, box = np.unique(np.floor(both / width) @ numbers, return_inverse=True)
+        total += 0.25 * width * float(np.abs(np.bincount(box, weights=mass)).sum())
+    return total
