@@ -45,6 +45,9 @@ __all__ = ["AddRemove", "Checkpoint", "Watch", "release"]
 
 Path_ = str | os.PathLike[str]
 
+_NO_PARAMETERS = {"budget", "cells", "group", "n", "records"}
+"""What a mechanism is calibrated with, besides its own parameters."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRemove:
@@ -294,6 +297,11 @@ class _Asked:
                     "only private-evolution has a theorem for add/remove. Write mechanism='private-evolution'"
                 )
             return
+        if solved := sorted(_NO_PARAMETERS & set(self.parameters)):
+            raise ParameterError(
+                f"{solved[0]!r} is no parameter of {self.mechanism}: it follows from the table and other arguments. "
+                "Leave it out"
+            )
         if self.counts and not self.kind.gives_counts():
             raise ParameterError(f"{self.mechanism} releases records, not counts. Ask for records, and write size=...")
         require_relation(self.kind, self.relation_name)

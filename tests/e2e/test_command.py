@@ -542,3 +542,22 @@ def test_faults_of_the_program_show_their_kind_and_not_their_text(
     monkeypatch.setattr(discreet._release, "release", broken)
     assert run(release_arguments(files)) == 4
     assert "RuntimeError" in complaint(capsys)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--relation", "add-remove"], "Write --records ..."),
+        (["--records", "3000"], "Leave --records out"),
+        (["--relation", "add-remove", "--records", "0"], "records must be an integer from 1"),
+        (["--relation", "add-remove", "--records", "3000"], "Write --mechanism private-evolution"),
+        (["--redraw"], "Name it with --checkpoint"),
+        (["--mechanism", "perturbed-histogram", "--param", "group=2"], "'group' is no parameter of"),
+    ],
+)
+def test_options_that_belong_together(
+    options: list[str], said: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*release_arguments(files), *options]) == 2
+    assert said in complaint(capsys)
+    assert not (files / "out.parquet").exists()

@@ -90,7 +90,7 @@ def releases() -> dict[str, dict[str, Any]]:
     also("hierarchical-histogram-pure", "hierarchical-histogram", noise="laplace", delta=0.0)
     corners = pl.DataFrame({"x": [0.0, 0.0, 1.0, 1.0], "y": [0.0, 1.0, 0.0, 1.0]})
     also("signed-measure-points", "signed-measure", domain=PLANE, points=corners)
-    declared = {"relation": "add-remove", "records": ROWS}
+    declared = {"relation": discreet.AddRemove(records=ROWS)}
     also("private-evolution-add-remove", "private-evolution", **declared)
     thresholded = {"noise": "laplace", "variant": "practical"}
     also("private-evolution-laplace", "private-evolution", **thresholded)

@@ -419,18 +419,22 @@ def test_a_certificate_of_a_users_api_is_recomputed_without_it() -> None:
 
 def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 100, "accept_poor_utility": True}
-    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 20, "relation": "add-remove"}
-    made = discreet.release(points(3001), square(), records=3000, **facts)
+    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 20}
+    made = discreet.release(points(3001), square(), relation=discreet.AddRemove(records=3000), **facts)
     assert made.certificate.facts["relation"]["name"] == "add-remove"
     assert made.certificate.facts["records"] == 3000
     assert "3001" not in made.certificate.to_json()
     assert "tests whether one record is in the table, with" in str(made.certificate)
     assert "from a declared 3,000" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
-    with pytest.raises(ParameterError, match="declared in public"):
-        discreet.release(points(30), square(), **facts)
+    for wrong in (0, 2.5, True):
+        with pytest.raises(ParameterError, match="records must be an integer from 1"):
+            discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
+    few = {**facts, "relation": discreet.AddRemove(records=30)}
+    with pytest.raises(ParameterError, match="only private-evolution has a theorem"):
+        discreet.release(points(30), square(), epsilon=1.0, size=100, relation=few["relation"])
     with pytest.raises(RelationNotSupported):
-        discreet.release(points(30), square(), **{**facts, "mechanism": "pitman-yor"}, records=30)
+        discreet.release(points(30), square(), **{**few, "mechanism": "pitman-yor"})
     with pytest.raises(RelationNotSupported):
         table = confidential(pl.DataFrame({"cell": [0, 1]}), line(2))
         publish(table, PerturbedHistogram(domain=line(2), records=2, scale=9.0), size=2, relation="add-remove")
@@ -438,8 +442,8 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
 
 def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
     points(5).clear().write_parquet(tmp_path / "none.parquet")
-    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 50, "accept_poor_utility": True, "records": 40}
-    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 5, "relation": "add-remove", "api": "box"}
+    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 50, "accept_poor_utility": True, "api": "box"}
+    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 5, "relation": discreet.AddRemove(records=40)}
     for table in (points(5).clear(), tmp_path / "none.parquet"):
         assert discreet.release(table, square(), **facts).records.shape == (50, 2)
 

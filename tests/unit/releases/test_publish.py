@@ -160,6 +160,13 @@ def test_a_parquet_file_names_its_certificate_and_says_what_was_promised(tmp_pat
     assert str(tmp_path) not in "".join(carried.values())
 
 
+@pytest.mark.parametrize("name", ["budget", "cells", "group", "n", "records"])
+@pytest.mark.parametrize("mechanism", ["perturbed-histogram", "urn-histogram", "private-evolution"])
+def test_what_follows_from_the_table_is_no_parameter(mechanism: str, name: str) -> None:
+    with pytest.raises(ParameterError, match=f"'{name}' is no parameter of {mechanism}"):
+        discreet.release(FRAME, AGES, epsilon=1, delta=1e-6, size=100, mechanism=mechanism, **{name: 3})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("options", [{}, {"size": None}, {"mechanism": "private-evolution"}])
 @pytest.mark.parametrize("relation", ["x", "add-remove"])
 def test_a_relation_that_is_none_is_refused_first(options: dict[str, Any], relation: Any) -> None:
