@@ -14,9 +14,9 @@ from discreet._checks import positive_size, unfit
 from discreet._random import seeded
 from discreet._text import counted, counted_up
 from discreet._writing import check_outputs
-from discreet.confidential import Confidential, confidential, confidential_rows, with_public
+from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size
-from discreet.confidential._public import public_domain, public_table, refuse_same
+from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness

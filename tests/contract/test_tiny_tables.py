@@ -15,7 +15,8 @@ import pytest
 
 from discreet import AddRemove, Watch, release
 from discreet.confidential import confidential
-from discreet.domain import Boolean, Column, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels
+from discreet.domain._column import Column
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms._base import require_relation

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.domain import Category, Column, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
+from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness
 from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, Mechanism

@@ -210,3 +210,20 @@ def test_a_bug_while_confidential_values_are_open_is_called_a_fault(monkeypatch:
     assert SECRET not in str(found.value)
     with pytest.raises(ParameterError, match="progress must be a function or None, got int"):
         publish(closed, mechanism, size=5, progress=3)  # type: ignore[arg-type]
+
+
+def test_a_table_given_as_a_path_is_not_printed() -> None:
+    frame = pl.DataFrame({"a": [SECRET], "n": [31_337]})
+    for call in (Domain.read, Certificate.read, lambda x: FileProblem(x, "is none", "give one")):
+        with pytest.raises(DiscreetError) as found:
+            raise call(frame)
+        shown = "".join(traceback.format_exception(found.value))
+        assert "a DataFrame" in shown
+        assert SECRET not in shown
+        assert "31337" not in shown
+
+
+def test_inherited_fields_are_checked_by_their_types() -> None:
+    """The constructor of a subclass knows them by name alone."""
+    assert type(told(SmoothedHistogram, domain=5, size=3, mixing=0.5)) is ParameterError
+    assert type(told(SmoothedHistogram.calibrated, Budget(epsilon=1.0), domain="x", n=10, size=3)) is ParameterError

@@ -234,7 +234,7 @@ def privacy(
 
     With --data and --domain, also compute the instance-level deltas. They are as confidential as the table.
     """
-    from discreet.planner import stated
+    from discreet.planner._stated import stated
 
     if epsilon is not None:
         real("epsilon", epsilon, least=0, error=BudgetError)

@@ -3,10 +3,9 @@
 from discreet._boundary import seal
 from discreet.confidential._count import confidential
 from discreet.confidential._custodian import reveal_to_custodian
-from discreet.confidential._public import with_public
 from discreet.confidential._rows import Rows, confidential_rows
 from discreet.confidential._wrapper import Confidential, Provenance
 
-__all__ = ["Confidential", "confidential", "confidential_rows", "reveal_to_custodian", "with_public"]
+__all__ = ["Confidential", "confidential", "confidential_rows", "reveal_to_custodian"]
 
 seal(globals(), Provenance, Rows)

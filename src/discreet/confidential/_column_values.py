@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
-    from discreet.domain import Column
+    from discreet.domain._column import Column
 
 __all__ = ["column_values", "row_values"]
 

@@ -24,7 +24,7 @@ from discreet.errors import DataError, DiscreetError, FileProblem, ParameterErro
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.domain import Column
+    from discreet.domain._column import Column
 
 __all__ = [
     "FREQUENCY",

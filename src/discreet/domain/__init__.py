@@ -14,7 +14,6 @@ from discreet.domain._temporal import Date, Datetime, Duration
 __all__ = [
     "Boolean",
     "Category",
-    "Column",
     "Counts",
     "Date",
     "Datetime",
@@ -27,4 +26,4 @@ __all__ = [
     "Records",
 ]
 
-seal(globals(), Commonness, Parts)
+seal(globals(), Column, Commonness, Parts)

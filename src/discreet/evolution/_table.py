@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from discreet._arrays import Floats
 from discreet._checks import integer, probability
-from discreet.domain import Column, Domain, Records
+from discreet.domain import Domain, Records
+from discreet.domain._column import Column
 from discreet.evolution._api import API, in_blocks
 from discreet.evolution._metric import (
     ground_diameter,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from discreet._checks import integer
-from discreet.domain import Boolean, Category, Column, OpenLabels
+from discreet.domain import Boolean, Category, OpenLabels
+from discreet.domain._column import Column
 from discreet.errors import ParameterError
 from discreet.inference._arviz import inference_data
 from discreet.inference._diagnostics import effective_sample_size, r_hat

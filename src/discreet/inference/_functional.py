@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet._text import with_article
-from discreet.domain import Boolean, Category, Column
+from discreet.domain import Boolean, Category
+from discreet.domain._column import Column
 from discreet.errors import DiscreetError, ParameterError
 from discreet.inference._line import Line
 

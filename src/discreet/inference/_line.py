@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from discreet._arrays import Floats
 from discreet._checks import real
-from discreet.domain import Boolean, Category, Column, Records
+from discreet.domain import Boolean, Category, Records
+from discreet.domain._column import Column
 
 __all__ = ["Draws", "Line", "piece_ends"]
 

@@ -2,8 +2,8 @@
 
 from discreet._boundary import seal
 from discreet.planner._plan import Option, Plan, plan
-from discreet.planner._stated import Solution, solved, stated
+from discreet.planner._stated import Solution
 
-__all__ = ["plan", "solved", "stated"]
+__all__ = ["plan"]
 
 seal(globals(), Option, Plan, Solution)

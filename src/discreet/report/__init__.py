@@ -1,10 +1,9 @@
 """Showing a release to people: the report, the picture and the demonstration."""
 
 from discreet._boundary import seal
-from discreet.report._demo import demo
 from discreet.report._html import Report, write_report
 from discreet.report._picture import picture
 
-__all__ = ["demo", "picture", "write_report"]
+__all__ = ["picture", "write_report"]
 
 seal(globals(), Report)

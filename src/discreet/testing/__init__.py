@@ -11,7 +11,6 @@ from discreet.testing._contract import (
     check_kernel_follows_law,
     check_law_sums_to_one,
     check_mechanism,
-    check_profile,
     check_twin_is_caught,
 )
 from discreet.testing._enumeration import Law, enumerate_law, hockey_stick
@@ -25,7 +24,6 @@ __all__ = [
     "check_kernel_follows_law",
     "check_law_sums_to_one",
     "check_mechanism",
-    "check_profile",
     "check_twin_is_caught",
     "count_vectors",
     "enumerate_law",

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from discreet.confidential._column_values import column_values
 from discreet.confidential._open import open_confidential
-from discreet.domain import Boolean, Category, Column, OpenLabels
+from discreet.domain import Boolean, Category, OpenLabels
+from discreet.domain._column import Column
 from discreet.errors import DataError
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 

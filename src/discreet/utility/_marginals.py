@@ -18,7 +18,8 @@ import numpy.typing as npt
 from discreet.confidential import Confidential
 from discreet.confidential._column_values import column_values
 from discreet.confidential._open import open_confidential
-from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
+from discreet.domain import Boolean, Category, Domain, OpenLabels
+from discreet.domain._column import Column
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._arrays import Booleans, Floats, Indices, Integers
-from discreet.domain import Boolean, Category, Column, Domain, OpenLabels
+from discreet.domain import Boolean, Category, Domain, OpenLabels
+from discreet.domain._column import Column
 from discreet.errors import DataError
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ import discreet
 from discreet import Watch
 from discreet._random import seeded
 from discreet.cli._main import run
-from discreet.confidential import confidential, confidential_rows, with_public
-from discreet.confidential._public import public_table
-from discreet.domain import Category, Column, Date, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.confidential import confidential, confidential_rows
+from discreet.confidential._public import public_table, with_public
+from discreet.domain import Category, Date, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.domain._column import Column
 from discreet.errors import DataError, NotPublic
 from discreet.evolution import API, Resampling
 from discreet.mechanisms import REGISTRY, PrivateEvolution, SignedMeasure

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.domain import Column, Date, Datetime, Decimal, Duration, Integer
+from discreet.domain import Date, Datetime, Decimal, Duration, Integer
+from discreet.domain._column import Column
 from discreet.domain._temporal import span, span_text
 from discreet.errors import DataError, DomainError, MissingPublicFact
 

@@ -12,8 +12,9 @@ from discreet._random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import BudgetError, Infeasible, ParameterError
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PerturbedHistogram, SmoothedHistogram
-from discreet.planner import plan, solved, stated
+from discreet.planner import plan
 from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner._stated import solved, stated
 from discreet.utility import wasserstein_1d
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})

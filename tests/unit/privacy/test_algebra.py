@@ -17,7 +17,6 @@ from discreet.privacy import (
     ConstantProfile,
     DiscreteGaussianPair,
     DiscreteLaplacePair,
-    LargestProfile,
     MixturePair,
     Profile,
     UrnPair,
@@ -25,6 +24,7 @@ from discreet.privacy import (
 )
 from discreet.privacy._algebra import power
 from discreet.privacy._group import ChainProfile
+from discreet.privacy._profile import LargestProfile
 from discreet.testing import count_vectors, hockey_stick
 
 Floats = npt.NDArray[np.float64]

@@ -18,16 +18,9 @@ from discreet.papers.py26 import (
     pitman_yor_theorem_2,
     smoothed_histogram_a1,
 )
-from discreet.privacy import (
-    Budget,
-    ConstantProfile,
-    DiscreteGaussianPair,
-    DiscreteLaplacePair,
-    LargestProfile,
-    Relation,
-    UrnPair,
-)
+from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Relation, UrnPair
 from discreet.privacy._guarantee import require_kind
+from discreet.privacy._profile import LargestProfile
 
 CENSUS = 11_918_162
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

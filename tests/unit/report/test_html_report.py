@@ -16,7 +16,8 @@ import pytest
 
 import discreet
 from discreet.cli._main import run
-from discreet.domain import Boolean, Category, Column, Date, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels
+from discreet.domain._column import Column
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import compose
 from discreet.releases import Certificate

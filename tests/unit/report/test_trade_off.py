@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.planner import stated
+from discreet.planner._stated import stated
 from discreet.privacy import ConstantProfile, DiscreteLaplacePair, compose
 from discreet.report._curves import LEVELS, TradeOff, furthest
 
