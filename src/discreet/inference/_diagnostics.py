@@ -2,8 +2,8 @@ r"""How many independent draws a set of chains is worth, and whether the chains 
 
 Split chains, rank-normalised. With within-chain variance :math:`W` and between-chain variance :math:`B` of ``M`` half
 chains of ``N`` draws, :math:`\widehat{var}^+ = (N-1)W/N + B/N`, :math:`\hat R = \sqrt{\widehat{var}^+/W}`, and with the
-combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs,
-:math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`.
+combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs, the first of the next
+pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
     plus = within * (length - 1) / length + (float(x.mean(axis=1).var(ddof=1)) if count > 1 else 0.0)
     correlations = 1.0 - (within - covariances.mean(axis=0)) / plus
     correlations[0] = 1.0
-    pairs = correlations[: length // 2 * 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0.0)
-    kept = np.minimum.accumulate(pairs[: negative[0] if len(negative) else len(pairs)])
-    time = max(-1.0 + 2.0 * float(kept.sum()), 1.0 / math.log10(total))
-    return float(total / time)
+    pairs = correlations[: (length - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
+    end = int(np.append(np.flatnonzero(pairs <= 0.0), len(pairs) - 1)[0])  # of this pair, the first counts once
+    first = float(correlations[2 * end])
+    kept = np.minimum.accumulate(pairs[:end])
+    time = 2.0 * float(kept.sum()) - 1.0 + (first if pairs[end] >= 0.0 else max(first, 0.0))
+    return float(total / max(time, 1.0 / math.log10(total)))
 
 
 def r_hat(chains: npt.ArrayLike) -> float:

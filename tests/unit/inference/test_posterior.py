@@ -210,16 +210,16 @@ def test_wrong_arrays_are_refused() -> None:
         Posterior.of_arrays(dice, dice.unflat(np.arange(2)), [[0.5, 0.5]], own_weights=[[0.0]])
 
 
-def test_diagnostics_agree_with_arviz() -> None:
+@pytest.mark.parametrize("correlation", [-0.7, 0.0, 0.5, 0.95])
+@pytest.mark.parametrize(("chains", "draws"), [(2, 8), (2, 25), (4, 101), (4, 500)])
+def test_diagnostics_agree_with_arviz(chains: int, draws: int, correlation: float) -> None:
     arviz = _arviz()
-    rng = seeded(6)
-    noise = rng.standard_normal((4, 500))
-    chains = np.zeros((4, 500))
-    for t in range(1, 500):
-        chains[:, t] = 0.7 * chains[:, t - 1] + noise[:, t]
-    assert effective_sample_size(chains) == pytest.approx(float(arviz.ess(chains, method="bulk")), rel=0.02)
-    assert effective_sample_size(chains, ranked=False) == pytest.approx(
-        float(arviz.ess(chains, method="mean")), rel=0.02
-    )
-    chains[0] += 2.0
-    assert r_hat(chains) == pytest.approx(float(arviz.rhat(chains, method="rank")), rel=1e-6)
+    noise = seeded(6).standard_normal((chains, draws))
+    x = np.zeros_like(noise)
+    for t in range(1, draws):
+        x[:, t] = correlation * x[:, t - 1] + noise[:, t]
+    for values in (x, np.round(x), np.exp(3.0 * x), x + np.arange(chains)[:, None]):
+        assert effective_sample_size(values) == pytest.approx(float(arviz.ess(values, method="bulk")), rel=1e-9)
+        mean = effective_sample_size(values, ranked=False)
+        assert mean == pytest.approx(float(arviz.ess(values, method="mean")), rel=1e-9)
+        assert r_hat(values) == pytest.approx(float(arviz.rhat(values, method="rank")), rel=1e-9)
