@@ -60,7 +60,7 @@ def one_world(strength: float, discount: float, n: int, m: int, seed: int) -> li
     table = pl.DataFrame({"x": urn(counts, m, strength, discount, rng).columns[0]})
     out = []
     for records in (n, None):
-        posterior = process_posterior(table, LINE, **prior, records=records, draws=DRAWS, seed=seed + 1)
+        posterior = process_posterior(table, LINE, **prior, n=records, draws=DRAWS, seed=seed + 1)
         row = []
         for name, true in zip(NAMES, truth, strict=True):
             found = posterior.evaluate(name)

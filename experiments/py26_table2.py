@@ -112,7 +112,7 @@ def direct(size: int, *, through_counts: bool) -> Callable[[World, int], Posteri
         drawn = Records.concatenate(list(mechanism.kernel(world.table, rng=seeded(seed))))
         records = HELD if through_counts else None
         return process_posterior(pl.DataFrame({"x": drawn.columns[0]}), LINE, strength=STRENGTH, discount=0.0,
-                                 records=records, draws=DRAWS, seed=seed + 1)  # fmt: skip
+                                 n=records, draws=DRAWS, seed=seed + 1)  # fmt: skip
 
     return analyse
 

@@ -101,7 +101,7 @@ def instance_guarantee(
     mechanism: Mechanism,
     *,
     epsilon: float,
-    records: int | None = None,
+    n: int | None = None,
     iterations: int = _ITERATIONS,
     rng: np.random.Generator | None = None,
 ) -> Confidential[InstanceGuarantee]:
@@ -115,7 +115,7 @@ def instance_guarantee(
         Of the urn family: ``pitman-yor``, ``dirichlet-process``, ``dirichlet-multinomial`` or ``urn-histogram``.
     epsilon : float
         Positive.
-    records : int, optional
+    n : int, optional
         The public number of records that the caller states; it has to be the table's.
     iterations : int
         Releases that the Monte Carlo estimate simulates.
@@ -162,8 +162,8 @@ def instance_guarantee(
         raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
     integer("iterations", iterations, least=1)
     x = open_confidential(confidential, caller=__name__)
-    if records is not None and records != x.n:  # the number is public under replacement
-        raise ParameterError(f"the table has {counted(x.n, 'record')}, not {records:,}")
+    if n is not None and n != x.n:  # the number is public under replacement
+        raise ParameterError(f"the table has {counted(x.n, 'record')}, got {n:,}")
     table = held_table(mechanism, x)
     readings = instance_readings(table, epsilon)
     found = simulate(

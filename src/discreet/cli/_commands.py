@@ -280,9 +280,13 @@ def _instance(
     declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **_parameters(pairs))
     found = reveal_to_custodian(
+<<<<<<< HEAD
         instance_guarantee(
             confidential(data, declared, ignore_other_columns=True), made, epsilon=epsilon, records=n["records"]
         )
+=======
+        instance_guarantee(confidential(data, declared, subset=True), made, epsilon=epsilon, n=n["records"])
+>>>>>>> 1de7547 (Number of records held is n in inference and audit, size the number released)
     )
     guarantee = made.guarantee(n=n["records"])
     marked = {"confidential": True, "instance": found.to_dict()} if as_json else {}

@@ -55,7 +55,7 @@ def combine(
     *,
     kind: Literal["urn", "fully", "partially"],
     size: int | None = None,
-    records: int | None = None,
+    n: int | None = None,
     level: float = 0.95,
 ) -> Combined:
     r"""Combine estimates from ``M`` released tables.
@@ -64,7 +64,7 @@ def combine(
     of their variances, each computed **as if its table were a sample of its own size**:
 
     * ``"urn"``: posterior-predictive urn releases (Pitman-Yor, Dirichlet-multinomial) of ``size = m`` records each from
-      the same ``n = records`` confidential ones, also a single one, with a prior that weighs little:
+      the same ``n`` confidential ones, also a single one, with a prior that weighs little:
       :math:`T=\bar u\,\bigl(\frac mn+\frac1M(1+\frac mn)\bigr)`, normal.
     * ``"fully"``: fully synthetic tables, each from its own posterior draw: :math:`T=(1+\frac1M)b-\bar u` with
       :math:`(M-1)\bigl(1-\bar u/((1+\frac1M)b)\bigr)^2` degrees of freedom. Where ``T`` is not positive it is
@@ -78,7 +78,7 @@ def combine(
         One a table.
     kind : {"urn", "fully", "partially"}
         How the tables were made.
-    size, records : int, optional
+    size, n : int, optional
         Records of one released table, and confidential ones; needed for "urn".
     level : float
         Probability of the interval.
@@ -110,9 +110,9 @@ def combine(
     between = float(q.var(ddof=1)) if count > 1 else math.nan
     adjusted, degrees = False, math.inf
     if kind == "urn":
-        if size is None or records is None:
-            raise ParameterError("the urn's rule needs size and records: released and confidential records")
-        share = positive_size("size", size) / positive_size("records", records)
+        if size is None or n is None:
+            raise ParameterError("the urn's rule needs size and n: released and confidential records")
+        share = positive_size("size", size) / positive_size("n", n)
         variance = within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables; for one urn release take kind='urn'")
@@ -123,7 +123,7 @@ def combine(
             degrees = (count - 1) * (1.0 - within / spread) ** 2
         else:
             adjusted = True
-            variance = within * (1.0 if size is None or records is None else size / records)
+            variance = within * (1.0 if size is None or n is None else size / n)
     else:
         variance = within + between / count
         degrees = (count - 1) * (1.0 + within / (between / count)) ** 2 if between > 0.0 else math.inf

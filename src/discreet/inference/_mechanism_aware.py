@@ -147,7 +147,7 @@ def noisy_counts_posterior(
     counts: Sequence[float] | Floats,
     *,
     domain: Domain,
-    records: int,
+    n: int,
     noise: str | Callable[[Floats], Floats],
     scale: float,
     strength: float = 1.0,
@@ -166,8 +166,8 @@ def noisy_counts_posterior(
         not normalised.
     domain : Domain
         Public and finite.
-    records : int
-        Number of records counted, ``n``, without noise.
+    n : int
+        Number of records counted, without noise.
     noise : {"laplace", "gaussian"} or callable
         The noise's law: :math:`e^{-|z|/b}` or :math:`e^{-z^2/(2 b^2)}` with ``b`` the scale, on whole numbers or not,
         or a function that returns the logarithm of its probability (or density), up to a constant, for an array.
@@ -191,11 +191,11 @@ def noisy_counts_posterior(
     >>> from discreet.domain import Domain, Integer
     >>> dice = Domain(columns={"eyes": Integer(lower=1, upper=6)})
     >>> noisy = [12.3, 9.1, 11.8, 8.2, -1.4, 20.9]
-    >>> posterior = noisy_counts_posterior(noisy, domain=dice, records=60, noise="laplace", scale=2.0)
+    >>> posterior = noisy_counts_posterior(noisy, domain=dice, n=60, noise="laplace", scale=2.0)
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    alpha, n = _prior_masses(domain, strength), positive_size("records", records)
+    alpha, n = _prior_masses(domain, strength), positive_size("n", n)
     noisy = np.asarray(counts, dtype=np.float64)
     if noisy.shape != alpha.shape or not np.isfinite(noisy).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(alpha):,} in all")

@@ -14,7 +14,8 @@ from discreet._arrays import Floats
 from discreet._boundary import quietly
 from discreet._checks import unfit
 from discreet._writing import file_sha256, require_settled
-from discreet.domain import Column, Domain, OpenLabels, Records
+from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain._column import Column
 from discreet.domain._spreadsheet import unescaped_frame
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named

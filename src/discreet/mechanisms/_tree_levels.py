@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._arrays import Floats
-from discreet.domain import Column, Domain
+from discreet.domain import Domain
+from discreet.domain._column import Column
 from discreet.errors import DomainError
 from discreet.mechanisms._tree import Tree
 from discreet.mechanisms.noise import NoiseLaw

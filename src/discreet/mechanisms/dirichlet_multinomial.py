@@ -25,10 +25,11 @@ from discreet.mechanisms._drawn import HeldMechanism, held_cells, solve_drawn
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks, records_of
-from discreet.privacy import Budget, ConstantProfile, Guarantee, LargestProfile, Profile, Relation, UrnPair
+from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation, UrnPair
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._held_table import HeldTable
+from discreet.privacy._profile import LargestProfile
 
 __all__ = ["DirichletMultinomial"]
 

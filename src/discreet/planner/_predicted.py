@@ -17,7 +17,8 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet._random import seeded
-from discreet.domain import Category, Column, Domain, OpenLabels, Records
+from discreet.domain import Category, Domain, OpenLabels, Records
+from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness, inner_half, invented_records
 from discreet.errors import DomainError
 from discreet.mechanisms import Mechanism

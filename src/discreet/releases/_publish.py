@@ -16,10 +16,11 @@ import numpy as np
 from discreet._random import SecureGenerator, public, secure
 from discreet._text import counted
 from discreet._writing import file_sha256, new_folder, together
-from discreet.confidential import Confidential, with_public
+from discreet.confidential import Confidential
 from discreet.confidential._count import public_size
 from discreet.confidential._frames import to_frame_kind
 from discreet.confidential._open import open_confidential
+from discreet.confidential._public import with_public
 from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts

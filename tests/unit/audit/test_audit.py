@@ -142,7 +142,7 @@ def test_refusals() -> None:
     with pytest.raises(ParameterError, match="domain"):
         instance_guarantee(counted, PitmanYor(domain=UNIT, size=2), epsilon=1.0)
     with pytest.raises(ParameterError, match="records"):
-        instance_guarantee(counted, UrnHistogram(domain=cells, size=2), epsilon=1.0, records=4)
+        instance_guarantee(counted, UrnHistogram(domain=cells, size=2), epsilon=1.0, n=4)
     with pytest.raises(ParameterError, match="iterations"):
         instance_guarantee(counted, UrnHistogram(domain=cells, size=2), epsilon=1.0, iterations=0)
     with pytest.raises(BudgetError):

@@ -72,7 +72,7 @@ def check(posterior, cells, n, log_likelihood):
 def test_the_check_rejects_a_wrong_scale(wrong):
     cells, noisy = domain(3), np.array([9.0, -3.0, 2.0])
     posterior = noisy_counts_posterior(
-        noisy, domain=cells, records=8, noise="laplace", scale=1.0, strength=STRENGTH, draws=2000
+        noisy, domain=cells, n=8, noise="laplace", scale=1.0, strength=STRENGTH, draws=2000
     )
     check(posterior, cells, 8, lambda c: -np.abs(noisy - c).sum())
     with pytest.raises(AssertionError):
@@ -248,9 +248,7 @@ def test_records_drawn_from_the_counts(mechanism):
 @pytest.mark.parametrize("law", ["laplace", "gaussian", lambda z: -(np.abs(z) ** 1.5)])
 def test_noisy_counts_of_other_tools(law):
     cells, noisy = domain(3), np.array([1.7, -0.4, 2.2])
-    posterior = noisy_counts_posterior(
-        noisy, domain=cells, records=4, noise=law, scale=1.3, strength=STRENGTH, draws=DRAWS
-    )
+    posterior = noisy_counts_posterior(noisy, domain=cells, n=4, noise=law, scale=1.3, strength=STRENGTH, draws=DRAWS)
     log = {"laplace": lambda z: -np.abs(z) / 1.3, "gaussian": lambda z: -(z**2) / (2 * 1.69)}.get(law, law)
     check(posterior, cells, 4, lambda c: float(log(noisy - np.array(c)).sum()))
 
@@ -302,7 +300,7 @@ def test_time_does_not_depend_on_the_number_of_records():
     for n in (10**4, 10**8):
         cells = domain(5)
         noisy = np.array([0.1, 0.2, 0.3, 0.15, 0.25]) * n
-        posterior = noisy_counts_posterior(noisy, domain=cells, records=n, noise="laplace", scale=2.0, draws=500)
+        posterior = noisy_counts_posterior(noisy, domain=cells, n=n, noise="laplace", scale=2.0, draws=500)
         sweeps.append(posterior.facts["sweeps"])
         assert np.allclose(posterior.evaluate("P(=3)").mean(), 0.3, atol=0.01)
     assert sweeps[1] < 3 * sweeps[0]
@@ -310,7 +308,7 @@ def test_time_does_not_depend_on_the_number_of_records():
 
 def test_progress_ends_where_all_states_are_kept():
     seen = []
-    noisy_counts_posterior([3.0, 5.0], domain=domain(2), records=8, noise="laplace", scale=2.0, draws=50,
+    noisy_counts_posterior([3.0, 5.0], domain=domain(2), n=8, noise="laplace", scale=2.0, draws=50,
                            progress=lambda done, of: seen.append((done, of)))  # fmt: skip
     assert seen[-1][0] == seen[-1][1] == max(done for done, _ in seen)
     assert {of for _, of in seen} == {seen[0][1]}
@@ -320,7 +318,7 @@ def test_chains_that_give_up_say_so(monkeypatch):
     monkeypatch.setattr(NoisyCounts, "sweep", lambda self, rng, *, tune: None)  # chains that stay where they began
     with pytest.warns(NotConverged, match=r"Effective draws: [\d,]+ of the 2,000 asked for\. R-hat: \d\.\d+"):
         noisy_counts_posterior(
-            [9, 2, 30, 4, 5, 6], domain=domain(6), records=56, noise="laplace", scale=9.0, draws=2000, most_sweeps=500
+            [9, 2, 30, 4, 5, 6], domain=domain(6), n=56, noise="laplace", scale=9.0, draws=2000, most_sweeps=500
         )
 
 
@@ -348,7 +346,7 @@ def test_what_cannot_be_conditioned_on_is_refused():
     with pytest.raises(ParameterError, match="strength"):
         mechanism_posterior(counts, strength=0.0)
     with pytest.raises(ParameterError, match="finite noisy count"):
-        noisy_counts_posterior([1.0], domain=cells, records=5, noise="laplace", scale=1.0)
+        noisy_counts_posterior([1.0], domain=cells, n=5, noise="laplace", scale=1.0)
 
 
 def test_cells_within_a_leaf_keep_their_prior(recwarn):
@@ -381,7 +379,7 @@ def test_shapes_within_cells_are_draws_of_the_prior():
     posterior = noisy_counts_posterior(
         [1000.0, 0.0],
         domain=cells,
-        records=1000,
+        n=1000,
         noise="laplace",
         scale=0.05,
         strength=1.0,
@@ -394,4 +392,4 @@ def test_shapes_within_cells_are_draws_of_the_prior():
     spread = (means - 0.25) ** 2
     assert abs(spread.mean() - exact) < 5.5 * spread.std() / math.sqrt(2000)
     with pytest.raises(ParameterError, match="one numeric column of intervals"):
-        noisy_counts_posterior([1, 2, 3], domain=domain(3), records=6, noise="laplace", scale=1.0, within="process")
+        noisy_counts_posterior([1, 2, 3], domain=domain(3), n=6, noise="laplace", scale=1.0, within="process")

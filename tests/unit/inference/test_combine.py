@@ -24,7 +24,7 @@ def test_fully_synthetic_by_hand() -> None:
 
 
 def test_fully_synthetic_where_the_variance_would_be_negative() -> None:
-    made = combine([1.0, 1.1], [0.5, 0.5], kind="fully", size=200, records=100)
+    made = combine([1.0, 1.1], [0.5, 0.5], kind="fully", size=200, n=100)
     assert made.adjusted
     assert made.variance == pytest.approx(1.0)
     assert made.upper - made.estimate == pytest.approx(stats.norm.ppf(0.975))
@@ -39,9 +39,9 @@ def test_partially_synthetic_by_hand() -> None:
 
 
 def test_the_urns_rule_by_hand() -> None:
-    made = combine([0.5], [0.01], kind="urn", size=100, records=50)
+    made = combine([0.5], [0.01], kind="urn", size=100, n=50)
     assert made.variance == pytest.approx(0.01 * (1 + 2 * 100 / 50))
-    many = combine([0.5, 0.5], [0.01, 0.01], kind="urn", size=100, records=50)
+    many = combine([0.5, 0.5], [0.01, 0.01], kind="urn", size=100, n=50)
     assert many.variance == pytest.approx(0.01 * (2 + 3 / 2))
 
 
@@ -58,16 +58,16 @@ def _worlds(tables: int, n: int, m: int, worlds: int, seed: int) -> tuple[np.nda
 @pytest.mark.parametrize("tables", [1, 5])
 def test_the_urns_rule_covers(tables) -> None:
     q, u = _worlds(tables, 500, 500, 1000, 1)
-    made = [combine(a, b, kind="urn", size=500, records=500) for a, b in zip(q, u, strict=True)]
+    made = [combine(a, b, kind="urn", size=500, n=500) for a, b in zip(q, u, strict=True)]
     covered = np.mean([c.lower <= 0.3 <= c.upper for c in made])
     assert 0.95 - 0.042 < covered < 0.95 + 0.042
-    naive = [combine(a[:1], b[:1], kind="urn", size=1, records=10**9) for a, b in zip(q, u, strict=True)]
+    naive = [combine(a[:1], b[:1], kind="urn", size=1, n=10**9) for a, b in zip(q, u, strict=True)]
     assert np.mean([c.lower <= 0.3 <= c.upper for c in naive]) < 0.80  # taken for a sample: 74 %
 
 
 def test_the_fully_synthetic_rule_covers() -> None:
     q, u = _worlds(20, 500, 500, 1000, 2)
-    made = [combine(a, b, kind="fully", size=500, records=500) for a, b in zip(q, u, strict=True)]
+    made = [combine(a, b, kind="fully", size=500, n=500) for a, b in zip(q, u, strict=True)]
     covered = np.mean([c.lower <= 0.3 <= c.upper for c in made])
     assert covered > 0.95 - 0.042  # conservative with few tables
 

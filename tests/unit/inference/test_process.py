@@ -53,7 +53,7 @@ def test_two_cells_follow_the_enumerated_posterior(n, m, s) -> None:
     table = pl.DataFrame({"x": [True] * s + [False] * (m - s)})
     mean, variance = _two_cells(Fraction(1, 2), Fraction(3, 2), n, m, s)
     draws = 40_000
-    posterior = process_posterior(table, domain, strength=2.0, discount=0.0, records=n, draws=draws)
+    posterior = process_posterior(table, domain, strength=2.0, discount=0.0, n=n, draws=draws)
     found = posterior.evaluate("mean")
     # Six standard errors of a mean and of a variance (values lie in [0, 1]): a false alarm in 10^8.
     assert abs(found.mean() - mean) < 6 * math.sqrt(variance / draws)
@@ -97,10 +97,10 @@ def _mean_by_urn(counts: list[int], theta: Fraction, sigma: Fraction, n: int) ->
 )
 def test_predictive_weights_by_enumeration(theta, sigma) -> None:
     counts = [3, 1, 1]
-    weights, rest = predictive_weights(counts, strength=float(theta), discount=float(sigma), records=5)
+    weights, rest = predictive_weights(counts, strength=float(theta), discount=float(sigma), n=5)
     assert np.allclose(weights, [float(w) for w in _mean_by_urn(counts, theta, sigma, 5)], rtol=1e-12)
     assert rest == pytest.approx(1.0 - weights.sum())
-    limit, _ = predictive_weights(counts, strength=float(theta), discount=float(sigma), records=10**10)
+    limit, _ = predictive_weights(counts, strength=float(theta), discount=float(sigma), n=10**10)
     assert np.allclose(limit, predictive_weights(counts, strength=float(theta), discount=float(sigma))[0], rtol=1e-4)
 
 
@@ -110,11 +110,11 @@ def test_draws_have_the_closed_form_mean(theta, sigma, n) -> None:
     counts = {0.1: 4, 0.3: 1, 0.8: 2}
     draws = 4000
     posterior = process_posterior(
-        _table(counts), UNIT, strength=theta, discount=sigma, records=n, draws=draws, tolerance=1e-2
+        _table(counts), UNIT, strength=theta, discount=sigma, n=n, draws=draws, tolerance=1e-2
     )
     values = posterior.support.columns[0]
     order = np.array([counts[round(float(v), 6)] for v in values])
-    expected, rest = predictive_weights(order, strength=theta, discount=sigma, records=n)
+    expected, rest = predictive_weights(order, strength=theta, discount=sigma, n=n)
     masses = np.concatenate([posterior.block(i).weights for i in range(posterior.blocks)])
     assert np.abs(masses.mean(axis=0) - expected).max() < 6 * 0.5 / math.sqrt(draws)
     mean = posterior.evaluate("mean")
@@ -174,7 +174,7 @@ def _ranks(theta: float, sigma: float, n: int, m: int, *, known: bool, worlds: i
             Counts(records=Records(columns=(values,)), frequencies=frequencies), m, theta, sigma, 10_000 * world + 5
         )
         posterior = process_posterior(
-            z, UNIT, strength=theta, discount=sigma, records=n if known else None, draws=19, seed=world + 7
+            z, UNIT, strength=theta, discount=sigma, n=n if known else None, draws=19, seed=world + 7
         )
         for name in names:
             true, found = truth.evaluate(name)[0], posterior.evaluate(name)

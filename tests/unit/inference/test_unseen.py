@@ -50,7 +50,7 @@ def test_the_estimate_that_conditions_on_fresh_values(theta, sigma) -> None:
     held = _opened(1, 1, n - 1, theta, sigma)  # K_n - 1
     joint = [p * _opened(n, j + 1, m, theta, sigma)[k] for j, p in enumerate(held)]
     mean = sum((p * (theta + sigma * (k + j + 1)) for j, p in enumerate(joint)), start=Fraction(0)) / sum(joint)
-    found = given_fresh_values(k, released=m, records=n, strength=float(theta), discount=float(sigma))
+    found = given_fresh_values(k, size=m, n=n, strength=float(theta), discount=float(sigma))
     assert found.estimate == pytest.approx(float(mean / (theta + n + m)), rel=1e-7)
     assert found.confidential
     assert str(found).startswith("CONFIDENTIAL")
@@ -62,7 +62,7 @@ def test_the_urn_estimate_is_the_mean_over_the_law(theta, sigma) -> None:
     table = pl.DataFrame({"x": [0.1, 0.1, 0.1, 0.7]})
     law = _opened(m, k, n, theta, sigma)
     exact = sum((p * (theta + sigma * (k + j)) for j, p in enumerate(law)), start=Fraction(0)) / (theta + n + m)
-    found = missing_mass(table, UNIT, strength=float(theta), discount=float(sigma), records=n, of="urn")
+    found = missing_mass(table, UNIT, strength=float(theta), discount=float(sigma), n=n, of="urn")
     assert found.estimate == pytest.approx(float(exact), rel=1e-9)
     assert found.lower <= found.estimate <= found.upper or sigma == 0
     assert not found.confidential
@@ -84,7 +84,7 @@ def test_the_population_estimate_by_enumeration(theta, sigma) -> None:
         return out
 
     table = pl.DataFrame({"x": [0.1, 0.1, 0.1, 0.7]})
-    found = missing_mass(table, UNIT, strength=float(theta), discount=float(sigma), records=n)
+    found = missing_mass(table, UNIT, strength=float(theta), discount=float(sigma), n=n)
     assert found.estimate == pytest.approx(float(follow((3, 1), frozenset(), n)), rel=1e-9)
     assert found.conservative
 
@@ -132,7 +132,7 @@ def test_a_million_confidential_records(theta, sigma, m, k) -> None:
     assert law.mean == pytest.approx(mean, rel=1e-6)
     low, high = law.interval(0.95)
     assert low < mean < high
-    paper = given_fresh_values(min(k, 500), released=m, records=n, strength=theta, discount=sigma)
+    paper = given_fresh_values(min(k, 500), size=m, n=n, strength=theta, discount=sigma)
     assert paper.lower <= paper.estimate * (1 + 1e-12)
     assert paper.estimate <= paper.upper * (1 + 1e-12)
 
@@ -141,13 +141,13 @@ def test_questions_without_an_answer_are_refused() -> None:
     table = pl.DataFrame({"x": [0, 1]})
     finite = Domain(columns={"x": Integer(lower=0, upper=9)})
     for wrong in (
-        lambda: missing_mass(table, finite, strength=1.0, discount=0.0, records=5),
+        lambda: missing_mass(table, finite, strength=1.0, discount=0.0, n=5),
         lambda: missing_mass(table, UNIT, strength=1.0, discount=0.0),
-        lambda: missing_mass(table, UNIT, strength=1.0, discount=0.0, records=5, of="everything"),
+        lambda: missing_mass(table, UNIT, strength=1.0, discount=0.0, n=5, of="everything"),
         lambda: new_values_law(3, seen=2, distinct=3, strength=1.0),
         lambda: new_values_law(3, seen=2, distinct=1, strength=-0.5, discount=0.2),
         lambda: new_values_law(3, seen=2, distinct=1, strength=1.0, discount=1.0),
-        lambda: given_fresh_values(9, released=5, records=5, strength=1.0, discount=0.5),
+        lambda: given_fresh_values(9, size=5, n=5, strength=1.0, discount=0.5),
     ):
         with pytest.raises(ParameterError):
             wrong()

@@ -118,4 +118,4 @@ def check_urn(seen: int, distinct: int, strength: float, discount: float) -> Non
         When one is out of range.
     """
     real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
-    integer("distinct", distinct, least=1, most=positive_size("records", seen))
+    integer("distinct", distinct, least=1, most=positive_size("size", seen))

@@ -35,7 +35,7 @@ def process_posterior(
     *,
     strength: float | Literal["learned"] | None = None,
     discount: float | Literal["learned"] | None = None,
-    records: int | None = None,
+    n: int | None = None,
     draws: int = 1000,
     seed: int = 0,
     weights: str | None = None,
@@ -48,7 +48,7 @@ def process_posterior(
     ``m`` released ones continue their urn. Each draw is made in two exact steps. First the confidential records given
     the release: :math:`(W_1..W_k,R)\sim\mathrm{Dir}(m_1-\sigma,..,m_k-\sigma,\theta+k\sigma)` and
     :math:`F\sim PY(\sigma,\theta+k\sigma,H)`, then counts :math:`\mathrm{Multinomial}(n,(W,RF))`. Then ``p`` given
-    those counts, in the same way. With ``records`` unknown the first step's measure is returned: the limit of large
+    those counts, in the same way. With ``n`` unknown the first step's measure is returned: the limit of large
     ``n``, and the posterior that PY26 writes down, whose intervals are too short by about
     :math:`\sqrt{1+2m/n}` otherwise.
 
@@ -62,8 +62,8 @@ def process_posterior(
         :math:`\theta`, above ``-discount``; the mechanism's by default.
     discount : float or "learned", optional
         :math:`\sigma` in ``[0, 1)``; the mechanism's by default. Above 0 the base measure must not be finite.
-    records : int, optional
-        ``n``, the number of confidential records; the certificate's by default.
+    n : int, optional
+        The number of confidential records; the certificate's by default.
     draws : int
         Number of independent draws.
     seed : int
@@ -103,9 +103,9 @@ def process_posterior(
     True
     """
     z = read_release(release, facts, weights=weights)
-    held = z.held if records is None else records
+    held = z.held if n is None else n
     if held is not None:
-        positive_size("records", held)
+        positive_size("n", held)
     integer("draws", draws, least=1)
     theta, sigma = given_parameter(z, "strength", strength), given_parameter(z, "discount", discount)
     children = seeded(seed)
@@ -142,11 +142,11 @@ def process_posterior(
 
 
 def predictive_weights(
-    counts: Any, *, strength: float, discount: float = 0.0, records: int | None = None
+    counts: Any, *, strength: float, discount: float = 0.0, n: int | None = None
 ) -> tuple[Floats, float]:
     r"""Return the posterior mean of the population's distribution in closed form: ``sum_l w_l delta_l + rest H``.
 
-    Without ``records``, :math:`w_l=(m_l-\sigma)/(\theta+m)`. With ``n`` of them,
+    Without ``n``, :math:`w_l=(m_l-\sigma)/(\theta+m)`. With it,
 
     .. math:: w_l=\frac{1}{\theta+n}\Bigl(n\frac{m_l-\sigma}{\theta+m}-\sigma\,(1-\pi_l)\Bigr),\qquad
        \pi_l=\frac{(\theta+m-m_l+\sigma)_n}{(\theta+m)_n},
@@ -159,8 +159,8 @@ def predictive_weights(
         How often each distinct value was released; the base measure is non-atomic, or ``discount`` is 0.
     strength, discount : float
         Of the process.
-    records : int, optional
-        Number of confidential records, ``n``.
+    n : int, optional
+        Number of confidential records.
 
     Returns
     -------
@@ -176,9 +176,9 @@ def predictive_weights(
     released = np.asarray(counts, dtype=np.float64)
     total = strength + released.sum()
     weights = (released - discount) / total
-    if records is not None:
-        absent = np.exp(log_rising(total - released + discount, records) - log_rising(total, records))
-        weights = (records * weights - discount * (1.0 - absent)) / (strength + records)
+    if n is not None:
+        absent = np.exp(log_rising(total - released + discount, n) - log_rising(total, n))
+        weights = (n * weights - discount * (1.0 - absent)) / (strength + n)
     return weights, float(1.0 - weights.sum())
 
 

@@ -68,14 +68,14 @@ def unseen_categories(
     *,
     strength: float | None = None,
     discount: float | None = None,
-    records: int | None = None,
+    n: int | None = None,
     level: float = 0.95,
 ) -> Unseen:
     """Return how many distinct values the confidential records have that the release does not show.
 
     Parameters
     ----------
-    release, facts, strength, discount, records
+    release, facts, strength, discount, n
         As for :func:`process_posterior`; nothing is learned here.
     level : float
         Probability of the interval.
@@ -85,7 +85,7 @@ def unseen_categories(
     Unseen
         From the release alone.
     """
-    z, theta, sigma, n = _read(release, facts, strength, discount, records)
+    z, theta, sigma, n = _read(release, facts, strength, discount, n)
     law = new_values_law(n, seen=int(z.size), distinct=len(z.counts), strength=theta, discount=sigma)
     lower, upper = law.interval(level)
     what = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
@@ -98,7 +98,7 @@ def missing_mass(
     *,
     strength: float | None = None,
     discount: float | None = None,
-    records: int | None = None,
+    n: int | None = None,
     level: float = 0.95,
     of: str = "population",
 ) -> Unseen:
@@ -114,7 +114,7 @@ def missing_mass(
 
     Parameters
     ----------
-    release, facts, strength, discount, records
+    release, facts, strength, discount, n
         As for :func:`process_posterior`; nothing is learned here.
     level : float
         Probability of the interval.
@@ -132,10 +132,10 @@ def missing_mass(
     >>> from discreet.domain import Domain, Numeric
     >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
     >>> table = pl.DataFrame({"x": [0.25, 0.25, 0.75]})
-    >>> print(missing_mass(table, unit, strength=1.0, discount=0.5, records=100, of="urn"))
+    >>> print(missing_mass(table, unit, strength=1.0, discount=0.5, n=100, of="urn"))
     probability that one more released record is of a new value: 0.101041 (95%: 0.0384615 to 0.177885)
     """
-    z, theta, sigma, n = _read(release, facts, strength, discount, records)
+    z, theta, sigma, n = _read(release, facts, strength, discount, n)
     m, k = int(z.size), len(z.counts)
     law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
     low, high = law.interval(level)
@@ -169,7 +169,7 @@ def missing_mass(
 
 
 def given_fresh_values(
-    fresh: int, *, released: int, records: int, strength: float, discount: float, level: float = 0.95
+    fresh: int, *, size: int, n: int, strength: float, discount: float, level: float = 0.95
 ) -> Unseen:
     r"""Return BNP24's estimate of the discovery probability, which conditions on a confidential number.
 
@@ -182,7 +182,7 @@ def given_fresh_values(
     ----------
     fresh : int
         **Confidential**: ``k``, the number of distinct released values that no confidential record has.
-    released, records : int
+    size, n : int
         ``m`` and ``n``.
     strength, discount : float
         Of the mechanism; ``0 <= discount < 1``.
@@ -200,11 +200,12 @@ def given_fresh_values(
 
     Examples
     --------
-    >>> print(given_fresh_values(1, released=3, records=5, strength=1.0, discount=0.5))
+    >>> print(given_fresh_values(1, size=3, n=5, strength=1.0, discount=0.5))
     CONFIDENTIAL: probability that one more released record is of a new value: 0.352778 (95%: 0.222222 to 0.444444)
     """
-    check_urn(released, max(fresh, 1), strength, discount)
-    n, m, k = positive_size("records", records), released, integer("fresh", fresh, least=0, most=released)
+    check_urn(size, max(fresh, 1), strength, discount)
+    m, k = size, integer("fresh", fresh, least=0, most=size)
+    positive_size("n", n)
 
     def log_mass(j: Floats) -> Floats:
         if discount > 0.0:
@@ -241,14 +242,14 @@ def _held_values(z: Released, theta: float, sigma: float, n: int) -> Floats:
 
 
 def _read(
-    release: Any, facts: Any, strength: float | None, discount: float | None, records: int | None
+    release: Any, facts: Any, strength: float | None, discount: float | None, n: int | None
 ) -> tuple[Released, float, float, int]:
     z = read_release(release, facts)
     theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
-    held = z.held if records is None else records
+    held = z.held if n is None else n
     if held is None:
-        raise ParameterError("give records, the number of confidential records")
-    positive_size("records", held)
+        raise ParameterError("give n, the number of confidential records")
+    positive_size("n", held)
     if z.domain.finite:
         raise ParameterError("a finite domain's values are all known: there are no new ones to discover")
     check_urn(int(z.size), len(z.counts), theta, sigma)
