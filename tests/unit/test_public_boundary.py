@@ -18,6 +18,8 @@ from discreet._boundary import seal, total
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
 from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 from discreet.inference import posterior
+from discreet.mechanisms import SmoothedHistogram
+from discreet.privacy import Budget
 from discreet.releases import Certificate, publish, verify
 
 SECRET = "canaryQ7Z"

@@ -280,13 +280,9 @@ def _instance(
     declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **_parameters(pairs))
     found = reveal_to_custodian(
-<<<<<<< HEAD
         instance_guarantee(
-            confidential(data, declared, ignore_other_columns=True), made, epsilon=epsilon, records=n["records"]
+            confidential(data, declared, ignore_other_columns=True), made, epsilon=epsilon, n=n["records"]
         )
-=======
-        instance_guarantee(confidential(data, declared, subset=True), made, epsilon=epsilon, n=n["records"])
->>>>>>> 1de7547 (Number of records held is n in inference and audit, size the number released)
     )
     guarantee = made.guarantee(n=n["records"])
     marked = {"confidential": True, "instance": found.to_dict()} if as_json else {}
@@ -307,7 +303,7 @@ def _instance(
 @_json
 def calibrate(mechanism: str, pairs: Any, as_json: bool, **asked: Any) -> None:
     """Solve for the free parameter of a MECHANISM that meets a budget."""
-    from discreet.planner import solved
+    from discreet.planner._stated import solved
 
     answer = solved(mechanism, **asked, **_parameters(pairs))
     _state({**answer.numbers, **_promise(answer.guarantee)}, as_json)
@@ -504,7 +500,7 @@ def estimate(
 @_json
 def demo(out: str, as_json: bool) -> None:
     """Release, verify and report on real data: doctor visits in the RAND health insurance experiment."""
-    from discreet.report import demo as run
+    from discreet.report._demo import demo as run
 
     result = run(Path(out), say=lambda text: echo(text, err=as_json))
     if as_json:

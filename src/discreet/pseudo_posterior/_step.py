@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._text import as_written
-from discreet.domain import Boolean, Category, Column, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.domain._column import Column
 from discreet.errors import DomainError, ParameterError
 from discreet.evolution._metric import nearest_codes
 from discreet.privacy import Guarantee, Relation
