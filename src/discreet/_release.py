@@ -103,12 +103,6 @@ class Watch:
     progress: Callable[[int], None] | None = None
     stepped: Callable[[int, int], None] | None = None
 
-    def say(self, sentences: Iterable[str]) -> None:
-        """Announce each sentence; they are not made where nobody listens."""
-        if self.announce is not None:
-            for sentence in sentences:
-                self.announce(sentence)
-
 
 def release(
     data: Any,
@@ -230,7 +224,7 @@ def release(
         rng=rng,
     )
     kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
-    watch.say(_checked_files(out, certificate, kept, inputs=(data, domain, reference, *parameters.values())))
+    _say(watch, _checked_files(out, certificate, kept, inputs=(data, domain, reference, *parameters.values())))
 
     held = _held(table, declared, reference, asked)
     chosen, why = _by_plan(asked, held) if asked.kind is None else _by_name(asked, asked.kind, held)
@@ -239,7 +233,7 @@ def release(
         held = _held(table, chosen.domain, held.reference, asked)
     closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
     like = common(held.reference, chosen.domain)
-    watch.say(_announced(asked, chosen, why, held, like))
+    _say(watch, _announced(asked, chosen, why, held, like))
     return publish(
         closed,
         _in_steps(chosen, kept, watch),
@@ -430,6 +424,13 @@ def _in_steps(mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch)
     if checkpoint is None:
         return mechanism.observed(watch=watch.stepped)
     return mechanism.observed(watch=watch.stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw)
+
+
+def _say(watch: Watch, sentences: Iterable[str]) -> None:
+    """Announce each sentence; they are not made where nobody listens."""
+    if watch.announce is not None:
+        for sentence in sentences:
+            watch.announce(sentence)
 
 
 def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Commonness | None) -> Iterator[str]:

@@ -296,3 +296,19 @@ def test_a_certificate_that_cannot_be_recomputed_disagrees(facts: dict[str, obje
     released = publish(closed(), DirichletMultinomial(domain=AGES, size=200, prior=20.0))  # type: ignore[arg-type]
     checks = verify(Certificate(facts={**released.certificate.facts, **facts}))
     assert not all(check.agrees for check in checks)
+
+
+def test_steps_are_watched_kept_and_drawn_from_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    steps: list[tuple[int, int]] = []
+    watch = discreet.Watch(announce=said.append, stepped=lambda done, of: steps.append((done, of)))
+    facts: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "size": 50, "mechanism": "private-evolution", "steps": 2}
+    facts |= {"population": 20, "accept_poor_utility": True, "watch": watch}
+    discreet.release(FRAME, AGES, checkpoint=tmp_path / "steps", **facts)
+    assert steps == [(1, 2), (2, 2)]
+    with pytest.raises(FileProblem, match=r"write checkpoint=Checkpoint\(..., redraw=True\)"):
+        discreet.release(FRAME, AGES, checkpoint=str(tmp_path / "steps"), **facts)
+    again = discreet.Checkpoint(tmp_path / "steps", redraw=True)
+    assert len(discreet.release(FRAME, AGES, checkpoint=again, **facts).records) == 50
+    assert "holds 2 steps: taken as released" in " ".join(said)
+    assert steps == [(1, 2), (2, 2)]  # none was taken again
