@@ -129,3 +129,10 @@ def test_what_is_sealed_beside_the_public_names_is_in_the_reference(namespace: s
     for argument in calls[0].args[1:]:
         kind = getattr(module, ast.unparse(argument))
         assert f"autoclass:: {kind.__module__}.{kind.__qualname__}\n" in page(namespace), kind
+
+
+def test_files_of_one_subject_have_a_folder() -> None:
+    """No more than three files of a folder share the first word of their names."""
+    for folder in {path.parent for path in SOURCE.rglob("*.py")}:
+        words = [path.stem.strip("_").partition("_")[0] for path in folder.glob("*.py")]
+        assert all(words.count(word) <= 3 for word in words if word), folder
