@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._arrays import Floats
-from discreet._checks import integer, unfit
+from discreet._checks import unfit
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
 
 __all__ = [
     "API",
     "NamedAPI",
-    "dimensions",
     "in_blocks",
     "new_seed",
     "plain_norm",
@@ -254,8 +253,3 @@ def settled_norm(norm: Any) -> float:
 def plain_norm(norm: float) -> Any:
     """Return a norm as a JSON value, which has no infinity."""
     return "inf" if math.isinf(norm) else int(norm)
-
-
-def dimensions(dimension: Any) -> int:
-    """Check a number of dimensions."""
-    return integer("dimension", dimension, least=1, most=10**6)

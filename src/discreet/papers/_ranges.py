@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from discreet._checks import integer, real
 
-__all__ = ["positive", "sizes"]
+__all__ = ["dimensions", "positive", "sizes"]
+
+
+def dimensions(dimension: Any) -> int:
+    """Return a number of dimensions."""
+    return integer("dimension", dimension, least=1, most=10**6)
 
 
 def positive(**numbers: float) -> None:

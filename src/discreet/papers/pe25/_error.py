@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from discreet._checks import integer, real
 from discreet.errors import ParameterError
-from discreet.evolution._api import dimensions, settled_norm
+from discreet.evolution._api import settled_norm
+from discreet.papers._ranges import dimensions
 
 __all__ = [
     "gaussian_complexity",

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from discreet._checks import real
-from discreet.evolution._api import dimensions, settled_norm
+from discreet.evolution._api import settled_norm
+from discreet.papers._ranges import dimensions
 
 __all__ = ["ball_packing", "box_packing", "closeness_epsilon"]
 

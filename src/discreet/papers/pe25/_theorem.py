@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from discreet._checks import integer, real
-from discreet.evolution._api import dimensions
+from discreet.papers._ranges import dimensions
 
 __all__ = [
     "theorem_alpha",
