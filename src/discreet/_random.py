@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._checks import unfit
 from discreet.errors import RandomnessError
 
 __all__ = ["SecureGenerator", "SeededGenerator", "public", "secure", "seeded"]
@@ -104,7 +105,7 @@ def seeded(seed: int) -> SeededGenerator:
     True
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise RandomnessError("a seed is a non-negative integer")
+        raise unfit("seed", "an integer of at least 0", seed, error=RandomnessError)
     return SeededGenerator(seed)
 
 

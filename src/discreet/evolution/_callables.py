@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._arrays import Floats
-from discreet._checks import integer, real
+from discreet._checks import integer, real, unfit
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.errors import ParameterError
@@ -96,7 +96,7 @@ class Callables(API):
             raise ParameterError("label says in words what the functions are, for the certificate")
         for name in ("generate", "vary", "embedding"):
             if not callable(getattr(self, name)):
-                raise ParameterError(f"{name} is a function")
+                raise unfit(name, "a function", getattr(self, name))
         refuse_wide_cells(self.domain, self.name)
         integer("variations", self.variations, least=1, most=256)
         object.__setattr__(self, "norm", settled_norm(self.norm))

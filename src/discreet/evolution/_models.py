@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from discreet._checks import real
 from discreet.errors import ParameterError
 
 __all__ = ["degrees_at", "inference", "needed", "settled_degrees"]
@@ -42,10 +43,11 @@ def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...
     ParameterError
         When they are not above 0 and at most 1.
     """
-    found = tuple(degrees)
-    if not found or any(isinstance(part, bool) or not 0 < part <= 1 for part in (*found, shrink)):
-        raise ParameterError("degrees are numbers above 0 and at most 1, one a variation, and so is shrink")
-    return tuple(float(degree) for degree in found)
+    real("shrink", shrink, above=0, most=1)
+    found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
+    if not found:
+        raise ParameterError("degrees must hold one number a variation, at least one")
+    return found
 
 
 def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:
