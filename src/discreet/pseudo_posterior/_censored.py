@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from discreet._arrays import Floats
 from discreet._checks import positive_size, real
 from discreet._text import rounded_up
+from discreet.domain import Domain
 from discreet.errors import ParameterError, RelationNotSupported
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy._algebra import power
@@ -26,9 +27,10 @@ from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, Poster
 from discreet.pseudo_posterior._grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior._likelihood import quiet
 from discreet.pseudo_posterior._rows import Columns, records_of, rows
-from discreet.pseudo_posterior._step import ModelMechanism
-from discreet.pseudo_posterior._synthesis import least_product, partial_caveats, synthetic_tables
+from discreet.pseudo_posterior._step import model_step
+from discreet.pseudo_posterior._synthesis import check_draws, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
+from discreet.releases._step import Step
 
 __all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
 
@@ -136,7 +138,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredPosterior(ModelMechanism):
+class CensoredPosterior:
     r"""The censored posterior mechanism: ``2M`` a table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
@@ -179,8 +181,6 @@ class CensoredPosterior(ModelMechanism):
     >>> replace(chains, grid={"mean": np.linspace(1.0, 50.0, 200)}).guarantee(n=1000).kind
     'unconditional'
     """
-
-    name: ClassVar[str] = "censored-posterior"
 
     synthesiser: Any
     bound: float
@@ -286,15 +286,17 @@ class CensoredPosterior(ModelMechanism):
         """
         return synthetic_tables(self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng)
 
-    def drawn(
-        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
-    ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Draw from the censored posterior, and the tables from these draws."""
-        return self.synthesise(self.fit(columns, rng=rng, progress=progress), columns, rng=rng)
+    def step(self, domain: Domain, *, progress: Progress | None = None) -> Step:
+        """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
+        exact = self.grid is not None
+        if not exact:  # on a grid a draw is made for each table
+            check_draws(self.tables, self.chains * self.draws)
 
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the bound, the public number of records where there is one, and whether the draw is exact."""
-        return {"bound": self.bound, "size": self.size, "on_a_grid": self.grid is not None}
+        def drawn(columns: Columns, *, rng: np.random.Generator) -> list[dict[str, Any]]:
+            return self.synthesise(self.fit(columns, rng=rng, progress=progress), columns, rng=rng)
+
+        own = {"bound": self.bound, "size": self.size, "on_a_grid": exact}
+        return model_step(self, domain, drawn, name="censored-posterior", own=own, size=self.size, exact=exact)
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""

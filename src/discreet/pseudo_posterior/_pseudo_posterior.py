@@ -8,7 +8,7 @@ Everything computed on the way is as confidential as the table.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from discreet._arrays import Floats
 from discreet._checks import real
 from discreet._numeric import least_real
 from discreet._text import as_written, counted, rounded_up
+from discreet.domain import Domain
 from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy._algebra import power
@@ -24,10 +25,11 @@ from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._rows import Columns
-from discreet.pseudo_posterior._step import ModelMechanism
-from discreet.pseudo_posterior._synthesis import partial_caveats, synthetic_tables
+from discreet.pseudo_posterior._step import model_step
+from discreet.pseudo_posterior._synthesis import check_draws, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
+from discreet.releases._step import Step
 
 __all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
 
@@ -123,7 +125,7 @@ def safety_factor(n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoPosterior(ModelMechanism):
+class PseudoPosterior:
     r"""The risk-weighted pseudo-posterior mechanism over any synthesiser.
 
     Draws :math:`\theta\sim\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\xi(\theta)` and then
@@ -167,8 +169,6 @@ class PseudoPosterior(ModelMechanism):
     >>> round(mechanism.guarantee(n=400).epsilon(0.0), 9)
     24.0
     """
-
-    name: ClassVar[str] = "pseudo-posterior"
 
     synthesiser: Any
     sensitive: tuple[str, ...] = ()
@@ -323,18 +323,16 @@ class PseudoPosterior(ModelMechanism):
         """
         return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, size=size, rng=rng)
 
-    def drawn(
-        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
-    ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Fit with weights solved for, and draw the tables."""
-        fitted = self.calibrated_fit(columns, rng=rng, progress=progress)
-        return self.synthesise(fitted, columns, rng=rng)
+    def step(self, domain: Domain, *, progress: Progress | None = None) -> Step:
+        """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
+        check_draws(self.tables, self.chains * self.draws)
+
+        def drawn(columns: Columns, *, rng: np.random.Generator) -> list[dict[str, Any]]:
+            return self.synthesise(self.calibrated_fit(columns, rng=rng, progress=progress), columns, rng=rng)
+
+        return model_step(self, domain, drawn, name="pseudo-posterior", own={"target_epsilon": self.target_epsilon})
 
     # -- promise ------------------------------------------------------------------------------------------------
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the target: the local epsilon that was measured is confidential."""
-        return {"target_epsilon": self.target_epsilon}
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the target, the local epsilon of one table.

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from discreet.domain import Domain
 from discreet.pseudo_posterior._censored import CensoredPosterior
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
-from discreet.pseudo_posterior._step import ModelMechanism, ModelStep, check_columns
 from discreet.pseudo_posterior._synthesiser import FromModel
+from discreet.releases._step import Step
 
 __all__ = ["rebuilt"]
 
 
-def rebuilt(facts: Mapping[str, Any]) -> ModelStep:
-    """Return a step with the same promise: it depends on what is synthesised, not on the model."""
+def rebuilt(facts: Mapping[str, Any]) -> Step:
+    """Return a step with the same promise: it depends on what is synthesised, and not on the model and its chains."""
     given, domain = facts["mechanism"]["parameters"], Domain.from_dict(facts["domain"])
     stand_in = FromModel(
         function=_no_model,
@@ -23,19 +24,17 @@ def rebuilt(facts: Mapping[str, Any]) -> ModelStep:
         others=tuple(given["published_exactly"]),
         densities_at_most_one=given["densities_at_most_one"] is True,
     )
-    mechanism: ModelMechanism
-    if facts["mechanism"]["name"] == PseudoPosterior.name:
-        mechanism = PseudoPosterior(stand_in, target_epsilon=float(given["target_epsilon"]), tables=given["tables"])
-    else:
-        mechanism = CensoredPosterior(
-            stand_in,
-            bound=float(given["bound"]),
-            tables=given["tables"],
-            size=given["size"],
-            grid={"parameter": [0.0]} if given["on_a_grid"] else None,
+    tables, enough = given["tables"], {"draws": given["tables"]}
+    if facts["mechanism"]["name"] == "pseudo-posterior":
+        step = PseudoPosterior(stand_in, target_epsilon=float(given["target_epsilon"]), tables=tables, **enough).step(
+            domain
         )
-    check_columns(domain, stand_in)
-    return ModelStep(mechanism=mechanism, domain=domain, stated=given)
+    else:
+        grid = {"parameter": [0.0]} if given["on_a_grid"] else None
+        step = CensoredPosterior(
+            stand_in, bound=float(given["bound"]), tables=tables, size=given["size"], grid=grid, **enough
+        ).step(domain)
+    return replace(step, parameters={**step.parameters, "model": given["model"], "chains": given["chains"]})
 
 
 def _no_model(_data: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ class Certificate:
             "discreet_certificate": SCHEMA,
             "library": {"name": "discreet", "version": __version__},
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "mechanism": {"name": step.name, "parameters": step.parameters()},
+            "mechanism": {"name": step.name, "parameters": step.parameters},
             "domain": _as_json(step.domain),
             "records": guarantee.n,
             "size": size,

@@ -43,8 +43,8 @@ _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 def headline(step: Step, guarantee: Guarantee, budget: Budget | None) -> float:
     """Return the step's own epsilon, or the budget's, or the least one at which delta is 1e-9 or at its floor."""
-    if (own := step.pure_epsilon(guarantee.relation)) is not None:
-        return own
+    if step.pure is not None:
+        return step.pure(guarantee.relation)[0]
     if budget is not None:
         return budget.epsilon
     floor = guarantee.delta(math.inf)
@@ -77,17 +77,19 @@ def promise(
     epsilons : tuple of float
         Where the profile is stated.
     """
-    each, own = step.epsilon_each(guarantee.relation), step.pure_epsilon(guarantee.relation)
-    stated = epsilon if own is None else own
-    delta = guarantee.delta(stated) if own is None else 0.0
-    sentence = _sentence(step, guarantee, stated, delta)
+    alone: dict[str, float] = {}
+    if step.pure is None:
+        delta = guarantee.delta(epsilon)
+    else:
+        delta, (epsilon, alone["epsilon_each"]) = 0.0, step.pure(guarantee.relation)
+    sentence = _sentence(step, guarantee, epsilon, delta)
     return {
-        "epsilon": stated,
+        "epsilon": epsilon,
         "delta": delta,
-        **({} if each is None else {"epsilon_each": each}),
+        **alone,
         **guarantee.to_dict(),
         "profile": [[e, guarantee.delta(e)] for e in epsilons],
-        "caveats": caveats(guarantee, stated, delta, unit),
+        "caveats": caveats(guarantee, epsilon, delta, unit),
         **step.utility(guarantee.n),
         "statement": f"Seeded run, not for publication; with fresh randomness: {sentence}" if seeded else sentence,
     }
@@ -96,9 +98,10 @@ def promise(
 def _sentence(step: Step, guarantee: Guarantee, epsilon: float, delta: float) -> str:
     """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
     if guarantee.kind == "asymptotic":
-        each, said = step.epsilon_each(guarantee.relation), rounded_up(epsilon, 6)
-        if each is not None and step.tables not in (None, 1):
-            said = f"{rounded_up(each, 6)} for each of {step.tables} tables, {said} for all of them together"
+        said = rounded_up(epsilon, 6)
+        if step.pure is not None and step.tables not in (None, 1):
+            each = rounded_up(step.pure(guarantee.relation)[1], 6)
+            said = f"{each} for each of {step.tables} tables, {said} for all of them together"
         return (
             f"Not formal differential privacy: a local, asymptotic epsilon of {said}, estimated from the confidential "
             "table itself."

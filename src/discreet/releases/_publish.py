@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts
 from discreet.domain._commonness import Commonness
-from discreet.errors import FileProblem, ParameterError
+from discreet.errors import FileProblem, ParameterError, RelationNotSupported
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible
 from discreet.privacy import Budget, Relation
@@ -33,15 +33,10 @@ from discreet.privacy._guarantee import RelationName, require_kind
 from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
 from discreet.releases._mechanism_step import step_of
 from discreet.releases._replaced import require_whole_pair
-from discreet.releases._step import Publishable, Step
+from discreet.releases._step import Frames, Publishable, Step
 from discreet.releases._writing import CERTIFICATE_KEY, PROMISE_KEY, check_folder, check_output, write_frames
 
-if TYPE_CHECKING:
-    import polars as pl
-
 __all__ = ["Release", "publish"]
-
-Frames = Iterator["pl.DataFrame"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -83,9 +78,10 @@ class Release:
 
         several = self.certificate.several
         frames = [nw.from_native(one).to_polars() for one in (self.records if several else [self.records])]
-        place = _Place.of(out, certificate, several=several, inputs=())
-        written = place.write((iter([frame]) for frame in frames), dict(frames[0].schema), self.certificate)
-        return replace(self, certificate=written, path=place.path, certificate_path=place.certificate)
+        paths = _place(out, certificate, several=several, inputs=())
+        tables = (iter([frame]) for frame in frames)
+        written = _write(tables, dict(frames[0].schema), self.certificate, paths, inputs=())
+        return replace(self, certificate=written, path=paths[0], certificate_path=paths[1])
 
     def __str__(self) -> str:
         tables = self.certificate.tables
@@ -182,18 +178,23 @@ def publish(
     NotPublic
         When what the mechanism was made of is the confidential table.
     """
-    step = step_of(mechanism, getattr(confidential.provenance, "domain", None), size=size, form=form)
-    confidential = with_public(confidential, step.public_inputs(), domain=step.domain)
+    step = step_of(
+        mechanism,
+        getattr(confidential.provenance, "domain", None),
+        size=size,
+        counts=form == "counts",
+        progress=progress,
+    )
+    confidential = with_public(confidential, step.public_inputs, domain=step.domain)
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     generator = secure() if rng is None else rng
-    place = None
-    if out is not None:
-        place = _Place.of(out, certificate, several=step.tables is not None, inputs=(facts.path,))
+    inputs, several = (facts.path,), step.tables is not None
+    paths = None if out is None else _place(out, certificate, several=several, inputs=inputs)
     between = Relation(name=relation, group=facts.max_records)
     guarantee = step.guarantee(between, n=_public_number(confidential, step, between))
     require_kind(guarantee, frozenset(accept))
     if budget is not None:
-        feasible(guarantee, budget, f"{budget} with {step.name} {step.parameters()}")
+        feasible(guarantee, budget, f"{budget} with {step.name} {step.parameters}")
     if not accept_poor_utility:
         step.require_utility(guarantee.n, like)
     document = Certificate.of(
@@ -207,26 +208,27 @@ def publish(
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     closed: Confidential[Any] = confidential
-    output = step.run(open_confidential(closed, caller=__name__), rng=generator, progress=progress)
+    output = step.run(open_confidential(closed, caller=__name__), rng=generator)
     document = document.releasing(**step.outcome(output, guarantee.n))
-    tables = step.frames(output, rng=public(generator), progress=progress)
-    if place is not None:
-        written = place.write(tables, dict(step.empty().schema), document)
-        return Release(
-            records=None, certificate=written, info=info or {}, path=place.path, certificate_path=place.certificate
-        )
+    tables = step.frames(output, rng=public(generator))
+    if paths is not None:
+        document = _write(tables, dict(step.nothing().schema), document, paths, inputs=inputs)
+        return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
     records, document = _in_memory(tables, document, facts.frame_kind)
     return Release(records=records, certificate=document, info=info or {})
 
 
 def _public_number(confidential: Confidential[Any], step: Step, relation: Relation) -> int:
     """Return the number of records that a certificate holds: the true one under replacement, public by definition."""
-    declared = step.declared(relation)
     if relation.name != "replacement":
-        return int(declared)  # type: ignore[arg-type]  # there is one
+        if step.records is None:
+            raise RelationNotSupported(step.name, relation.name, "it declares no number of records in public")
+        return step.records
     n = public_size(confidential)
-    if declared not in (None, n):
-        raise ParameterError(f"the table must have {declared} records, for which the mechanism was made, got {n}")
+    if step.records not in (None, n):
+        raise ParameterError(
+            f"the table must have {counted(step.records or 0, 'record')}, for which the mechanism was made, got {n:,}"
+        )
     return n
 
 
@@ -240,65 +242,58 @@ def _in_memory(tables: Iterator[Frames], document: Certificate, frame_kind: str)
     return records if document.several else records[0], document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where a release goes: a file and its certificate, or a folder of several tables that holds it."""
+def _place(
+    out: str | os.PathLike[str], certificate: str | os.PathLike[str] | None, *, several: bool, inputs: tuple[Any, ...]
+) -> tuple[Path, Path]:
+    """Return where a release and its certificate go: a file beside another, or a folder that holds all.
 
-    path: Path
-    certificate: Path
-    several: bool
-    inputs: tuple[Any, ...]
-
-    @classmethod
-    def of(
-        cls,
-        out: str | os.PathLike[str],
-        certificate: str | os.PathLike[str] | None,
-        *,
-        several: bool,
-        inputs: tuple[Any, ...],
-    ) -> _Place:
-        """Return the place, or refuse one that cannot be written or holds something else."""
-        if several:
-            path = check_folder(out)
-            if certificate is not None:
-                raise ParameterError("a folder of tables holds its certificate: leave the certificate's name out")
-            return cls(path=path, certificate=path / FOLDER_CERTIFICATE, several=True, inputs=inputs)
-        path, where = check_output(out, certificate, inputs=inputs)
-        require_whole_pair(path, where)
-        return cls(path=path, certificate=where, several=False, inputs=inputs)
-
-    def write(self, tables: Iterator[Frames], schema: dict[str, Any], document: Certificate) -> Certificate:
-        """Write everything at once; return the certificate with what was written."""
-        return (self._folder if self.several else self._file)(tables, schema, document)
-
-    def _file(self, tables: Iterator[Frames], schema: dict[str, Any], document: Certificate) -> Certificate:
-        names = (self.path, self.certificate)
-        with together(*names, inputs=self.inputs, check=lambda: require_whole_pair(*names)) as (table, certificate):
-            carried = _carried(self.certificate, document)
-            rows = write_frames(next(tables), schema, table, named=self.path, metadata=carried)
-            written = document.holding([_listed(self.path, rows, Path(table.name))])
-            certificate.write(written.to_json().encode())
-        return written
-
-    def _folder(self, tables: Iterator[Frames], schema: dict[str, Any], document: Certificate) -> Certificate:
-        listed = []
-        with new_folder(self.path) as part:
-            for number, frames in enumerate(tables, start=1):
-                path = part / f"table-{number:02}.parquet"
-                with together(path) as (file,):
-                    carried = _carried(self.certificate, document)
-                    rows = write_frames(frames, schema, file, named=self.path / path.name, metadata=carried)
-                listed.append(_listed(path, rows, path))
-            written = document.holding(listed)
-            with together(part / FOLDER_CERTIFICATE) as (file,):
-                file.write(written.to_json().encode())
-        return written
+    What cannot be written, or holds something else, is refused.
+    """
+    if not several:
+        paths = check_output(out, certificate, inputs=inputs)
+        require_whole_pair(*paths)
+        return paths
+    if certificate is not None:
+        raise ParameterError("a folder of tables holds its certificate: leave the certificate's name out")
+    folder = check_folder(out)
+    return folder, folder / FOLDER_CERTIFICATE
 
 
-def _carried(certificate: Path, document: Certificate) -> dict[str, str]:
-    """Return what a released Parquet file says of itself: where its certificate is, and what was promised."""
-    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: str(document.facts["guarantee"]["statement"])}
+def _write(
+    tables: Iterator[Frames],
+    schema: dict[str, Any],
+    document: Certificate,
+    paths: tuple[Path, Path],
+    *,
+    inputs: tuple[Any, ...],
+) -> Certificate:
+    """Write everything at once; return the certificate with what was written."""
+    if document.several:
+        return _write_folder(tables, schema, document, paths[0])
+    with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=_carried(document, paths[1]))
+        written = document.holding([_listed(paths[0], rows, Path(table.name))])
+        certificate.write(written.to_json().encode())
+    return written
+
+
+def _write_folder(tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path) -> Certificate:
+    listed, carried = [], _carried(document, folder / FOLDER_CERTIFICATE)
+    with new_folder(folder) as part:
+        for number, frames in enumerate(tables, start=1):
+            path = part / f"table-{number:02}.parquet"
+            with together(path) as (file,):
+                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=carried)
+            listed.append(_listed(path, rows, path))
+        written = document.holding(listed)
+        with together(part / FOLDER_CERTIFICATE) as (file,):
+            file.write(written.to_json().encode())
+    return written
+
+
+def _carried(document: Certificate, certificate: Path) -> dict[str, str]:
+    """Return what a Parquet file says of itself."""
+    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"]}
 
 
 def _listed(path: Path, rows: int, file: Path) -> dict[str, Any]:

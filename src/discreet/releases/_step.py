@@ -2,139 +2,110 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from discreet._random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import ParameterError
 from discreet.privacy import Guarantee, Relation
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
 
 __all__ = ["Publishable", "Step", "rebuilt_elsewhere"]
 
-
-class Publishable(ABC):
-    """What :func:`publish` takes beside mechanisms: it becomes a step on the domain of the confidential table."""
-
-    @abstractmethod
-    def step(self, domain: Domain) -> Step:
-        """Return the step, or refuse a domain that it does not fit: by public facts alone."""
+Frames = Iterator["pl.DataFrame"]
 
 
-class Step(Publishable):
+@dataclass(frozen=True, kw_only=True)
+class Step:
     """A private step, what follows it, and what is promised of it. All of it but the argument of ``run`` is public.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-        As in the certificate, from which the step is built again by this name.
+    name, parameters
+        What the certificate states of it, and what it is built again from.
     domain : Domain
         The one that the confidential table must be encoded with.
-    tables : int or None
+    run : callable
+        ``run(x, rng=)`` takes the private step on a confidential table. What it returns is public under the guarantee.
+    frames : callable
+        ``frames(output, rng=)`` turns that into tables, each a stream of rows: public post-processing.
+    guarantee : callable
+        ``guarantee(relation, n=)``, for a table of ``n`` records.
+    rows : callable
+        ``rows(n)``: the numbers of rows that a table may have; the last is the number that is asked for.
+    utility : callable
+        ``utility(n)``: the certificate's claims about the share of the records that is not from the data.
+    public_inputs : mapping
+        The public records that it was made of, by name.
+    records : int, optional
+        The number of confidential records, where it was declared in public.
+    counts : bool
+        Whether it releases counts, not records.
+    tables : int, optional
         How many tables it releases, into a folder; None for the one table of a file.
     protected : tuple of str
         The columns that the guarantee is about, where it is not about all.
-    pure_epsilon : float or None
-        The epsilon that the certificate states, at which delta is 0; None where a budget may choose another.
+    pure : callable, optional
+        ``pure(relation)``: the epsilons, of all tables and of each, that the certificate states, at which delta is 0.
+        Without it the budget chooses one.
+    outcome : callable
+        ``outcome(output, n)``: what the output itself tells about its use, as it stands in ``released``.
+    require_utility : callable
+        ``require_utility(n, like)`` refuses a release most of which would not be from the data.
+    empty : polars.DataFrame, optional
+        A table of no rows, where those that are released do not have the columns of the domain.
     randomness : str
-        Where its secure randomness comes from, in words; the publisher's own by default.
+        Where its secure randomness comes from, in words.
     """
 
     name: str
+    parameters: Mapping[str, Any]
     domain: Domain
+    run: Callable[..., Any]
+    frames: Callable[..., Iterator[Frames]]
+    guarantee: Callable[..., Guarantee]
+    rows: Callable[[int], range]
+    utility: Callable[[int], dict[str, Any]]
+    public_inputs: Mapping[str, Records] = field(default_factory=dict)
+    records: int | None = None
+    counts: bool = False
     tables: int | None = None
     protected: tuple[str, ...] = ()
-    randomness: ClassVar[str] = (
+    pure: Callable[[Relation], tuple[float, float]] | None = None
+    outcome: Callable[[Any, int], Mapping[str, Any]] = lambda _output, _n: {}
+    require_utility: Callable[[int, Commonness | None], None] = lambda _n, _like: None
+    empty: pl.DataFrame | None = None
+    randomness: str = (
         "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
         "OpenDP's own secure generator"
     )
 
-    def step(self, domain: Domain) -> Step:
-        """Return the step itself, if the domain is its own."""
-        if domain != self.domain:
-            raise ParameterError("the domain must be the one that the confidential table was encoded with")
-        return self
-
-    # -- what is done with the table --------------------------------------------------------------------------------
-
-    @abstractmethod
-    def run(self, x: Any, *, rng: np.random.Generator, progress: Callable[..., None] | None) -> Any:
-        """Take the private step on a confidential table; what it returns is public under the guarantee."""
-
-    @abstractmethod
-    def frames(
-        self, output: Any, *, rng: np.random.Generator, progress: Callable[..., None] | None
-    ) -> Iterator[Iterator[pl.DataFrame]]:
-        """Turn the output into tables, each a stream of rows: public post-processing."""
-
-    def outcome(self, output: Any, n: int) -> Mapping[str, Any]:
-        """Return what the output itself tells about its use, as ``outcome`` and ``share_from_data``."""
-        return {}
-
-    # -- what is public beforehand ----------------------------------------------------------------------------------
-
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """Return the public parameters, as JSON values, from which the step is built again."""
-
-    @abstractmethod
-    def guarantee(self, relation: Relation, *, n: int) -> Guarantee:
-        """Return what is promised for a table of ``n`` records."""
-
-    @abstractmethod
     def size(self, n: int) -> int | None:
-        """Return how many records each table is to have; None for counts of cells."""
+        """Return how many records each table is to have; None for counts."""
+        return None if self.counts else self.rows(n)[-1]
 
-    @abstractmethod
-    def utility(self, n: int) -> dict[str, Any]:
-        """Return what share of the records is not from the data: three claims of the certificate's guarantee."""
-
-    def pure_epsilon(self, relation: Relation) -> float | None:
-        """Return the epsilon that the certificate states, at which delta is 0; None where a budget may choose it."""
-        return None
-
-    def epsilon_each(self, relation: Relation) -> float | None:
-        """Return the epsilon of each of several tables; None where there is one."""
-        return None
-
-    def declared(self, relation: Relation) -> int | None:
-        """Return the number of records declared in public; None where the table says it.
-
-        Raises
-        ------
-        ParameterError
-            When the table must not say it, and there is none.
-        """
-        if relation.name != "replacement":
-            raise ParameterError(f"{self.name} cannot be published under {relation.name}")
-        return None
-
-    def require_utility(self, n: int, like: Commonness | None) -> None:
-        """Refuse a release most of which would not be from the data, where that is known beforehand."""
-
-    def public_inputs(self) -> Mapping[str, Records]:
-        """Return the public records that the step was made of, by name."""
-        return {}
-
-    def fits(self, rows: int, n: int) -> bool:
-        """Return whether a table may have so many rows."""
-        return rows == self.size(n)
-
-    def empty(self) -> pl.DataFrame:
+    def nothing(self) -> pl.DataFrame:
         """Return a table of no rows, with the names and types of those that are released."""
+        if self.empty is not None:
+            return self.empty
         return self.domain.decode(self.domain.draw_base(0, seeded(0)), rng=seeded(0))
 
     @property
     def columns(self) -> list[str]:
         """Names of the released columns."""
-        return list(self.domain.names)
+        return list(self.domain.names) if self.empty is None else self.empty.columns
+
+
+class Publishable(Protocol):
+    """What :func:`publish` takes beside mechanisms: it becomes a step on the domain of the confidential table."""
+
+    def step(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Step:
+        """Return the step, which tells its progress, or refuse a domain that it does not fit: by public facts alone."""
 
 
 _ELSEWHERE = {

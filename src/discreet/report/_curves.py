@@ -76,7 +76,7 @@ class TradeOff:
     def power(self, level: Floats) -> Floats:
         """Return an upper bound on the power of every test with these false-alarm rates."""
         alpha = np.asarray(level, dtype=np.float64)[:, None]
-        above = np.exp(self.epsilons) * alpha + self.deltas
+        above = np.exp(np.minimum(self.epsilons, 700.0)) * alpha + self.deltas  # beyond 700 any level gives 1
         below = 1.0 - np.exp(-self.epsilons) * (1.0 - self.deltas - alpha)
         # The last factor covers the rounding of these few operations.
         return np.asarray(np.clip(np.minimum(above, below).min(axis=1) * (1.0 + 1e-12), alpha[:, 0], 1.0))

@@ -193,7 +193,7 @@ def _public(
         "columns": columns,
         "pictures": pictures(columns),
         "left_out": max(0, len(stated.names) - MOST_COLUMNS),
-        "parameters": {key: fact(value) for key, value in step.parameters().items()},
+        "parameters": {key: fact(value) for key, value in step.parameters.items()},
         "protected": ", ".join(step.protected),
         "as_held": ", ".join(name for name in stated.names if step.protected and name not in step.protected),
         "share": promise.stated["share_in_words"],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._text import rounded_down, rounded_up
+from discreet._text import counted, rounded_down, rounded_up
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, verify
@@ -67,7 +67,7 @@ class Promise:
         certificate = Certificate.read(path)
         try:
             with within(SECONDS):
-                step, guarantee = rebuilt(certificate.facts)
+                step, guarantee = rebuilt(certificate.whole().facts)
                 stated = promised_now(certificate.facts, step, guarantee)
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             raise FileProblem(
@@ -153,14 +153,14 @@ class Promise:
         exposed = delta * n
         if exposed > 0.1:
             return (
-                f"Delta is {self.delta_text}, which is large for {n:,} records: by delta alone, publishing "
+                f"Delta is {self.delta_text}, which is large for {counted(n, 'record')}: by delta alone, publishing "
                 f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
             )
         chance = f", about 1 in {_thousands(1.0 / delta)}" if delta > 1e-18 else ""
         times = f"{_thousands(1.0 / exposed)} times" if exposed > 1e-15 else "more than a million million times"
         return (
-            f"Delta is {self.delta_text}{chance}. To compare: publishing one of the {n:,} records, chosen at random, "
-            f"in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
+            f"Delta is {self.delta_text}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at "
+            f"random, in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
         )
 
     @property

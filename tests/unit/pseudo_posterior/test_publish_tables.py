@@ -97,7 +97,11 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["agrees"], document["data_checked"], len(document["checks"])) == (True, True, claims)
     assert run(["verify", str(folder), "--data", str(folder / "table-01.parquet")]) == 2
-    assert "Leave --data out" in capsys.readouterr().err
+    assert "leave data out" in capsys.readouterr().err
+    assert run(["verify", str(folder / "certificate.json")]) == 0
+    assert "the released file was not checked" in capsys.readouterr().out
+    assert run(["verify", str(folder / "certificate.json"), "--data", str(folder)]) == 0
+    assert capsys.readouterr().out == f"All {claims} claims agree.\n"
 
     (folder / "table-02.parquet").write_bytes((folder / "table-01.parquet").read_bytes())
     assert run(["verify", str(folder)]) == 1

@@ -81,3 +81,9 @@ def test_the_points_of_a_picture_are_the_profile_and_end_where_delta_does() -> N
     assert max(epsilon for epsilon, _ in points) < profile.pure
     assert 1.0 <= furthest(profile, 1.0) < 2.0
     assert furthest(ConstantProfile(value=0.1), 1.0) == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize("among", [701.0, 1e6, 1e300])
+def test_an_epsilon_beyond_floating_point_says_nothing_and_breaks_nothing(among: float) -> None:
+    power = TradeOff.of(ConstantProfile(value=0.25), among=among).power(np.array([0.0, 1e-4, 0.5]))
+    assert power == pytest.approx([0.25, 0.2501, 0.75])
