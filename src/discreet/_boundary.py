@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from discreet._reading import MOST_DIGITS
-from discreet._text import with_article
+from discreet._text import harmless, with_article
 from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 
 __all__ = ["enclosed", "enclosed_parts", "explained", "quietly", "seal", "sealed", "total"]
@@ -134,10 +134,10 @@ def _quotes(said: str, value: Any) -> bool:
     if isinstance(value, (list, tuple, dict, set)) or hasattr(value, "__array_interface__"):
         if len(value) > len(said):
             return False
-    elif "\n" not in said:
+    elif "\n" not in said and r"\u000a" not in said:
         return False
     try:
-        return repr(value) in said
+        return repr(value) in said or harmless(repr(value)) in said
     except Exception:  # noqa: BLE001  # then the message was not made of it either
         return False
 
@@ -249,7 +249,7 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             wrong = _odd(one)
             if wrong is not None:
                 return f"{key} {wrong}"
-            if not _fits(one, hint := _hint(function, parameter)):
+            if not _fits(one, hint := _hint(function, parameter, args[:1])):
                 return f"{key} must be {_wanted(hint)}, got {_given(one)}"
             if "ArrayLike" in str(parameter.annotation) and not _numeric(one):
                 return f"{key} must be an array of numbers"
@@ -326,13 +326,18 @@ def _numeric(value: Any) -> bool:
         return False
 
 
-def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation as a type; Any where it cannot be known without loading a library."""
+def _hint(function: Callable[..., Any], parameter: inspect.Parameter, first: tuple[Any, ...] = ()) -> Any:
+    """Return a parameter's annotation as a type; Any where it cannot be known without loading a library.
+
+    The constructor of a dataclass names the types of inherited fields, which the module of their own class knows.
+    """
     if parameter.annotation is parameter.empty:
         return Any
     holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
+    bases = type(first[0]).__mro__ if first else ()
+    known = {name: found for base in reversed(bases) for name, found in vars(sys.modules[base.__module__]).items()}
     try:
-        return typing.get_type_hints(holder, globalns=getattr(function, "__globals__", {}))["it"]
+        return typing.get_type_hints(holder, globalns={**known, **getattr(function, "__globals__", {})})["it"]
     except (NameError, TypeError, AttributeError):
         return Any
 

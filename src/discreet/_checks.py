@@ -19,7 +19,7 @@ __all__ = ["MOST_RECORDS", "choice", "flag", "integer", "positive_size", "probab
 MOST_RECORDS = 10**10
 """Records that a table or a release may have."""
 
-_LONGEST = 60  # characters of a text, and digits of an integer, that a message repeats
+_LONGEST, _DIGITS = 60, 40  # characters of a text, and digits of an integer, that a message repeats
 
 Refusal = Callable[[str], DiscreetError]
 """Makes the error of a message: a class of errors, or a function that says more in front."""
@@ -175,7 +175,7 @@ def shown(value: Any) -> str:
         return repr(value)
     if isinstance(value, Integral):
         number = int(value)
-        return str(number) if abs(number) < 10**_LONGEST else f"an integer of more than {_LONGEST} digits"
+        return str(number) if abs(number) < 10**_DIGITS else f"an integer of more than {_DIGITS} digits"
     if isinstance(value, Real):
         return as_written(_float(value))
     if isinstance(value, str):

@@ -8,7 +8,9 @@ that no chained traceback repeats a value.
 
 from __future__ import annotations
 
-from discreet._text import harmless, rounded_down, rounded_up
+import os
+
+from discreet._text import harmless, rounded_down, rounded_up, with_article
 
 __all__ = [
     "BudgetError",
@@ -18,9 +20,17 @@ __all__ = [
     "DomainError",
     "Fault",
     "FileProblem",
+    "GuaranteeKindError",
     "Infeasible",
+    "LawNotAvailable",
+    "MissingExtra",
+    "MissingPublicFact",
+    "NotPublic",
     "ParameterError",
+    "PoorUtility",
+    "RandomnessError",
     "Refused",
+    "RelationNotSupported",
 ]
 
 
@@ -102,7 +112,9 @@ class FileProblem(DiscreetError, OSError):
     """
 
     def __init__(self, path: object, problem: str, remedy: str) -> None:
-        self.path, self.problem, self.remedy = str(path), problem, remedy
+        named = isinstance(path, (str, bytes, os.PathLike))
+        self.path = str(path) if named else with_article(type(path).__name__)  # which may hold data
+        self.problem, self.remedy = problem, remedy
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -29,6 +29,10 @@ PACKAGES = (
     "report",
     "evolution",
     "pseudo_posterior",
+    "papers.bnp24",
+    "papers.pe25",
+    "papers.py26",
+    "papers.roo25",
 )
 ONLY_OF_MODELS = {
     "demo",

@@ -38,7 +38,8 @@ def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[f
     >>> scale, round(threshold, 2)
     (2.0, 42.45)
     """
-    positive(epsilon=epsilon, delta=delta)
+    positive(epsilon=epsilon)
+    real("delta", delta, above=0, below=1)
     return 2.0 / epsilon, 2.0 * math.log(1.0 / delta) / epsilon + 1.0
 
 
@@ -72,7 +73,8 @@ def signed_measure_algorithm_5(epsilon: float, delta: float) -> float:
     >>> f"{scale:.4f}, really {DiscreteGaussianPair(scale=scale).delta(1.0):.2e}"
     '3.0349, really 4.27e-03'
     """
-    positive(epsilon=epsilon, delta=delta)
+    positive(epsilon=epsilon)
+    real("delta", delta, above=0, below=1)
     return math.sqrt(math.log(1.0 / delta)) / epsilon
 
 
