@@ -19,8 +19,8 @@ from _report import save, show
 
 from discreet._random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
-from discreet.evolution import theorem_population, usable_steps
 from discreet.mechanisms import PrivateEvolution
+from discreet.papers.pe25 import theorem_population, usable_steps
 from discreet.privacy import Budget
 from discreet.utility import transport_distance
 
