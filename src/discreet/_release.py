@@ -27,7 +27,7 @@ from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner._cells import chosen_cells, with_cells
-from discreet.planner._plan import with_sampling
+from discreet.planner._option import with_sampling
 from discreet.planner._predicted import common
 from discreet.planner._steps import said_before
 from discreet.privacy import Budget

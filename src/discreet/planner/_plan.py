@@ -5,98 +5,30 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any
 
 from discreet._checks import positive_size
 from discreet._text import about, counted, percent, rounded_up
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, Infeasible, MissingExtra, Refused
+from discreet.errors import Infeasible
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import shown_cells
-from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
-from discreet.planner._cells import chosen_cells, with_cells
+from discreet.planner._cells import chosen_cells
 from discreet.planner._instead import fewer_cells
-from discreet.planner._predicted import Reference, predicted_w1
+from discreet.planner._option import Option, Request, considered, predicted, same_private_step, with_sampling
+from discreet.planner._predicted import Reference
 from discreet.planner._table import shown_options, wrapped
-from discreet.privacy import Budget, Relation
-from discreet.releases._utility import POOR_UTILITY, poor_utility
+from discreet.privacy import Budget
+from discreet.releases._utility import poor_utility
 
 __all__ = ["Option", "Plan", "plan"]
 
-_HEADER = ("mechanism", "delta", "not from data", "predicted W1", "largest size", "parameters")
+_HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _UNLIKE = 0.05  # of the range of a column
-_HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
-_MANY_CELLS = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """One mechanism calibrated to the budget, or why it cannot be.
-
-    Parameters
-    ----------
-    name : str
-        Registry name.
-    mechanism : Mechanism or None
-        Calibrated; None where the budget or the domain rules it out.
-    refused : str or None
-        Why, in words.
-    extra : str or None
-        The extra of this package that it needs and that is not installed.
-    epsilon, delta : float or None
-        The exact guarantee at the budget's epsilon.
-    largest_size : int or None
-        The most records it can release within the budget with a share of at most a fifth that is not from the data,
-        found to within 1 % below, up to 100 times the number of records held.
-    share_not_from_data : float or None
-        Share of the released records that carries nothing of the data: an expectation, a bound or a prediction, as
-        ``share_in_words`` says.
-    share_at_most : float or None
-        A bound on it for every table; 1 where none is known.
-    share_in_words : str or None
-        Both in a sentence.
-    w1 : float or None
-        Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
-        temporal column, else on the scaled ground metric.
-    caveats : tuple of str
-        What the guarantee does not promise.
-    """
-
-    name: str
-    mechanism: Mechanism | None = None
-    refused: str | None = None
-    extra: str | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    largest_size: int | None = None
-    share_not_from_data: float | None = None
-    share_at_most: float | None = None
-    share_in_words: str | None = None
-    w1: float | None = None
-    caveats: tuple[str, ...] = ()
-
-    @property
-    def poor(self) -> bool:
-        """Whether a release would be refused as mostly not from the data."""
-        return (self.share_not_from_data or 0.0) > POOR_UTILITY
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the option as JSON values."""
-        return {
-            "mechanism": self.name,
-            "parameters": None if self.mechanism is None else self.mechanism.parameters(),
-            "refused": self.refused,
-            "extra": self.extra,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "largest_size": self.largest_size,
-            "share_not_from_data": self.share_not_from_data,
-            "share_at_most": self.share_at_most,
-            "share_in_words": self.share_in_words,
-            "predicted_w1": self.w1,
-            "caveats": list(self.caveats),
-        }
+_FEW = 4  # draws of a first prediction, for all
+_CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
+_NEAR = 1.05  # times the least predicted error, up to which one that can be analysed is preferred
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,27 +40,26 @@ class Plan:
 
     Parameters
     ----------
-    domain : Domain
-        Public.
-    n, size : int
-        Numbers of records held and released.
-    budget : Budget
-        What may be spent.
+    request : Request
+        What was asked for: domain, numbers of records, budget, reference.
     options : tuple of Option
         Feasible ones by predicted error, those that would be refused as mostly not from the data last; then the others.
-    group : int
-        Records a privacy unit holds.
-    reference : Reference
-        The public table that predictions are about.
     """
 
-    domain: Domain
-    n: int
-    size: int
-    budget: Budget
+    request: Request
     options: Sequence[Option]
-    group: int = 1
-    reference: Reference = field(default_factory=Reference)
+
+    @property
+    def rows_of_steps(self) -> list[tuple[Option, list[str]]]:
+        """The best option of each private step, with the names of the others that take the same one."""
+        found: list[tuple[Option, list[str]]] = []
+        for option in self.options:
+            same = next((names for best, names in found if same_private_step(best, option)), None)
+            if same is None:
+                found.append((option, []))
+            else:
+                same.append(option.name)
+        return found
 
     @property
     def missing(self) -> str | None:
@@ -157,7 +88,16 @@ class Plan:
             if option.mechanism is not None:
                 return option.mechanism
         reasons = "; ".join([*self.verdict[1:], *(f"{o.name}: {o.refused}" for o in self.options)])
-        raise Infeasible(f"{self.budget} for {counted(self.size, 'record')} on this domain ({reasons})", {})
+        raise Infeasible(
+            f"{self.request.budget} for {counted(self.request.size, 'record')} on this domain ({reasons})", {}
+        )
+
+    @property
+    def _sample(self) -> str:
+        """How the best option's error compares with that of a sample."""
+        times = self.feasible[0].times_sampling
+        sample = f"a sample of {counted(self.request.size, 'record')} without privacy"
+        return "" if times is None else f", {about(times, 2)} times that of {sample}"
 
     @property
     def why(self) -> str:
@@ -170,19 +110,24 @@ class Plan:
             return reason if self.missing is None else f"{reason}; {self.missing}"
         if best.poor:
             those = "mechanisms, each mostly not from the data, that"
-        reason = f"{best.name}: least predicted W1 ({about(best.w1, 4)}) of the {those} meet {self.budget}"
+        least = (
+            "least predicted W1"
+            if _rank(best.w1) <= min(_rank(o.w1) for o in self.feasible) or behind
+            else ("within 5 % of the least predicted W1, and its records can be analysed; W1")
+        )
+        reason = f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.request.budget}"
         if others:
             reason += f"; next {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
-        reason += f"; predicted from public facts alone{_unlike(self.domain, best.w1)}"
+        reason += f"; predicted from public facts alone{_unlike(self.request.domain, best.w1)}"
         return reason if self.missing is None else f"{reason}; {self.missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         return {
-            "records": self.n,
-            "size": self.size,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
+            "records": self.request.n,
+            "size": self.request.size,
+            "epsilon": self.request.budget.epsilon,
+            "delta": self.request.budget.delta,
             "verdict": self.verdict,
             "notes": self.notes,
             "chosen": self.feasible[0].name if self.feasible else None,
@@ -200,7 +145,7 @@ class Plan:
             return notes
         best = self.feasible[0]
         caveats = [f"{best.name}: {caveat}" for caveat in best.caveats]
-        return [*chosen_cells(self.domain, self.best.domain), *caveats, *notes]
+        return [*chosen_cells(self.request.domain, self.best.domain), *caveats, *notes]
 
     @property
     def verdict(self) -> list[str]:
@@ -211,36 +156,40 @@ class Plan:
         if self.feasible and not self.feasible[0].poor:
             return []
         if self.feasible:
-            why = poor_utility(self.best, self.n, self.reference.commonness(self.best.domain))
+            why = poor_utility(self.best, self.request.n, self.request.reference.commonness(self.best.domain))
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         else:
             verdict = ["no mechanism can release this table: each says why below"]
-        instead = fewer_cells(self.domain, self.n, self.budget, self.group)
+        instead = fewer_cells(self.request.domain, self.request.n, self.request.budget, self.request.group)
         return verdict if instead is None else [*verdict, instead]
 
-    def rows(self) -> list[tuple[str, str, str, str, str, str]]:
-        """Return the table's cells as text: mechanism, delta, share, predicted W1, largest size, parameters.
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the table's cells as text, one row for each private step with its best reading.
 
-        The share is marked ``<=`` where it is a bound, and ``~`` where it is a prediction.
+        Mechanism, delta, share not from the data, predicted W1, that in units of what a sample of the same size without
+        privacy would have, largest size, parameters. The share is marked ``<=`` where it is a bound, and ``~`` where it
+        is a prediction.
         """
-        rows = []
-        for o in self.options:
+        rows: list[tuple[str, ...]] = []
+        for o, same in self.rows_of_steps:
             if o.mechanism is None:
-                rows.append((o.name, "", "", "", "", o.refused or ""))
+                rows.append((o.name, *[""] * (len(_HEADER) - 2), o.refused or ""))
                 continue
             parameters = ", ".join(f"{k}={_shown(v)}" for k, v in o.mechanism.parameters().items())
-            if o.mechanism.domain != self.domain:
+            if o.mechanism.domain != self.request.domain:
                 parameters += f"; {_cells(o.mechanism.domain)}"
+            if same:
+                parameters += f"; the same private step, read otherwise: {', '.join(same)}"
             largest = "" if o.largest_size is None else f"{o.largest_size:,}"
-            largest += "+" if o.largest_size == _most(self.n) else ""
+            largest += "+" if o.largest_size == min(10**10, 100 * self.request.n) else ""
             mark = {"expectation": "", "bound": "<= ", "prediction": "~ "}[o.mechanism.share_is]
-            share = mark + percent(o.share_not_from_data or 0.0)
             rows.append(
                 (
                     o.name,
                     rounded_up(o.delta or 0.0),
-                    share,
+                    mark + percent(o.share_not_from_data or 0.0),
                     "-" if o.w1 is None else about(o.w1, 4),
+                    "-" if o.times_sampling is None else about(o.times_sampling, 2),
                     largest,
                     parameters,
                 )
@@ -253,7 +202,8 @@ class Plan:
     @property
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
-        head = f"{counted(self.size, 'record')} from {self.n:,}, {self.budget}, {_cells(self.domain)}"
+        asked = self.request
+        head = f"{counted(asked.size, 'record')} from {asked.n:,}, {asked.budget}, {_cells(asked.domain)}"
         chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
 
@@ -336,17 +286,35 @@ def plan(
     n = positive_size("records", records)
     m = n if size is None else positive_size("size", size)
     names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
-    like = Reference.of(reference, domain)
+    request = Request(domain=domain, n=n, size=m, budget=budget, group=group, reference=Reference.of(reference, domain))
     options = []
     for name in names:
         given = with_sampling(named(name), fixed, sampling)
-        options.append(_option(name, domain, n, m, budget, group, given, largest_sizes, like))
+        options.append(considered(name, request, given, sized=largest_sizes, draws=_FEW))
         if progress is not None:
             progress(len(options), len(names))
-    last = {o.name: _last_resort(named(o.name), like) for o in options}
+    least = min((o.w1 for o in options if o.w1 is not None), default=0.0)
+    close = [o if o.w1 is None or o.w1 > _CLOSE * least else predicted(o) for o in options]
+    return Plan(request=request, options=_ranked(close))
+
+
+def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return the options, best first: by predicted error, but one that can be analysed before one that cannot.
+
+    The first that can be analysed goes first where its predicted error is within 5 %, and it is no last resort.
+    """
+    last = {o.name: _last_resort(named(o.name), o.request.reference) for o in options}
     enough = any(o.mechanism is not None and not last[o.name] and not o.poor for o in options)
-    options.sort(key=lambda o: (o.mechanism is None, o.poor, enough and last[o.name], _rank(o.w1), _share(o)))
-    return Plan(domain=domain, n=n, size=m, budget=budget, options=tuple(options), group=group, reference=like)
+
+    def after(o: Option) -> tuple[bool, bool, bool]:
+        return o.mechanism is None, o.poor, enough and last[o.name]
+
+    ranked = sorted(options, key=lambda o: (*after(o), _rank(o.w1), _share(o)))
+    first = ranked[0]
+    for option in ranked:
+        if option.analysed and after(option) == after(first) and (option.w1 or math.inf) <= _NEAR * (first.w1 or 0.0):
+            return (option, *(o for o in ranked if o is not option))
+    return tuple(ranked)
 
 
 def _unlike(domain: Domain, w1: float) -> str:
@@ -379,99 +347,6 @@ def _last_resort(kind: type[Mechanism], reference: Reference) -> bool:
     table has none, so that they look too good.
     """
     return bool(kind.verbatim or (kind.leaves_out and reference.table is None))
-
-
-def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
-    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such sampling.
-    """
-    chosen = DEFAULT_SAMPLING if sampling is None else sampling
-    check_sampling(chosen)
-    has_one = any(item.name == "sampling" for item in fields(kind))
-    return {"sampling": chosen, **fixed} if has_one else fixed
-
-
-def _option(
-    name: str,
-    domain: Domain,
-    n: int,
-    size: int,
-    budget: Budget,
-    group: int,
-    fixed: dict[str, Any],
-    largest_sizes: bool,
-    reference: Reference,
-) -> Option:
-    kind = named(name)
-    try:
-        domain = with_cells(domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
-        mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
-    except DiscreetError as error:
-        if fixed and not isinstance(error, Refused):
-            raise
-        extra = error.extra if isinstance(error, MissingExtra) else None
-        return Option(name=name, refused=str(error).removeprefix(f"{name} "), extra=extra)
-    like = reference.commonness(domain)
-    share, words = mechanism.share_not_from_data(n, like), mechanism.share_in_words(n, like)
-    wide = (domain.size or 0) > _MANY_CELLS
-    if share >= _HOPELESS and wide:
-        return Option(name=name, refused=words)
-    hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused
-    if not mechanism.predictable:
-        return Option(name=name, refused="its error would take minutes to predict; ask for it by name")
-    if (expected := size * mechanism.share_released(n)) < 1.0:
-        return Option(name=name, refused=f"{about(expected, 2)} of {counted(size, 'draw')} would be released")
-    guarantee = mechanism.guarantee(Relation(group=group), n=n)
-    return Option(
-        name=name,
-        mechanism=mechanism,
-        epsilon=budget.epsilon,
-        delta=guarantee.delta(budget.epsilon),
-        largest_size=_largest_size(kind, domain, n, budget, group, fixed, reference) if largest_sizes else None,
-        share_not_from_data=share,
-        share_at_most=mechanism.most_not_from_data(n),
-        share_in_words=words,
-        w1=None if hopeless else predicted_w1(mechanism, n=n, size=size, reference=reference),
-        caveats=guarantee.caveats,
-    )
-
-
-def _largest_size(
-    kind: type[Mechanism],
-    domain: Domain,
-    n: int,
-    budget: Budget,
-    group: int,
-    fixed: dict[str, Any],
-    reference: Reference,
-) -> int:
-    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data."""
-    like = reference.commonness(domain)
-
-    def too_many(m: int) -> bool:
-        try:
-            mechanism = kind.calibrated(budget, domain=domain, n=n, size=m, group=group, **fixed)
-        except DiscreetError:  # too many for the budget, or for the mechanism at all
-            return True
-        return bool(mechanism.share_not_from_data(n, like) > POOR_UTILITY)
-
-    fits, beyond = 0, _most(n)
-    if not too_many(beyond):
-        return beyond
-    if all(item.name != "size" for item in fields(kind)) or too_many(1):  # any number is too many
-        return 0
-    while beyond - fits > max(1.0, 0.01 * fits):
-        middle = math.isqrt(max(fits, 1) * beyond) if beyond > 4 * max(fits, 1) else (fits + beyond) // 2
-        fits, beyond = (fits, middle) if too_many(middle) else (middle, beyond)
-    return fits
-
-
-def _most(n: int) -> int:
-    return min(10**10, 100 * n)
 
 
 def _shown(value: Any) -> str:

@@ -182,6 +182,28 @@ def _summed(domain: Domain, moved: dict[str, float]) -> float:
     return sum(weights.get(name, 1.0) * each / (domain.columns[name].scale or 1.0) for name, each in moved.items())
 
 
+def sampling_error(domain: Domain, size: int, reference: Reference) -> float:
+    """Return the W1 that independent records drawn from the table itself are predicted to have: without privacy.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    size : int
+        Number of records drawn.
+    reference : Reference
+        What the table is expected to look like.
+    """
+    support, shares = reference.shares(domain)
+    drawn = _Drawn(float(size), len(domain.columns), stratified=False)
+    own = [np.append(shares, 0.0)]
+    moved = {
+        name: _column_error(name, column, codes, shares, own, drawn, reference)
+        for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True)
+    }
+    return _summed(domain, moved)
+
+
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     """How many records are drawn from a law, in how many columns, and whether stratified."""

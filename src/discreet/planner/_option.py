@@ -1,0 +1,272 @@
+"""One mechanism of a plan: calibrated, with the error that is predicted of it, or why it cannot be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from discreet._text import about
+from discreet.domain import Domain
+from discreet.errors import DiscreetError, MissingExtra, Refused
+from discreet.mechanisms import Mechanism, named
+from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
+from discreet.planner._cells import with_cells
+from discreet.planner._predicted import Reference, predicted_w1, sampling_error
+from discreet.privacy import Budget, Guarantee, Relation
+from discreet.releases._utility import POOR_UTILITY
+
+__all__ = ["Option", "Request", "considered", "predicted", "same_private_step", "with_sampling"]
+
+_HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
+_MANY_CELLS = 1 << 20
+_WITHIN = 0.01  # of the largest size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a plan was asked for: public facts.
+
+    Parameters
+    ----------
+    domain : Domain
+        As it was declared.
+    n, size, group : int
+        Numbers of records held, released, and held by a privacy unit.
+    budget : Budget
+        What may be spent.
+    reference : Reference
+        The public table that predictions are about.
+    """
+
+    domain: Domain
+    n: int
+    size: int
+    budget: Budget
+    group: int
+    reference: Reference
+
+    @cached_property
+    def without_privacy(self) -> float:
+        """The W1 that a sample of the same size is predicted to have that is drawn from the table without privacy."""
+        return sampling_error(self.domain, self.size, self.reference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One mechanism calibrated to the budget, or why it cannot be.
+
+    Parameters
+    ----------
+    name : str
+        Registry name.
+    request : Request
+        What it was calibrated for.
+    mechanism : Mechanism or None
+        Calibrated; None where the budget or the domain rules it out.
+    refused : str or None
+        Why, in words.
+    extra : str or None
+        The extra of this package that it needs and that is not installed.
+    share_not_from_data : float or None
+        Share of the released records that carries nothing of the data: an expectation, a bound or a prediction, as
+        ``share_in_words`` says.
+    w1 : float or None
+        Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
+        temporal column, else on the scaled ground metric.
+    fixed : mapping
+        Parameters that were given.
+    sized : bool
+        Whether :attr:`largest_size` was asked for.
+    """
+
+    name: str
+    request: Request = field(repr=False)
+    mechanism: Mechanism | None = None
+    refused: str | None = None
+    extra: str | None = None
+    share_not_from_data: float | None = None
+    w1: float | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    sized: bool = field(default=False, repr=False)
+
+    @property
+    def poor(self) -> bool:
+        """Whether a release would be refused as mostly not from the data."""
+        return (self.share_not_from_data or 0.0) > POOR_UTILITY
+
+    @property
+    def analysed(self) -> bool:
+        """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
+        return self.mechanism is not None and self.mechanism.evidence() is not None
+
+    @property
+    def times_sampling(self) -> float | None:
+        """The predicted W1 in units of that of a sample of the same size without privacy."""
+        sample = self.request.without_privacy if self.w1 is not None else 0.0
+        return None if self.w1 is None or sample <= 0.0 else self.w1 / sample
+
+    @cached_property
+    def _guarantee(self) -> Guarantee | None:
+        relation = Relation(group=self.request.group)
+        return None if self.mechanism is None else self.mechanism.guarantee(relation, n=self.request.n)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The budget's."""
+        return None if self.mechanism is None else self.request.budget.epsilon
+
+    @cached_property
+    def delta(self) -> float | None:
+        """The exact guarantee at the budget's epsilon."""
+        return None if self._guarantee is None else self._guarantee.delta(self.request.budget.epsilon)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the guarantee does not promise."""
+        return () if self._guarantee is None else self._guarantee.caveats
+
+    @property
+    def share_at_most(self) -> float | None:
+        """A bound on the share that is not from the data for every table; 1 where none is known."""
+        return None if self.mechanism is None else self.mechanism.most_not_from_data(self.request.n)
+
+    @property
+    def share_in_words(self) -> str | None:
+        """The share that is not from the data, and its bound, in a sentence."""
+        if self.mechanism is None:
+            return None
+        return self.mechanism.share_in_words(self.request.n, self.request.reference.commonness(self.mechanism.domain))
+
+    @cached_property
+    def largest_size(self) -> int | None:
+        """The most records it can release within the budget of which at most a fifth are not from the data.
+
+        Found to within 1 % below, up to 100 times the number of records held; None where it was not asked for.
+        """
+        return _largest_size(self) if self.mechanism is not None and self.sized else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the option as JSON values."""
+        return {
+            "mechanism": self.name,
+            "parameters": None if self.mechanism is None else self.mechanism.parameters(),
+            "refused": self.refused,
+            "extra": self.extra,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "largest_size": self.largest_size,
+            "share_not_from_data": self.share_not_from_data,
+            "share_at_most": self.share_at_most,
+            "share_in_words": self.share_in_words,
+            "predicted_w1": self.w1,
+            "times_sampling": self.times_sampling,
+            "posterior": self.analysed,
+            "caveats": list(self.caveats),
+        }
+
+
+def same_private_step(one: Option, other: Option) -> bool:
+    """Return whether two options ask the same of the table, and differ in what is made of the answer in public."""
+    if one.mechanism is None or other.mechanism is None:
+        return False
+    return bool(one.mechanism.step_identity == other.mechanism.step_identity)
+
+
+def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
+    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such sampling.
+    """
+    chosen = DEFAULT_SAMPLING if sampling is None else sampling
+    check_sampling(chosen)
+    has_one = any(item.name == "sampling" for item in fields(kind))
+    return {"sampling": chosen, **fixed} if has_one else fixed
+
+
+def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: bool, draws: int) -> Option:
+    """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
+    kind = named(name)
+    n, size, budget, group = request.n, request.size, request.budget, request.group
+    try:
+        domain = with_cells(request.domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
+        mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
+    except DiscreetError as error:
+        if fixed.keys() - {"sampling"} and not isinstance(error, Refused):
+            raise
+        extra = error.extra if isinstance(error, MissingExtra) else None
+        return Option(name=name, request=request, refused=str(error).removeprefix(f"{name} "), extra=extra)
+    share = mechanism.share_not_from_data(n, request.reference.commonness(domain))
+    option = Option(
+        name=name, request=request, mechanism=mechanism, share_not_from_data=share, fixed=fixed, sized=sized
+    )
+    wide = (domain.size or 0) > _MANY_CELLS
+    why = None
+    if share >= _HOPELESS and wide:
+        why = option.share_in_words
+    elif not mechanism.predictable:
+        why = "its error would take minutes to predict; ask for it by name"
+    elif (expected := size * mechanism.share_released(n)) < 1.0:
+        why = f"of {size:,} draws, {about(expected, 2)} would be released within the budget"
+    if why is not None:
+        return Option(name=name, request=request, refused=why)
+    hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused
+    return option if hopeless else predicted(option, draws)
+
+
+def predicted(option: Option, draws: int | None = None) -> Option:
+    """Return an option with its error predicted from so many draws of the noise; by default as many as it takes."""
+    if option.mechanism is None:
+        return option
+    request = option.request
+    w1 = predicted_w1(option.mechanism, n=request.n, size=request.size, reference=request.reference, draws=draws)
+    return replace(option, w1=w1)
+
+
+def _largest_size(option: Option) -> int:
+    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data.
+
+    Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
+    grew by a power of the number, as those of a prior do.
+    """
+    request, made = option.request, option.mechanism
+    if made is None:
+        return 0
+    like = request.reference.commonness(made.domain)
+    kind, domain = type(made), made.domain
+
+    def odds(m: int) -> float:
+        try:
+            mechanism = kind.calibrated(
+                request.budget, domain=domain, n=request.n, size=m, group=request.group, **option.fixed
+            )
+        except DiscreetError:  # too many for the budget, or for the mechanism at all
+            return math.inf
+        share = mechanism.share_not_from_data(request.n, like)
+        return share / (1.0 - share) if share < 1.0 else math.inf
+
+    least = POOR_UTILITY / (1.0 - POOR_UTILITY)
+    beyond = min(10**10, 100 * request.n)
+    if (above := odds(beyond)) <= least:
+        return beyond
+    if all(item.name != "size" for item in fields(kind)) or (below := odds(1)) > least:  # any number is too many
+        return 0
+    fits, tries = 1, 0
+    while beyond - fits > max(1.0, _WITHIN * fits):
+        middle = math.isqrt(fits * beyond) if beyond > 4 * fits else (fits + beyond) // 2
+        if tries % 3 and 0.0 < below < least < above < math.inf:
+            power = math.log(least / below) / math.log(above / below)
+            guess = fits * (beyond / fits) ** power
+            middle = round(guess * (1.0 + (_WITHIN / 3.0 if tries % 3 == 2 else -_WITHIN / 3.0)))
+        middle = min(max(middle, fits + 1), beyond - 1)
+        found, tries = odds(middle), tries + 1
+        if found > least:
+            beyond, above = middle, found
+        else:
+            fits, below = middle, found
+    return fits
