@@ -34,7 +34,7 @@ def _key_value(pair: str) -> tuple[str, Any]:
 def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     from discreet.planner._stated import parameter_names
 
-    known = parameter_names()
+    known = parameter_names() if pairs else []  # asking loads every mechanism
     given: dict[str, Any] = {}
     for key, value in pairs:
         if key not in known:

@@ -13,9 +13,9 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._checks import flag, real
 from discreet.domain import Domain, Numeric, Records
+from discreet.domain._metric import first_and_last, is_ordered, nearest_codes
 from discreet.errors import ParameterError
 from discreet.evolution._api import API, in_blocks, plain_norm, settled_norm
-from discreet.evolution._metric import first_and_last, is_ordered, nearest_codes
 
 __all__ = ["Ball", "Box"]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet.domain import Domain, Records
+from discreet.domain._metric import ground_diameter, ground_embedding, refuse_open_labels
 from discreet.errors import ParameterError
 from discreet.evolution._api import API, in_blocks
 from discreet.evolution._frames import to_records
-from discreet.evolution._metric import ground_diameter, ground_embedding, refuse_open_labels
 
 __all__ = ["Resampling"]
 

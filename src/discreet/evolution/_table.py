@@ -12,14 +12,14 @@ from discreet._arrays import Floats
 from discreet._checks import integer, probability
 from discreet.domain import Domain, Records
 from discreet.domain._column import Column
-from discreet.evolution._api import API, in_blocks
-from discreet.evolution._metric import (
+from discreet.domain._metric import (
     ground_diameter,
     ground_embedding,
     is_ordered,
     nearest_codes,
     refuse_open_labels,
 )
+from discreet.evolution._api import API, in_blocks
 
 __all__ = ["Table"]
 

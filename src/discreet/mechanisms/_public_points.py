@@ -15,8 +15,8 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._text import as_written
 from discreet.domain import Domain, OpenLabels, Records
+from discreet.domain._metric import ground_embedding
 from discreet.errors import ParameterError
-from discreet.evolution._metric import ground_embedding
 
 __all__ = ["PublicPoints"]
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from discreet._text import as_written
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
+from discreet.domain._metric import nearest_codes
 from discreet.errors import DomainError, ParameterError
-from discreet.evolution._metric import nearest_codes
 from discreet.privacy import Relation
 from discreet.pseudo_posterior._fit import Convergence
 from discreet.pseudo_posterior._from_domain import sensitive_nulls

@@ -14,9 +14,9 @@ from scipy.stats import beta, kstest, norm
 
 from discreet._random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, Records
+from discreet.domain._metric import nearest_codes
 from discreet.errors import ParameterError
 from discreet.evolution import Ball, Box
-from discreet.evolution._metric import nearest_codes
 from discreet.papers.pe25 import theorem_gamma
 
 SIDE = Numeric(lower=-1, upper=1)

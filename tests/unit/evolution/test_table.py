@@ -24,9 +24,9 @@ from discreet.domain import (
     OpenLabels,
     Records,
 )
+from discreet.domain._metric import ground_embedding
 from discreet.errors import ParameterError
 from discreet.evolution import Table
-from discreet.evolution._metric import ground_embedding
 
 EVERY_KIND = {
     "continuous": Numeric(lower=-5, upper=3),

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from discreet._arrays import Floats
 from discreet.mechanisms._base import CellCounts
-from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms.readings._projection import Projection
 from discreet.mechanisms.readings.w1 import W1
@@ -53,6 +52,8 @@ class BoundedLipschitz(Projection):
         """Return the projection."""
         if self._on_a_line is not None:
             return self._on_a_line.probabilities(y)
+        from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
+
         masses = (y + (self.total - int(y.sum())) / self.cells.count) / self.total
         diameter = self.cells.diameter
         return bounded_lipschitz_projection(masses, self.cells.points(), diameter=diameter, norm=1.0).probabilities
