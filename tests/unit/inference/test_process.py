@@ -303,7 +303,7 @@ def test_weights_and_several_columns() -> None:
         {"strength": -0.1},
         {"strength": 1.0, "discount": 1.0},
         {"strength": 1.0, "discount": 0.0, "draws": 0},
-        {"strength": 1.0, "discount": 0.0, "records": 0},
+        {"strength": 1.0, "discount": 0.0, "n": 0},
         {"strength": "learned", "discount": 0.0, "weights": "w"},
     ],
 )

@@ -104,7 +104,7 @@ def test_intervals_hold_the_truth() -> None:
             seats.append(at)
         x, z = set(seats[:n]), seats[n:]
         table = pl.DataFrame({"x": np.array(z) / (n + m)})
-        facts = {"strength": theta, "discount": sigma, "records": n, "level": 0.9}
+        facts = {"strength": theta, "discount": sigma, "n": n, "level": 0.9}
         truths = {
             "unseen": (len(x - set(z)), unseen_categories(table, UNIT, **facts)),
             "urn": ((theta + sigma * len(sizes)) / (theta + n + m), missing_mass(table, UNIT, of="urn", **facts)),
