@@ -14,10 +14,7 @@ from typing import Any, TypeVar
 from discreet._text import as_written, harmless, with_article
 from discreet.errors import DiscreetError, ParameterError
 
-__all__ = ["MOST_RECORDS", "choice", "flag", "integer", "positive_size", "probability", "real", "shown", "unfit"]
-
-MOST_RECORDS = 10**10
-"""Records that a table or a release may have."""
+__all__ = ["choice", "flag", "integer", "positive_size", "probability", "real", "shown", "unfit"]
 
 _LONGEST, _DIGITS = 60, 40  # characters of a text, and digits of an integer, that a message repeats
 
@@ -109,7 +106,7 @@ def positive_size(name: str, value: Any) -> int:
     ParameterError
         When it is not an integer from 1 to 1e10.
     """
-    return integer(name, value, least=1, most=MOST_RECORDS)
+    return integer(name, value, least=1, most=10**10)
 
 
 def probability(name: str, value: Any) -> float:
@@ -140,8 +137,8 @@ def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = P
     for option in options:
         if isinstance(value, str) and value == option:
             return option
-    *rest, last = map(repr, options)
-    wanted = f"{rest[0]} or {last}" if len(rest) == 1 else f"one of {', '.join((*rest, last))}"
+    words = [repr(option) for option in options]
+    wanted = " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
     raise unfit(name, wanted, value, error=error)
 
 

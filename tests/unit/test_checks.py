@@ -80,6 +80,7 @@ def test_the_others() -> None:
     assert said(probability, 1.5) == "x must be a number from 0 to 1, got 1.5"
     assert choice("x", "b", ("a", "b")) == "b"
     assert said(choice, "c", ("a", "b", "d")) == "x must be one of 'a', 'b', 'd', got 'c'"
+    assert said(choice, "c", ("a",)) == "x must be 'a', got 'c'"
     assert said(choice, ["a"], ("a", "b")) == "x must be 'a' or 'b', got a list"
     assert flag("x", False) is False
     assert said(flag, 0) == "x must be True or False, got 0"
