@@ -63,14 +63,10 @@ def model_step(
         and durations), of which a null is NaN.
     drawn : callable
         ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
-    own : mapping
-        What its guarantee depends on, beside the number of tables.
-    name : str
-        As in the certificate.
-    size : int, optional
-        A public number of records of each table; as many as are held by default.
-    exact : bool
-        Whether no Markov chain is run.
+    own, name
+        What its guarantee depends on beside the number of tables, and what it is called, in the certificate.
+    size, exact
+        A public number of records of each table, as many as are held by default; whether no Markov chain is run.
 
     Raises
     ------

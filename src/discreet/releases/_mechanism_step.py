@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._checks import positive_size
+from discreet._checks import positive_size, unfit
 from discreet._random import seeded
 from discreet.domain import Counts, Domain
 from discreet.errors import ParameterError
@@ -46,6 +46,8 @@ def step_of(
         if domain != given.domain:
             raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
         return _step(given, None if counts else positive_size("size", _size(given, size)), progress)
+    if not isinstance(given, Publishable):
+        raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
     if size is not None or counts:
         raise ParameterError("size and form are for mechanisms; a model has its own number of records")
     if domain is None:

@@ -60,22 +60,9 @@ def promise(
     seeded: bool,
     epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
 ) -> dict[str, Any]:
-    """Return the ``guarantee`` of a certificate.
+    """Return the ``guarantee`` of a certificate, with its profile at some epsilons.
 
-    Parameters
-    ----------
-    step : Step
-        What was promised of.
-    guarantee : Guarantee
-        Its guarantee.
-    epsilon : float
-        The one that is stated: any one may be, since delta follows from it, but where the step has its own.
-    unit : str or None
-        Column of the privacy unit.
-    seeded : bool
-        Whether any step was.
-    epsilons : tuple of float
-        Where the profile is stated.
+    Any epsilon may be stated, since delta follows from it, except where the step has its own.
     """
     alone: dict[str, float] = {}
     if step.pure is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from discreet._random import seeded
 from discreet.domain import Domain, Records
@@ -101,6 +101,7 @@ class Step:
         return list(self.domain.names) if self.empty is None else self.empty.columns
 
 
+@runtime_checkable
 class Publishable(Protocol):
     """What :func:`publish` takes beside mechanisms: it becomes a step on the domain of the confidential table."""
 

@@ -120,8 +120,12 @@ def test_a_step_of_one_table_is_one_file(tmp_path: Path) -> None:
         (SmoothedHistogram(domain=VISITS, size=3, mixing=0.5), {}, "domain must be the one"),
         (Answers(), {"out": "folder", "certificate": "c.json"}, "leave the certificate's name out"),
         (CensoredPosterior(PoissonMean(column="visits"), bound=1.0), {}, "must name the same columns"),
+        *(
+            (odd, {}, "mechanism must be a Mechanism, a PseudoPosterior or a CensoredPosterior, got")
+            for odd in (3, None, "pitman-yor", TABLE)
+        ),
     ],
-    ids=range(6),
+    ids=range(10),
 )
 def test_what_does_not_fit_is_refused_before_anything_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Any, options: dict[str, Any], said: str
