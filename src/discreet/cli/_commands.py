@@ -155,10 +155,10 @@ def release(
             }
         )
         return
+    echo(made.certificate.text)
     what = "counts" if facts["size"] is None else "records"
     echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and the certificate to {made.certificate_path}")
     echo(f"mechanism: {facts['mechanism']['name']} {_listed(facts['mechanism']['parameters'])}")
-    echo(made.certificate.text)
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
 

@@ -111,7 +111,7 @@ def synthesize(
     if as_json:
         show({"out": str(made.path), **made.certificate.facts})
         return
-    echo(f"wrote {counted(mechanism.tables, 'table')} and the certificate to {made.path}")
     echo(made.certificate.text)
+    echo(f"wrote {counted(mechanism.tables, 'table')} and the certificate to {made.path}")
     if rng is not None:
         echo("This release was seeded: do not publish it.", err=True)

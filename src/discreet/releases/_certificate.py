@@ -98,7 +98,8 @@ class Certificate:
     @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
-        return "tables" in self.facts["released"]
+        released = self.facts.get("released")
+        return isinstance(released, dict) and "tables" in released
 
     @property
     def tables(self) -> list[dict[str, Any]]:

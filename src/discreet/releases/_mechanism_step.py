@@ -46,7 +46,7 @@ def step_of(
         if domain != given.domain:
             raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
         return _step(given, None if counts else positive_size("size", _size(given, size)), progress)
-    if not isinstance(given, Publishable):
+    if isinstance(given, type) or not isinstance(given, Publishable):
         raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
     if size is not None or counts:
         raise ParameterError("size and form are for mechanisms; a model has its own number of records")

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from discreet._random import seeded
+from discreet.cli._main import run
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Boolean, Domain, Integer, Records
 from discreet.errors import FileProblem, Infeasible, ParameterError, RelationNotSupported
@@ -29,6 +30,7 @@ from discreet.releases import Certificate, publish, verify
 from discreet.releases._earlier import in_present_form, still_holds
 from discreet.releases._promise import promise
 from discreet.releases._step import Step
+from discreet.report import write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 FLAGS = Domain(columns={"flag": Boolean()})
@@ -122,10 +124,10 @@ def test_a_step_of_one_table_is_one_file(tmp_path: Path) -> None:
         (CensoredPosterior(PoissonMean(column="visits"), bound=1.0), {}, "must name the same columns"),
         *(
             (odd, {}, "mechanism must be a Mechanism, a PseudoPosterior or a CensoredPosterior, got")
-            for odd in (3, None, "pitman-yor", TABLE)
+            for odd in (3, None, "pitman-yor", TABLE, CensoredPosterior)
         ),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_does_not_fit_is_refused_before_anything_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Any, options: dict[str, Any], said: str
@@ -182,6 +184,27 @@ def test_the_sentence_says_what_is_tested_and_what_is_not_proved(
     assert promise(step, guarantee, 1.0, **public)["statement"] == sentence
     marked = promise(step, guarantee, 1.0, **{**public, "seeded": True})["statement"]
     assert marked == f"Seeded run, not for publication; with fresh randomness: {sentence}"
+
+
+def test_the_sentence_comes_first_wherever_a_release_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = pl.concat([TABLE] * 100)
+    flags.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "d.toml").write_text(FLAGS.to_toml())
+    assert run(["release", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "1",
+                "--size", "50", "--out", str(tmp_path / "r.parquet")]) == 0  # fmt: skip
+    out = capsys.readouterr().out
+    certificate = Certificate.read(tmp_path / "r.certificate.json")
+    sentence = certificate.facts["guarantee"]["statement"]
+    for shown in (out, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
+        assert shown.startswith(sentence)
+    page = write_report(tmp_path / "r.parquet", tmp_path / "r.html").path.read_text()
+    header = page[page.index("<header>") :]
+    assert sentence in header[: header.index("synthetic records made from")]
+    made = publish(confidential(flags, FLAGS), Answers())
+    for shown in (made._repr_html_().removeprefix("<p><b>"), made.certificate.text):
+        assert shown.startswith(made.certificate.facts["guarantee"]["statement"])
 
 
 OLD = "Whatever the other records, an attacker who tests whether one {} with a false-alarm rate of a, detects it."
