@@ -410,7 +410,7 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, st
         given["relation"] = asked.relation_name
     made = kind.calibrated(asked.budget, domain=cut, n=held.n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
-    if asked.sampling == "stratified" and not hasattr(kind, "sampling"):
+    if asked.sampling == "stratified" and not made.stratified:
         why += "; it draws records as its law demands, so that stratified has no effect"
     return made, why
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
     from discreet._arrays import Floats
-    from discreet.mechanisms.private_evolution import PrivateEvolution
 
 __all__ = ["STEPS", "Choice", "displacement", "least_displaced"]
 
@@ -50,9 +49,7 @@ class Choice(NamedTuple):
     share: float = 0.5
 
 
-def least_displaced(
-    make: Callable[[Choice], PrivateEvolution], steps: Sequence[int], *, varied: bool, sized: bool
-) -> PrivateEvolution:
+def least_displaced(make: Callable[[Choice], Any], steps: Sequence[int], *, varied: bool, sized: bool) -> Any:
     """Return the evolution of the least predicted displacement over a short list.
 
     Parameters
@@ -90,7 +87,7 @@ def least_displaced(
     return make(best)
 
 
-def displacement(mechanism: PrivateEvolution) -> float:
+def displacement(mechanism: Any) -> float:
     """Return how far an evolution is predicted to displace the records of two invented tables, as a geometric mean.
 
     One table is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps

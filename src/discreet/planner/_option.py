@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from discreet._text import about
+from discreet._text import about, counted
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, MissingExtra, Refused
 from discreet.mechanisms import Mechanism, named
@@ -212,7 +212,7 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     elif not mechanism.predictable:
         why = "its error would take minutes to predict; ask for it by name"
     elif (expected := size * mechanism.share_released(n)) < 1.0:
-        why = f"of {size:,} draws, {about(expected, 2)} would be released within the budget"
+        why = f"of {counted(size, 'draw')}, {about(expected, 2)} would be released within the budget"
     if why is not None:
         return Option(name=name, request=request, refused=why)
     hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused

@@ -21,11 +21,11 @@ __all__ = ["EARLIER", "RANDOMNESS", "SHOWN", "TABLE_EPSILONS", "added_since", "i
 EARLIER = ("0.1.0",)
 """Versions whose certificates are read with :func:`still_holds`."""
 
-_ALONE = (
-    "This certificate can be recomputed from the public facts in it, and shows whether {} was changed by accident. It "
-    "does not show who wrote it, and cannot prove that the mechanism was run as stated."
+SHOWN = tuple(
+    f"This certificate can be recomputed from the public facts in it, and shows whether {what} was changed by accident. "
+    "It does not show who wrote it, and cannot prove that the mechanism was run as stated."
+    for what in ("the released file", "a released table")
 )
-SHOWN = (_ALONE.format("the released file"), _ALONE.format("a released table"))
 """What they said that a certificate shows."""
 
 RANDOMNESS = ("seeded: not for publication, since whoever knows or guesses the seed can repeat the draws",)

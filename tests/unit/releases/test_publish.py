@@ -133,8 +133,8 @@ def test_cells_are_chosen_and_recorded_where_none_are_declared() -> None:
     domain = Domain(columns={"age": Numeric(lower=0.0, upper=10.0)})
     frame = FRAME.cast(pl.Float64)
     released = discreet.release(frame, domain, epsilon=1, delta=1e-6, size=100)
-    assert released.certificate.facts["domain"]["columns"]["age"]["cells"] == 67
-    assert "67 linear-spaced cells" in released.info["why"]
+    assert released.certificate.facts["domain"]["columns"]["age"]["cells"] == 128
+    assert "128 linear-spaced cells" in released.info["why"]
     for name in ("smoothed-histogram", "dirichlet-process"):
         made = discreet.release(frame, domain, epsilon=2, delta=0.01, size=10, mechanism=name)
         assert ("cells" in made.certificate.facts["domain"]["columns"]["age"]) is (name == "smoothed-histogram")
