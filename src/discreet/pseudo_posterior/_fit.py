@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,7 +61,8 @@ class Convergence:
     def __post_init__(self) -> None:
         for name in ("r_hat", "effective", "divergent"):
             value = getattr(self, name)
-            real(f"convergence: {name}", value, infinite=True)
+            if value != -math.inf:  # of the effective draws: no limit
+                real(f"convergence: {name}", value, infinite=True)
         integer("convergence: doublings", self.doublings, least=0, most=20)
 
 
