@@ -643,7 +643,8 @@ class _Request:
             return self.solved(Choice(theory if steps is None else steps, share=1.0))
         self.solved(Choice(1), population=1)._require_solver()
         listed = sorted({*STEPS, theory}) if steps is None else [steps]
-        return least_displaced(self.solved, listed, varied=varied, sized=population is None)
+        found: PrivateEvolution = least_displaced(self.solved, listed, varied=varied, sized=population is None)
+        return found
 
     def solved(self, choice: Choice, population: int | None = None) -> PrivateEvolution:
         """Return an evolution with some choices made, its noise solved for."""

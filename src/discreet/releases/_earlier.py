@@ -22,8 +22,8 @@ EARLIER = ("0.1.0",)
 """Versions whose certificates are read with :func:`still_holds`."""
 
 SHOWN = tuple(
-    f"This certificate can be recomputed from the public facts in it, and shows whether {what} was changed by accident. "
-    "It does not show who wrote it, and cannot prove that the mechanism was run as stated."
+    f"This certificate can be recomputed from the public facts in it, and shows whether {what} was changed by "
+    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated."
     for what in ("the released file", "a released table")
 )
 """What they said that a certificate shows."""
