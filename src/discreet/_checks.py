@@ -70,7 +70,7 @@ def real(
     Parameters
     ----------
     infinite : bool
-        Whether positive infinity is a number here; NaN never is.
+        Whether infinity is a number here, within the bounds; NaN never is.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def real(
     """
     number = _float(value)
     inside = (
-        (math.isfinite(number) or (infinite and number == math.inf))
+        (math.isfinite(number) or (infinite and math.isinf(number)))
         and (least is None or number >= least)
         and (above is None or number > above)
         and (most is None or number <= most)

@@ -70,6 +70,7 @@ def test_infinity_is_a_number_where_it_is_said() -> None:
     assert real("x", 10**400, above=0, infinite=True) == math.inf
     for value in (-math.inf, math.nan):
         said(real, value, above=0, infinite=True)
+    assert real("x", -math.inf, infinite=True) == -math.inf
     assert said(real, math.inf, above=0) == "x must be a finite number above 0, got inf"
 
 
