@@ -379,13 +379,16 @@ def test_calibration_is_tight(noise: str, relation: str) -> None:
     assert 1 <= made.population < 10_000
 
 
-def test_the_usual_choices_are_those_of_the_theory() -> None:
+def test_few_steps_are_taken_with_the_numbers_of_the_theory() -> None:
     made = PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=square(), n=1000, api="box")
-    assert made.steps == 14  # ceil(2 log 1000)
+    assert 1 <= made.steps <= 8  # the theory's 14, ceil(2 log 1000), are twice as far from tables of points
     sigma = made.scale / 1000
     api: Any = made.api
     assert api.alpha == pytest.approx(api.diameter * math.sqrt(sigma))
-    assert made.population == pytest.approx(1 / sigma / math.sqrt(api.variations_each()), abs=1.0)
+    usual = 1 / sigma / math.sqrt(api.variations_each())
+    assert any(made.population == pytest.approx(share * usual, abs=1.0) for share in (0.25, 0.5, 1.0))
+    finite = Domain(columns={"x": Integer(lower=0, upper=9)})
+    assert PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=finite, n=1000).steps == 1
     with pytest.raises(Infeasible):
         PrivateEvolution.calibrated(Budget(epsilon=1.0), domain=square(), n=1000, api="box")
 

@@ -593,6 +593,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
         6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
         Theorem 4.1.
+        One step is taken where a finite domain has no more cells than that has candidates.
         An API that takes long is not tried out: the theory's numbers are taken. For the noise found, a box or a ball
         asked for by name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"``
         asks for that relation. The projection variant takes a population of at most 32,768 candidates unless told
@@ -642,6 +643,10 @@ class _Request:
         if not quick or self.own.get("variant") == "theoretical" or None not in (steps, population):
             return self.solved(Choice(theory if steps is None else steps, share=1.0))
         self.solved(Choice(1), population=1)._require_solver()
+        if steps is None and self.domain.size is not None:
+            once = self.solved(Choice(1, share=1.0))
+            if self.domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
+                return once
         listed = sorted({*STEPS, theory}) if steps is None else [steps]
         found: PrivateEvolution = least_displaced(self.solved, listed, varied=varied, sized=population is None)
         return found

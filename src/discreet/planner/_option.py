@@ -189,7 +189,7 @@ def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | 
     return {"sampling": chosen, **fixed} if has_one else fixed
 
 
-def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: bool, draws: int) -> Option:
+def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     kind = named(name)
     n, size, budget, group = request.n, request.size, request.budget, request.group
@@ -216,7 +216,7 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     if why is not None:
         return Option(name=name, request=request, refused=why)
     hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused
-    return option if hopeless else predicted(option, draws)
+    return option if hopeless else predicted(option, max(2, mechanism.most_draws // 8))
 
 
 def predicted(option: Option, draws: int | None = None) -> Option:

@@ -26,7 +26,6 @@ __all__ = ["Option", "Plan", "plan"]
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _UNLIKE = 0.05  # of the range of a column
-_FEW = 4  # draws of a first prediction, for all
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _NEAR = 1.05  # times the least predicted error, up to which one that can be analysed is preferred
 
@@ -290,7 +289,7 @@ def plan(
     options = []
     for name in names:
         given = with_sampling(named(name), fixed, sampling)
-        options.append(considered(name, request, given, sized=largest_sizes, draws=_FEW))
+        options.append(considered(name, request, given, sized=largest_sizes))
         if progress is not None:
             progress(len(options), len(names))
     least = min((o.w1 for o in options if o.w1 is not None), default=0.0)

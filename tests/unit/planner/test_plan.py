@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -197,3 +198,52 @@ def test_an_error_as_wide_as_the_column_is_said() -> None:
     hopeless = plan(AGES, records=200, epsilon=0.001, delta=1e-6, size=200, largest_sizes=False)
     assert "of the column's range" in hopeless.why
     assert "of the column's range" not in plan(AGES, records=20_000, epsilon=1.0, largest_sizes=False).why
+
+
+def test_each_private_step_has_one_row_with_its_best_reading() -> None:
+    made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, largest_sizes=False)
+    shown = made.rows()
+    alike = {"perturbed-histogram", "laplace-projection-sampler", "signed-measure"}
+    (row,) = [row for row in shown if row[0] in alike]
+    assert row[0] == next(o.name for o in made.feasible if o.name in alike)  # the best of them
+    assert all(name in row[-1] for name in alike - {row[0]})
+    assert len([row for row in shown if row[0] in ("smoothed-histogram", "reveal-or-obscure")]) == 1
+    assert {o.name for o in made.options} == set(REGISTRY) - {"pitman-yor"}  # in JSON each has its own place
+    steps = [o.mechanism.step_identity for o, _ in made.rows_of_steps if o.mechanism is not None]
+    assert all(one != other for i, one in enumerate(steps) for other in steps[:i])
+
+
+def test_what_can_be_analysed_is_preferred_among_near_ties() -> None:
+    """The exponential histogram of three cells has the least error and no posterior here."""
+    made = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=300, largest_sizes=False)
+    least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.leaves_out)  # type: ignore[union-attr]
+    best = made.feasible[0]
+    assert best.analysed
+    assert (best.w1 or 0.0) <= 1.05 * least
+    assert made.to_dict()["options"][0]["posterior"] is True
+    only = ["subsampled-randomised-response", "dirichlet-multinomial"]
+    far = plan(AGES, records=20_000, epsilon=1.0, delta=1e-6, size=100, mechanisms=only, largest_sizes=False)
+    assert [o.analysed for o in sorted(far.options, key=lambda o: o.name)] == [True, False]
+    first, second = far.options
+    assert first.analysed or (second.w1 or 0.0) > 1.05 * (first.w1 or 0.0)
+
+
+def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:
+    n, size = 1_000_000, 1000
+    independent = plan(
+        AGES, records=n, epsilon=1.0, size=size, mechanisms=["perturbed-histogram"], sampling="iid", largest_sizes=False
+    )
+    assert independent.options[0].times_sampling == pytest.approx(1.0, rel=0.02)  # the noise is nothing beside it
+    stratified = plan(AGES, records=n, epsilon=1.0, size=size, mechanisms=["perturbed-histogram"], largest_sizes=False)
+    assert (stratified.options[0].times_sampling or 1.0) < 0.3
+    assert "times that of a sample of 1,000 records without privacy" in stratified.why
+    assert "times a sample's" in str(stratified)
+
+
+@pytest.mark.parametrize("cells", [51, 100, 1000])
+def test_a_list_of_cells_is_planned_in_a_second_of_processor_time(cells: int) -> None:
+    domain = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+    plan(domain, records=100, epsilon=1.0, size=10, largest_sizes=False)  # loads the libraries
+    started = time.process_time()
+    plan(domain, records=29_501, epsilon=1.0, delta=1e-9, largest_sizes=False)
+    assert time.process_time() - started < 1.0
