@@ -1,7 +1,7 @@
 """The only maker of random generators.
 
 ``secure()`` is what every publishable release uses: ChaCha20 keyed with 256 fresh bits from the operating system, one
-key a release, handed to ``numpy.random.Generator`` without passing through ``SeedSequence`` (whose hashing is not
+key per release, handed to ``numpy.random.Generator`` without passing through ``SeedSequence`` (whose hashing is not
 meant for keys). ``seeded()`` is for tests and studies: whatever it feeds is marked "seeded: not for publication".
 """
 

@@ -98,7 +98,7 @@ VOTES: dict[tuple[Any, ...], npt.NDArray[np.int64]] = {}
 
 
 class Listed(PrivateEvolution):
-    """An evolution whose candidates are all cells, with outputs that can be listed; votes are counted once a table."""
+    """An evolution over all cells, with outputs that can be listed. Votes are counted once per table."""
 
     __slots__ = ()
 

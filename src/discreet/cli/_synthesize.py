@@ -106,7 +106,7 @@ def synthesize(
     closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
     rng = None if options["seed"] is None else seeded(options["seed"])
     accept = {"asymptotic"} if bound is None else {"empirical"}
-    with progress_bar(1, as_json, "fitting, draws a chain") as progress:
+    with progress_bar(1, as_json, "fitting, draws per chain") as progress:
         made = publish(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
     if as_json:
         show({"out": str(made.path), **made.certificate.facts})

@@ -48,7 +48,7 @@ class ExactWeights:
         exceed 2**31, floats are rounded to integer weights of about that total, each at least 1; integers are refused.
         """
         if isinstance(weights, str) or not isinstance(weights, (Sequence, np.ndarray)) or len(weights) != size:
-            refuse(f"base weights are a list of {size} numbers, one a cell (the null's last)")
+            refuse(f"base weights must be a list of {size} numbers, one per cell (the null's last)")
         for weight in weights:
             if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
                 refuse("base weights are positive finite numbers; a cell that cannot occur is left out of the domain")

@@ -40,7 +40,7 @@ class Column(ABC):
     nulls : {"error", "category"}
         What a null is: an error, or one more cell of the column (the last one).
     base : mapping, optional
-        The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight a cell,
+        The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight per cell,
         the null's last; see :class:`~discreet.domain.Numeric` for densities on a continuous column.
     """
 
@@ -363,7 +363,7 @@ class Column(ABC):
         if self.base is None:
             return
         if not isinstance(self.base, Mapping) or set(self.base) != {"weights"} or self.size is None:
-            self._refuse("base of a finite column is {weights = [one positive weight a cell]}")
+            self._refuse("base of a finite column must be {weights = [one positive weight per cell]}")
         weights = ExactWeights.of(self.base["weights"], size=self.size, refuse=self._refuse)
         self._settle(base={"weights": weights.integers}, _weights=weights)
 

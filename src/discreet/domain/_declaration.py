@@ -29,9 +29,9 @@ _BLANK = "<fill in>"
 def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``Domain`` from plain data."""
     if not isinstance(spec, Mapping) or not isinstance(spec.get("columns", {}), Mapping):
-        raise DomainError("a domain is written as one table [columns.NAME] a column")
+        raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
-        raise DomainError("metric_weights is a table of one number a column")
+        raise DomainError("metric_weights must be a table of one number per column")
     unknown = set(spec) - {"columns", "metric_weights"}
     if unknown:
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME] and [metric_weights]")

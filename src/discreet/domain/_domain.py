@@ -42,7 +42,7 @@ class _Frozen(dict[str, Any]):
 class Domain:
     """Named columns in order: everything that is declared public about a table besides its size.
 
-    A record is a tuple of one code a column. The base measure is the product of the columns' base measures, and the
+    A record is a tuple of one code per column. The base measure is the product of the columns' base measures, and the
     ground distance of two records is ``sum_c weight_c * distance_c``, each column's distance being in [0, 1].
 
     Parameters
@@ -232,7 +232,7 @@ class Domain:
         Returns
         -------
         polars.DataFrame
-            One row a record.
+            One row per record.
         """
         import polars as pl
 
@@ -240,7 +240,7 @@ class Domain:
         return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
 
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
-        """Name cells: one row a record, a column that holds the value where cells are values.
+        """Name cells: one row per record, a column that holds the value where cells are values.
 
         Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends.
 

@@ -221,7 +221,7 @@ def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
     records : Records
         The originals.
     varied : sequence of ndarray, each of shape (len(records), variations)
-        One array a column: row i holds the codes of the variations of record i.
+        One array per column: row i holds the codes of the variations of record i.
 
     Examples
     --------

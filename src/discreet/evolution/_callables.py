@@ -142,7 +142,7 @@ class Callables(API):
         Raises
         ------
         ParameterError
-            When it fails, or gives something else than finite numbers, one row a record.
+            When it fails, or gives something else than finite numbers, one row per record.
         """
         return checked_points(self.embedding, self._frame(records))
 
@@ -176,7 +176,7 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
         return np.empty((0, 0))
     points: Floats | None
     try:
-        # One row a call: a product of matrices rounds a row differently in batches of different sizes, and where the
+        # One row per call: a product of matrices rounds a row differently in batches of different sizes, and where the
         # number of distinct records changes, thousands of votes of records that did not change would move.
         each = [np.asarray(embedding(rows[row : row + 1]), dtype=np.float64) for row in range(len(rows))]
         points = np.concatenate(each)
@@ -187,5 +187,5 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     if points is None:
         raise ParameterError("the embedding failed; try it on a public frame (decode what random gives) to see why")
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
-        raise ParameterError("the embedding has to give an array of finite numbers, one row a record")
+        raise ParameterError("the embedding must give an array of finite numbers, one row per record")
     return points

@@ -196,7 +196,7 @@ class Ball(_GaussianVariations):
     radius : float, optional
         By default the largest that the declared bounds allow.
     centre : sequence of float, optional
-        One number a column; the middle of the bounds by default.
+        One number per column; the middle of the bounds by default.
     alpha : float, optional
         Finest scale, in the columns' unit; by default the diameter / 256.
 
@@ -233,7 +233,7 @@ class Ball(_GaussianVariations):
         low, high = np.array([first_and_last(column) for column in self.domain.columns.values()]).T
         centre = (low + high) / 2 if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         if centre.shape != low.shape or not np.isfinite(centre).all():
-            raise ParameterError("centre has one finite number a column")
+            raise ParameterError("centre must have one finite number per column")
         room = float(min((centre - low).min(), (high - centre).min()))
         radius = room if self.radius is None else real("radius", self.radius, above=0)
         if not 0 < radius <= room * (1 + 1e-12):

@@ -135,7 +135,7 @@ class DiffusionImages(API):
         Raises
         ------
         ParameterError
-            When the embedding fails, or gives something else than finite numbers, one row an image.
+            When the embedding fails, or gives something else than finite numbers, one row per image.
         """
         return (
             self._box.embed(records)

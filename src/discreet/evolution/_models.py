@@ -46,7 +46,7 @@ def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...
     real("shrink", shrink, above=0, most=1)
     found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
     if not found:
-        raise ParameterError("degrees must hold one number a variation, at least one")
+        raise ParameterError("degrees must hold at least one number, one per variation")
     return found
 
 

@@ -87,7 +87,7 @@ class NearestCandidates:
     Parameters
     ----------
     candidates : ndarray of float64, shape (V, d)
-        Public points, one a row; at least one, and of at most :math:`10^{150}` in every coordinate. Repeated
+        Public points, one per row; at least one, and of at most :math:`10^{150}` in every coordinate. Repeated
         candidates are searched once, and the first gets the votes.
     norm : {1.0, 2.0, inf}
         The norm of the distance.
@@ -351,7 +351,7 @@ def _checked(points: Floats, name: str) -> Floats:
     """Return the points as rows of doubles."""
     rows = np.asarray(points)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-        raise ParameterError(f"{name} have to be an array of numbers, one point a row")
+        raise ParameterError(f"{name} must be an array of numbers, one point per row")
     rows = rows.astype(np.float64, copy=False)
     if not (np.abs(rows) <= _LARGEST).all():
         raise ParameterError(f"the coordinates of {name} have to be numbers of at most {_LARGEST:g} in size")

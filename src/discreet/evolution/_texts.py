@@ -73,7 +73,7 @@ class _Texts(API):
         Raises
         ------
         ParameterError
-            When it fails, or gives something else than finite numbers, one row a text.
+            When it fails, or gives something else than finite numbers, one row per text.
         """
         return checked_points(self.embedding or self._mean_words, records.columns[0].tolist())
 

@@ -101,7 +101,7 @@ def combine(
     """
     q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.ndim != 1 or q.shape != u.shape or not len(q) or not (np.isfinite(q).all() and np.isfinite(u).all()):
-        raise ParameterError("give one finite estimate and one finite variance a table")
+        raise ParameterError("give one finite estimate and one finite variance per table")
     if u.min() < 0.0:
         raise ParameterError("variances must be at least 0")
     real("level", level, above=0, below=1)

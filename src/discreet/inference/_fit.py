@@ -92,7 +92,7 @@ def fit(
         When the certificate says that so many records were released from so few that the model's intervals, which take
         them for observations, are visibly too short.
     NotConverged
-        When R-hat is above 1.01, fewer than 100 effective draws a chain, or transitions diverged; with the numbers.
+        When R-hat is above 1.01, fewer than 100 effective draws per chain, or transitions diverged; with the numbers.
 
     References
     ----------

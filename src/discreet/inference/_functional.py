@@ -33,7 +33,7 @@ class Functional:
     name : str
         As it was asked for.
     of : callable
-        From a :class:`~discreet.inference._line.Line` to one number a draw.
+        From a :class:`~discreet.inference._line.Line` to one number per draw.
     unit : {"value", "length", "number"}
         Whether the result is a value of the column, a difference of two, or neither.
     """

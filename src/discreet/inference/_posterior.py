@@ -35,7 +35,7 @@ class Band(NamedTuple):
     at, mean : ndarray of float64, shape (points,)
         Values, and the posterior mean of the distribution function there.
     lower, upper : ndarray of float64, shape (points,)
-        Equal-tailed credible intervals, one a point.
+        Equal-tailed credible intervals, one per point.
     simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
         A band that holds the whole function at these points with the same probability.
     """
@@ -120,7 +120,10 @@ class Posterior:
         others = None if own_weights is None else np.asarray(own_weights, dtype=np.float64)
         total = masses.sum(axis=1) + (0.0 if others is None else others.sum(axis=1))
         if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
-            raise ParameterError("weights hold one row a draw, one column a record of the support, and sum to one")
+            raise ParameterError(
+                "weights must have one row per draw and one column per record of the support, and each row must sum "
+                "to one"
+            )
         if (own is None) != (others is None) or (others is not None and own is not None and others.size != len(own)):
             raise ParameterError("own records and their weights go together, draws times T of them")
         made = Draws(masses, own, others)
@@ -143,8 +146,8 @@ class Posterior:
         ----------
         functional : str or callable
             A name such as "mean", "q25", "P(>0.75)" (see :func:`~discreet.inference._functional.functional`), or a
-            function ``f(values, weights)`` that returns one number a draw. It gets arrays of shape ``(draws, A)``: the
-            mass of each piece, and its value (the middle of a cell, the label of an unordered column); without a
+            function ``f(values, weights)`` that returns one number per draw. It gets arrays of shape ``(draws, A)``:
+            the mass of each piece, and its value (the middle of a cell, the label of an unordered column); without a
             column, ``values`` is a dict of such arrays by column.
         column : str, optional
             The column; the only one by default.

@@ -224,7 +224,7 @@ def certified_gap(
 def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tuple[Floats, Floats, Metric]:
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if masses.ndim != 1 or not len(masses) or not np.isfinite(masses).all():
-        raise ParameterError("masses are finite numbers, one a point, of at least one point")
+        raise ParameterError("masses must be finite numbers, one per point, for at least one point")
     if points.ndim != 2 or points.shape[0] != len(masses) or not points.shape[1] or not np.isfinite(points).all():
         raise ParameterError("points are finite coordinates, one row for each of the masses")
     if norm not in (1.0, 2.0, float("inf")):

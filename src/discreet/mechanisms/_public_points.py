@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet._arrays import Floats
-from discreet._text import as_written
+from discreet._text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._metric import ground_embedding
 from discreet.errors import ParameterError
@@ -129,7 +129,9 @@ def _encoded(given: Any, domain: Domain) -> Records:
             raise ParameterError(_FORMS)
         rows = domain.encode(given).rows()
     if not len(rows) or any(not isinstance(row, Sequence) or len(row) != len(domain.columns) for row in rows):
-        raise ParameterError(f"points are at least one row of {len(domain.columns)} codes, one a column")
+        raise ParameterError(
+            f"points must be at least one row of {counted(len(domain.columns), 'code')}, one per column"
+        )
     columns = zip(domain.columns.items(), zip(*rows, strict=True), strict=True)
     return Records(columns=tuple(_codes(name, column, codes) for (name, column), codes in columns))
 

@@ -53,7 +53,7 @@ class DirichletMultinomial(HeldMechanism):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     prior : float
-        Mean prior mass a cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20; the
+        Mean prior mass per cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20; the
         guarantee is that of the rounded value.
 
     Raises

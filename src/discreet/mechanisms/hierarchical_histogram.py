@@ -64,11 +64,11 @@ class HierarchicalHistogram(NoisyCounts):
 
     Notes
     -----
-    A replaced record changes the counts of at most two nodes a level. Guarantee (theorem T9, exact for groups too): the
-    pair in which, on each of the ``L`` levels, one node gains ``g`` records and another loses them, with the discrete
-    noise's own law; pure ``epsilon = 2 g L/scale`` (laplace). An upper bound for Laplace noise and groups above 64.
-    Releases draw noise with OpenDP's exact samplers, so floating point costs nothing. The leaves' counts are the
-    best linear unbiased estimate given all noisy counts and ``n``, then kept non-negative from the root downwards.
+    A replaced record changes the counts of at most two nodes per level. Guarantee (theorem T9, exact for groups too):
+    the pair in which, on each of the ``L`` levels, one node gains ``g`` records and another loses them, with the
+    discrete noise's own law; pure ``epsilon = 2 g L/scale`` (laplace). An upper bound for Laplace noise and groups
+    above 64. Releases draw noise with OpenDP's exact samplers, so floating point costs nothing. The leaves' counts are
+    the best linear unbiased estimate given all noisy counts and ``n``, then kept non-negative from the root downwards.
 
     References
     ----------

@@ -53,7 +53,7 @@ _MOST_STEPS = 256
 _MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
-_MOST_PROJECTED = 1 << 15  # candidates a step where none are asked for: their nearest probabilities are exact
+_MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their nearest probabilities are exact
 _LARGEST = 1e150  # coordinate: squared distances stay finite
 _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
@@ -165,7 +165,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         check_sampling(self.sampling)
         if self.candidates > _MOST_CANDIDATES:
             raise ParameterError(
-                f"{self.candidates:,} candidates a step are more than {_MOST_CANDIDATES:,}: take a smaller population"
+                f"{self.candidates:,} candidates per step are more than {_MOST_CANDIDATES:,}: take a smaller population"
             )
 
     @property
@@ -182,7 +182,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
     @property
     def candidates(self) -> int:
-        """Number of candidates a step, those that turn out equal included."""
+        """Number of candidates per step, those that turn out equal included."""
         members = 2 * self.records if self.variant == "theoretical" else self.population
         return members * self._api.variations_each()
 
@@ -225,7 +225,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
         """Return all steps: distinct candidates and their noisy votes.
 
-        ``x`` is read in parts, once a step where it is larger than memory (``Rows``).
+        ``x`` is read in parts, once per step where it is larger than memory (``Rows``).
 
         Raises
         ------
@@ -305,7 +305,9 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         _check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
         points = self._api.embed(varied)
         if points.ndim != 2 or len(points) != len(varied) or not (np.abs(points) < _LARGEST).all():
-            raise ParameterError(f"the embedding of the API {self._api.name!r} gives finite numbers, a row a candidate")
+            raise ParameterError(
+                f"the embedding of the API {self._api.name!r} must give finite numbers, one row per candidate"
+            )
         _, first = np.unique(points, axis=0, return_index=True)
         return varied.take(np.sort(first))
 

@@ -36,7 +36,7 @@ class SignedMeasure(NoisyCounts):
     .. math:: \tilde\mu = \sum_c \tilde p_c \delta_{x_c},\qquad
         \tilde p_c = \frac1n \Bigl(D_c + \frac{n - \sum_b D_b}{k}\Bigr),
 
-    on one representative point a cell, and records are drawn from a distribution :math:`\hat\mu` on these points that
+    on one representative point per cell, and records are drawn from a distribution :math:`\hat\mu` on these points that
     minimises the bounded-Lipschitz distance to it, in the ground metric of the domain: what noise put too much in one
     place fills what it took nearby.
 

@@ -110,7 +110,7 @@ def _linear(column: Numeric, cells: int) -> Numeric:
 
 
 class _Search:
-    """Powers of two of cells a column, each with the error that is predicted of them."""
+    """Powers of two of cells per column, each with the error that is predicted of them."""
 
     def __init__(self, calibrated: Callable[[int], Mechanism], columns: int, n: int, size: int | None) -> None:
         self.calibrated, self.n, self.size = calibrated, n, size

@@ -176,7 +176,7 @@ def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanis
     prior = -fixed.pop("discount")
     strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
     if "prior" in fixed or prior < 1e-12:
-        raise ParameterError("a discount below 0 is the prior mass a cell itself, and at least 1e-12 in size")
+        raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
     if strength is not None:
         strength = real("strength", strength)
         cells = round(strength / prior) if cells is None else cells

@@ -21,7 +21,7 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     Parameters
     ----------
     samples : sequence of array_like of float
-        One sample a distribution.
+        One sample per distribution.
     size : int
         How many quantiles, at levels ``(i + 1/2) / size``.
 

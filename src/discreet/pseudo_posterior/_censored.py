@@ -153,7 +153,7 @@ class CensoredPosterior:
         A **public** function from encoded data to one weight in [0, 1] a record. It is called with one record at a
         time, and refused where it would give others for the whole table; 1 by default.
     grid : mapping of str to array_like, optional
-        A public list of parameters: values of every latent site, one row a parameter. The posterior is then a finite
+        A public list of parameters: values of every latent site, one row per parameter. The posterior is then a finite
         distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
     tables : int
         Tables to release, each from its own draw: the budget is so many times that of one.
@@ -316,7 +316,7 @@ class CensoredPosterior:
         Raises
         ------
         RelationNotSupported
-            For add/remove under partial synthesis, which publishes one row a record, and without a ``size``.
+            For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
         held = Relation() if relation is None else relation
         if held.name == "add-remove":
@@ -362,7 +362,7 @@ class CensoredPosterior:
         return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
-        """Return one weight a record, each from its own record; what is computed from the whole table only compares."""
+        """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
         each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]

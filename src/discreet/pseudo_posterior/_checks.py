@@ -66,9 +66,9 @@ def latent_sites(
     Raises
     ------
     ParameterError
-        When a latent variable is discrete, improper or one a record, the likelihood does not give one number a record,
-        a sensitive column has no observed site or one that does not draw one value a record, or the model fails
-        on one record by itself.
+        When a latent variable is discrete, improper or one per record, the likelihood does not give one number per
+        record, a sensitive column has no observed site or one that does not draw one value per record, or the model
+        fails on one record by itself.
     """
     sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
     single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
@@ -129,8 +129,8 @@ def _sites(
 def _check_drawn(name: str, drawn: tuple[int, ...], held: tuple[int, ...]) -> None:
     if drawn != held:
         raise ParameterError(
-            f"site {name!r} draws values of shape {drawn}, and not one a record, {held}: put it in a numpyro.plate of "
-            "as many records as the data have"
+            f"site {name!r} draws values of shape {drawn}, and not one per record, {held}: put it in a "
+            "numpyro.plate of as many records as the data have"
         )
 
 

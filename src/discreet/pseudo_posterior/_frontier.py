@@ -90,8 +90,8 @@ def frontier(
 ) -> list[FrontierPoint]:
     """Fit every weighting, measure its bound and its tables, and keep each result as it comes.
 
-    The unweighted posterior is fitted once a call. Each finished point is a file of its own: a call that is interrupted
-    goes on where it stopped when it is repeated, with the numbers that it would have had.
+    The unweighted posterior is fitted once per call. Each finished point is a file of its own: a call that is
+    interrupted goes on where it stopped when it is repeated, with the numbers that it would have had.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 r"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
 
 What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
-and those of neighbours differ by at most ``2^36`` units a record. The log-weights that are made of these sums are drawn
-from with integers (:func:`discreet.mechanisms._weights.draw_weighted`). Whatever is rounded on the way is at most
+and those of neighbours differ by at most ``2^36`` units per record. The log-weights that are made of these sums are
+drawn from with integers (:func:`discreet.mechanisms._weights.draw_weighted`). Whatever is rounded on the way is at most
 :func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
 """
 
@@ -110,7 +110,7 @@ def drawn_on_grid(
     synthesiser : Synthesiser
         The model, public.
     grid : mapping of str to array_like
-        Public: values of every latent site, one row a parameter.
+        Public: values of every latent site, one row per parameter.
     data : mapping
         Confidential: the model's encoded data.
     weights : ndarray of float64, shape (n,)

@@ -1,6 +1,6 @@
 """A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
 
-The observed sites of a model are its likelihood; each gives one log-density a record. Nothing here changes a model:
+The observed sites of a model are its likelihood; each gives one log-density per record. Nothing here changes a model:
 what its sites do is read and redirected by effect handlers. What a record contributes to a posterior is computed by
 running the model on that record alone, and the prior by running it without the sensitive columns: so neither can see
 anything else, whatever the model does with its data.
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Model = Callable[[Mapping[str, Any]], None]
-"""A NumPyro model: a function of a mapping of arrays, one row a record."""
+"""A NumPyro model: a function of a mapping of arrays, one row per record."""
 
 _BLOCK = 64
 
@@ -94,7 +94,7 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     Raises
     ------
     ParameterError
-        When the model has no observed site, or one that does not give one number a record.
+        When the model has no observed site, or one that does not give one number per record.
     """
     from numpyro import handlers
 
@@ -110,7 +110,7 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
         logs = site["fn"].log_prob(site["value"])
         if logs.shape != (count,):
             raise ParameterError(
-                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one a record ({count},): "
+                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one per record ({count},): "
                 "use to_event() for what belongs to one record"
             )
         total = total + logs
@@ -127,7 +127,7 @@ def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> A
     values : mapping
         Values of its latent sites.
     data : mapping
-        Its data, one row a record; what is shared by all records is public.
+        Its data, one row per record; what is shared by all records is public.
 
     Returns
     -------
@@ -259,8 +259,8 @@ def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any
     Returns
     -------
     callable
-        Takes draws (values of the latent sites by name, one row a draw) and the model's data, and returns two ndarrays
-        of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
+        Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
+        ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
     import jax
     import jax.numpy as jnp

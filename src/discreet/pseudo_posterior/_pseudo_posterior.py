@@ -204,7 +204,7 @@ class PseudoPosterior:
         Parameters
         ----------
         columns : mapping of str to ndarray
-            Confidential: the columns that the synthesiser reads, one entry a record.
+            Confidential: the columns that the synthesiser reads, one entry per record.
         rng : numpy.random.Generator
             Source of everything.
         unweighted : PosteriorDraws, optional

@@ -82,7 +82,7 @@ def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str
     made = {name: np.asarray(new[name]) for name in synthesiser.sensitive}
     for name, values in made.items():
         if values.shape[:1] != data[name].shape[:1]:
-            raise ParameterError(f"site {name!r} does not draw one value a record: put it in a numpyro.plate")
+            raise ParameterError(f"site {name!r} does not draw one value per record: put it in a numpyro.plate")
     return made
 
 

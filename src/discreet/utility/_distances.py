@@ -236,7 +236,7 @@ def _weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None)
         return None
     given = np.asarray(weights)
     if given.shape != values.shape or given.dtype.kind not in "iuf":
-        raise ParameterError(f"the weights of {name} are numbers, one a value")
+        raise ParameterError(f"the weights of {name} must be numbers, one per value")
     weight: Weights
     weight = given.astype(np.float64, copy=False) if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
     total = float(weight.sum(dtype=np.float64))

@@ -78,8 +78,8 @@ def transport_distance(
     Parameters
     ----------
     x, y : array_like of float, shapes (a, d) and (b, d)
-        Records, one a row; NaN for nulls. A column of ordered values with nulls has to be scaled so that values are at
-        most 2 apart, or ``d`` would not be a metric.
+        Records, one per row; NaN for nulls. A column of ordered values with nulls has to be scaled so that values are
+        at most 2 apart, or ``d`` would not be a metric.
     x_weights, y_weights : array_like, shapes (a,) and (b,), optional
         Weights, at least 0 and not all 0; 1 each by default. Whole numbers are subtracted exactly.
     ordered : array_like of bool, shape (d,), optional
@@ -280,7 +280,7 @@ def _joined(
         points = np.asarray(values, dtype=np.float64)
         if points.ndim != 2 or not points.size or np.isinf(points).any():
             raise ParameterError(
-                f"{name} is a sample of at least one record: finite numbers (or NaN), one row a record"
+                f"{name} is a sample of at least one record: finite numbers (or NaN), one row per record"
             )
         rows.append(points + 0.0)  # one zero, not two
         weights.append(_weights(name, points[:, 0], given))
@@ -310,7 +310,9 @@ def _metric(columns: int, ordered: npt.ArrayLike | None, weights: npt.ArrayLike 
     flags = np.ones(columns, dtype=bool) if ordered is None else np.asarray(ordered)
     factors = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
     if flags.shape != (columns,) or flags.dtype != bool or factors.shape != (columns,):
-        raise ParameterError("ordered and column_weights have one entry a column; ordered are true or false")
+        raise ParameterError(
+            "ordered and column_weights must have one entry per column, and ordered must be true or false"
+        )
     if not (np.isfinite(factors).all() and factors.min() >= 0):
         raise ParameterError("column weights are finite and at least 0")
     choice("norm", norm, ("sum", "euclidean"))

@@ -90,7 +90,7 @@ def test_an_embedding_that_keeps_or_draws_anything_is_refused_before_any_confide
 
     with pytest.raises(ParameterError, match="not the same each time"):
         api(embedding=counted).random(3, rng=seeded(0))
-    with pytest.raises(ParameterError, match="one row a record"):
+    with pytest.raises(ParameterError, match="one row per record"):
         api(embedding=lambda frame: np.ones((2, 2))).random(1, rng=seeded(0))
 
 

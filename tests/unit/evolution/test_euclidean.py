@@ -172,7 +172,7 @@ def test_errors_name_the_column_and_the_remedy() -> None:
         Ball(domain=Domain(columns={"n": Integer(lower=0, upper=9)}))
     with pytest.raises(ParameterError, match="leave a radius of 1"):
         Ball(domain=space(2), radius=1.5)
-    with pytest.raises(ParameterError, match="one finite number a column"):
+    with pytest.raises(ParameterError, match="one finite number per column"):
         Ball(domain=space(2), centre=(0.0,))
     with pytest.raises(ParameterError, match="single point"):
         Box(domain=Domain(columns={"x": Category(categories=["only"], ordered=True)}))

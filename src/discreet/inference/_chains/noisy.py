@@ -31,11 +31,11 @@ class NoisyCounts(Model):
     noise : Noise
         The law of the noise.
     noisy : sequence of ndarray
-        The noisy counts of the levels' sets; or rows of them, one a chain, for several releases side by side.
+        The noisy counts of the levels' sets; or rows of them, one per chain, for several releases side by side.
     """
 
     noisy: list[npt.NDArray[Any]]
-    """The noisy counts of each level, one row a chain."""
+    """The noisy counts of each level, one row per chain."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class NoisyCounts(Model):
         super().__init__(alpha, records)
         self._levels, self._noise, self._given = [np.asarray(level) for level in levels], noise, noisy
         self._sizes = [int(level.max()) + 1 for level in self._levels]
-        self._cell_of = np.argsort(self._levels[-1])  # of the last level's sets, one a cell
+        self._cell_of = np.argsort(self._levels[-1])  # of the last level's sets, one per cell
         self._parents = [
             np.zeros(size, dtype=np.intp) if t == 0 else _first_of(self._levels[t], self._levels[t - 1], size)
             for t, size in enumerate(self._sizes)

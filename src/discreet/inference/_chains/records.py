@@ -30,7 +30,7 @@ class ReleasedRecords(NoisyCounts):
     alpha, records, levels, noise
         As in :class:`NoisyCounts`.
     drawn : ndarray of int64, shape (k,)
-        Number of released records in each cell, ``z``; or rows, one a chain, for several releases of one size.
+        Number of released records in each cell, ``z``; or rows, one per chain, for several releases of one size.
     log_release : callable
         The exact log-likelihood of the release.
     reads_counts : bool

@@ -60,7 +60,7 @@ def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn:
     records : int
         Number of confidential records.
     drawn : ndarray of int64, shape (k,)
-        Released records of each; or rows, one a chain, for several releases of one size.
+        Released records of each; or rows, one per chain, for several releases of one size.
 
     Raises
     ------

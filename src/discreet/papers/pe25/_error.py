@@ -217,7 +217,7 @@ def predicted_error(
     gamma, alpha : float
         The property: gamma in (0, 1), alpha at least 0.
     variations : int
-        ``v``, candidates a record, itself included.
+        ``v``, candidates per record, itself included.
     population : int
         ``n_s``, synthetic records.
     sigma : float
