@@ -168,7 +168,7 @@ def explained(
     if blamed is not None:
         return ParameterError(f"{_called(function)}: {blamed}")
     if isinstance(problem, MemoryError):
-        return Refused("there is not enough memory for this; ask for less")
+        return Refused("there is not enough memory for this. Ask for less")
     if isinstance(problem, OSError) and problem.errno is not None:
         named = problem.filename if isinstance(problem.filename, str) else "a file"
         return FileProblem(named, os.strerror(problem.errno).lower(), "check the path, its permissions and the space")

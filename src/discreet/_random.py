@@ -37,11 +37,11 @@ class SecureGenerator(np.random.Generator):
 
     def __getattribute__(self, name: str) -> Any:
         if object.__getattribute__(self, "_process") != os.getpid():
-            raise RandomnessError("a secure generator was made in another process; call secure() in this one")
+            raise RandomnessError("a secure generator was made in another process. Call secure() in this one")
         return super().__getattribute__(name)
 
     def __reduce__(self) -> Any:
-        raise RandomnessError("a secure generator cannot be pickled or copied; call secure() where it is needed")
+        raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
 
 
 _alive: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -61,7 +61,7 @@ def _keyed_generator() -> type[Any]:
             _alive.add(self)
 
         def __reduce__(self) -> Any:
-            raise RandomnessError("a secure generator cannot be pickled or copied; call secure() where it is needed")
+            raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
 
         def renew(self) -> None:
             self.state = SecureChaCha().state

@@ -277,8 +277,8 @@ class _Asked:
             )
         if self.size is None and not self.counts:
             raise ParameterError(
-                "the number of records to release is a public choice that costs privacy or utility. Write size=...; as "
-                "many as the table has is a good start, and the plan compares others"
+                "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
+                "As many as the table has is a good start, and the plan compares others"
             )
         if self.parameters and self.mechanism is None:
             raise ParameterError(
@@ -320,13 +320,13 @@ def _checked_files(
         kept = None if checkpoint is None else checkpoint.path
         require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(kept,)))
         if os.path.exists(out):  # noqa: PTH110  # any kind of path
-            lines.append(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
+            lines.append(f"{out} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         check_outputs([Path(checkpoint.path)], inputs)
         if done := steps_held(checkpoint.path):
             lines.append(
-                f"{checkpoint.path} holds {counted(done, 'step')}: taken as released, and must be of this same table"
-                + ("; where all are done, the table is not asked again" if checkpoint.redraw else "")
+                f"{checkpoint.path} holds {counted(done, 'step')}. They are taken as released, and must be of this "
+                "same table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
     return lines
 
@@ -411,7 +411,7 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, st
     made = kind.calibrated(asked.budget, domain=cut, n=held.n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
     if asked.sampling == "stratified" and not made.stratified:
-        why += "; it draws records as its law demands, so that stratified has no effect"
+        why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
 
 
@@ -438,6 +438,6 @@ def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Co
     yield f"{why}; {chosen.share_in_words(held.n, like)}"
     if chosen.random_size and asked.size is not None:
         expected = counted_up(asked.size * chosen.share_released(held.n))
-        yield f"of {counted(asked.size, 'draw')} about {expected} are expected to be released"
+        yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
     yield from delta_caveats(asked.budget.delta, held.n)
     yield from said_before(chosen, asked.budget, n=held.n, size=asked.size, group=held.group, reference=held.reference)

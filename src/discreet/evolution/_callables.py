@@ -93,7 +93,7 @@ class Callables(API):
 
     def __post_init__(self) -> None:
         if not isinstance(self.label, str) or not self.label:
-            raise ParameterError("label says in words what the functions are, for the certificate")
+            raise ParameterError("label must say in words what the functions are, for the certificate")
         for name in ("generate", "vary", "embedding"):
             if not callable(getattr(self, name)):
                 raise unfit(name, "a function", getattr(self, name))
@@ -159,7 +159,7 @@ class Callables(API):
         first, again = self.embed(records), self.embed(records.take(np.arange(len(records))[::-1]))[::-1]
         if not np.array_equal(first, again):
             raise ParameterError(
-                "the embedding of a row is not the same each time, which would break the guarantee: it must not draw "
+                "the embedding of a row is not the same each time, which would break the guarantee. It must not draw "
                 "at random, nor keep anything from one call to the next"
             )
 
@@ -185,7 +185,7 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     except BaseException:  # noqa: BLE001 - whatever it is, it may quote the rows
         points = None
     if points is None:
-        raise ParameterError("the embedding failed; try it on a public frame (decode what random gives) to see why")
+        raise ParameterError("the embedding failed. Try it on a public frame (decode what random gives) to see why")
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
         raise ParameterError("the embedding must give an array of finite numbers, one row per record")
     return points

@@ -22,7 +22,7 @@ def needed(*packages: str) -> None:
     """
     for package in packages:
         if find_spec(package) is None:
-            raise ParameterError(f"this needs {package}; install it with: pip install 'discreet[evolution]'")
+            raise ParameterError(f"this needs {package}. Install it: pip install 'discreet[evolution]'")
 
 
 @contextmanager

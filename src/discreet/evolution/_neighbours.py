@@ -127,7 +127,7 @@ class NearestCandidates:
         choice("method", method, ("auto", "tree", "blocks"))
         points = _checked(candidates, "candidates")
         if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
-            raise ParameterError(f"there have to be candidates, of 1 to {_MOST_COORDINATES:,} coordinates")
+            raise ParameterError(f"need at least one candidate, with 1 to {_MOST_COORDINATES:,} coordinates")
         self._count = len(points)
         self._first = _first_of_each(points)
         self._candidates = points[self._first]
@@ -165,7 +165,9 @@ class NearestCandidates:
         """
         points = _checked(points, "points")
         if points.shape[1] != self._candidates.shape[1]:
-            raise ParameterError(f"points need {self._candidates.shape[1]} coordinates, as the candidates have")
+            raise ParameterError(
+                f"points must have as many coordinates as the candidates ({self._candidates.shape[1]})"
+            )
         if len(self._candidates) == 1:
             return np.zeros(len(points), dtype=np.int64)
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
@@ -305,7 +307,7 @@ def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidat
     total = np.zeros(len(candidates), dtype=np.int64)
     for points, frequencies in chunks:
         if frequencies.shape != (len(points),) or (frequencies < 0).any():
-            raise ParameterError("each point needs one frequency, at least 0")
+            raise ParameterError("each point must have one frequency of at least 0")
         np.add.at(total, candidates.nearest(points), frequencies)
     return total
 
@@ -354,7 +356,7 @@ def _checked(points: Floats, name: str) -> Floats:
         raise ParameterError(f"{name} must be an array of numbers, one point per row")
     rows = rows.astype(np.float64, copy=False)
     if not (np.abs(rows) <= _LARGEST).all():
-        raise ParameterError(f"the coordinates of {name} have to be numbers of at most {_LARGEST:g} in size")
+        raise ParameterError(f"the coordinates of {name} must be numbers of at most {_LARGEST:g} in size")
     return rows
 
 

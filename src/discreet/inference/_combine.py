@@ -111,11 +111,13 @@ def combine(
     adjusted, degrees = False, math.inf
     if kind == "urn":
         if size is None or n is None:
-            raise ParameterError("the urn's rule needs size and n: released and confidential records")
+            raise ParameterError(
+                "the urn's rule needs the numbers of released and confidential records. Write size=... and n=..."
+            )
         share = positive_size("size", size) / positive_size("n", n)
         variance = within * (share + (1.0 + share) / count)
     elif count < 2:
-        raise ParameterError("this rule needs several tables; for one urn release take kind='urn'")
+        raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
     elif kind == "fully":
         spread = (1.0 + 1.0 / count) * between
         variance = spread - within

@@ -125,7 +125,7 @@ class Posterior:
                 "to one"
             )
         if (own is None) != (others is None) or (others is not None and own is not None and others.size != len(own)):
-            raise ParameterError("own records and their weights go together, draws times T of them")
+            raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
         made = Draws(masses, own, others)
         return cls(
             domain=domain,
@@ -310,10 +310,10 @@ class Posterior:
 
     def _one_column(self, column: str | None) -> str:
         if column is None and len(self.domain.names) != 1:
-            raise ParameterError(f"say which column; there are: {', '.join(self.domain.names)}")
+            raise ParameterError(f"several columns are declared. Name one of: {', '.join(self.domain.names)}")
         name = self.domain.names[0] if column is None else column
         if name not in self.domain.columns:
-            raise ParameterError(f"there is no column {name!r}; there are: {', '.join(self.domain.names)}")
+            raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(self.domain.names)}")
         needs_order(self.domain.columns[name])
         return name
 
@@ -359,11 +359,11 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
     """
     names = [column] if column is not None else list(domain.names)
     if column is not None and column not in domain.columns:
-        raise ParameterError(f"there is no column {column!r}; there are: {', '.join(domain.names)}")
+        raise ParameterError(f"there is no column {column!r}. The columns are: {', '.join(domain.names)}")
     known: list[Functional | None] = []
     for item in asked:
         if isinstance(item, str) and len(names) != 1:
-            raise ParameterError(f"say which column {item!r} is of; there are: {', '.join(names)}")
+            raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
         known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
     return known
 

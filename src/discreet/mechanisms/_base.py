@@ -104,7 +104,7 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """
     count = math.prod(map(len, ranges))
     if count > MOST_LISTED:
-        raise ParameterError(f"{count:,} outcomes are too many to enumerate; take a smaller universe")
+        raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
     return product(*ranges)
 
 
@@ -221,7 +221,7 @@ class PrivateStep(ABC):
         ParameterError
             When the mechanism releases records only.
         """
-        raise ParameterError(f"{self.name} releases records, not counts: ask for records")
+        raise ParameterError(f"{self.name} releases records, not counts. Ask for records")
 
     @classmethod
     def gives_counts(cls) -> bool:
@@ -250,7 +250,7 @@ class PrivateStep(ABC):
         """
         known = (*cls.known(), *others)
         if left := sorted(set(given) - set(known)):
-            raise ParameterError(f"unknown parameter {left[0]!r}; {cls.name} has: {', '.join(known)}")
+            raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {cls.name}: {', '.join(known)}")
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and numbers of records."""
@@ -284,7 +284,7 @@ class PrivateStep(ABC):
                 raise ParameterError(f"{cls.name} needs {item.name}=...")
         if unknown := sorted(set(values) - set(known)):
             named = ", ".join(name for name in known if name not in given)
-            raise ParameterError(f"unknown parameter {unknown[0]!r}; {cls.name} has: {named}")
+            raise ParameterError(f"unknown parameter {unknown[0]!r}. Parameters of {cls.name}: {named}")
         return cls(domain=domain, **values)
 
     @classmethod
@@ -340,7 +340,7 @@ def finite_cells(domain: Domain, name: str) -> int:
         When it is not.
     """
     if domain.size is None:
-        raise ParameterError(f"{name} needs a finite domain: declare cells, a grid or categories")
+        raise ParameterError(f"{name} needs a finite domain. Declare cells, a grid or categories")
     return domain.size
 
 
@@ -355,8 +355,8 @@ def numbered_cells(domain: Domain, name: str) -> int:
     cells = finite_cells(domain, name)
     if cells > MOST_CELLS:
         raise ParameterError(
-            f"{name} goes by the cells of the domain, and the product of its columns has "
-            f"{shown_cells(cells)}, more than can be numbered: declare fewer columns or fewer cells"
+            f"{name} needs the cells of the domain to be numbered, and the product of its columns has "
+            f"{shown_cells(cells)}, too many for that. Declare fewer columns or fewer cells"
         )
     return cells
 

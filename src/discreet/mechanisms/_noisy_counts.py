@@ -84,8 +84,8 @@ class NoisyCounts(Mechanism):
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         if self._length > _MOST_CELLS:
             raise ParameterError(
-                f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
-                "has more: use dirichlet-multinomial or stability-histogram, or declare fewer cells"
+                f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them. The domain has "
+                "more. Use dirichlet-multinomial or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
         check_sampling(self.sampling)

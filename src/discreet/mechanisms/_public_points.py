@@ -21,7 +21,10 @@ from discreet.errors import ParameterError
 __all__ = ["PublicPoints"]
 
 _MOST_NUMBERS = 1000
-_FORMS = "points are a Polars table, encoded records or rows of codes; of a certificate also their count and sha256"
+_FORMS = (
+    "points must be a Polars table, encoded records or rows of codes. A certificate may give their count and "
+    "sha256 instead"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,7 @@ class PublicPoints:
             return cls._described(given)
         for name, column in domain.columns.items():
             if isinstance(column, OpenLabels):
-                raise ParameterError(f"column {name!r}: points need a metric; declare the labels as categories")
+                raise ParameterError(f"column {name!r}: points need a metric. Declare the labels as categories")
         records = _encoded(given, domain)
         _, first = np.unique(ground_embedding(domain, records), axis=0, return_index=True)
         kept = tuple(_row(row) for row in records.take(np.sort(first)).rows())
@@ -105,7 +108,7 @@ class PublicPoints:
         """
         if self.rows is None:
             raise ParameterError(
-                f"the {self.count:,} public points are known by their number and hash only: give the points themselves"
+                f"the {self.count:,} public points are known by their number and hash only. Give the points themselves"
             )
         columns = zip(domain.columns.values(), zip(*self.rows, strict=True), strict=True)
         kinds = ((codes, np.int64 if column.finite else np.float64) for column, codes in columns)

@@ -129,7 +129,7 @@ class StableCounts(Mechanism):
             )
         labels = "1 label was" if kept.distinct == 1 else f"{kept.distinct:,} labels were"
         return Outcome(
-            f"{labels} kept; the noisy counts add up to about {rounded_down(100.0 * share)} % of the {n:,} records, "
+            f"{labels} kept. The noisy counts add up to about {rounded_down(100.0 * share)} % of the {n:,} records, "
             "the others have rarer labels",
             share,
         )
@@ -230,8 +230,8 @@ def solve_threshold(
     between = Relation(name=relation, group=group)
     if budget.delta == 0.0:
         raise Infeasible(
-            f"{budget} with undeclared labels (a label that only one record holds could never be released, nor then, a "
-            "record at a time, any other: give a delta above 0, such as 1e-9)",
+            f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
+            "only one record holds could never be released otherwise, nor, one record at a time, any other)",
             {},
         )
 

@@ -89,7 +89,7 @@ class HierarchicalHistogram(NoisyCounts):
     cells_cost: ClassVar[bool] = True
     theorem: ClassVar[str] = "T9"
     share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
+    share_is_of: ClassVar[str] = "would must be moved across the whole domain to displace records as noise does"
 
     noise: str = "gaussian"
     levels: Sequence[int] | int | str | None = None
@@ -152,7 +152,7 @@ class HierarchicalHistogram(NoisyCounts):
         uneven within a leaf is not.
         """
         if self._cells > _MOST_LISTED:
-            raise ParameterError(f"{self._cells:,} cells are too many to list (at most {_MOST_LISTED:,}): draw records")
+            raise ParameterError(f"{self._cells:,} cells are too many to list (at most {_MOST_LISTED:,}). Draw records")
         cells, tree = self.domain.unflat(np.arange(self._cells)), self.reading.tree
         if not self.reading.measured:
             return Estimates(cells, np.full(1, float(self.records)), np.zeros(1))
@@ -247,7 +247,8 @@ def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
         When they are not.
     """
     wanted = ParameterError(
-        f"levels are increasing integers from 1 to {deepest}, such as 2,5,6, or one of them for all down to it"
+        f"levels must be increasing integers from 1 to {deepest}, such as 2,5,6, or a single one for all levels "
+        "down to it"
     )
     if isinstance(given, str):
         try:

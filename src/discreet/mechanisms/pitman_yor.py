@@ -178,10 +178,10 @@ class PitmanYor(PitmanYorUrn):
             theorem="T1" if tight else "T2",
             assumptions=tuple(assumptions),
             caveats=(
-                f"a released record is a confidential record verbatim with probability "
-                f"{bound}{rounded_up(verbatim, 10)}: about "
-                f"{counted_up(self.size * verbatim)} of the {self.size:,} released records are expected to be; what is "
-                "protected is which records are drawn, not a record that is drawn",
+                "a released record is a confidential record verbatim with probability "
+                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the {self.size:,} "
+                "released records are expected to be. What is protected is which records are drawn, not a record "
+                "that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
             ),
         )

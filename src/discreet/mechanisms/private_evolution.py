@@ -127,7 +127,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     needs_cells: ClassVar[bool] = False
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = (
-        "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
+        "would must be moved across the whole domain to displace records as noise and the distance of candidates do"
     )
     helped_by: ClassVar[tuple[Remedy, ...]] = ("columns", "epsilon", "delta")
     cells_cost: ClassVar[bool] = False
@@ -165,7 +165,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         check_sampling(self.sampling)
         if self.candidates > _MOST_CANDIDATES:
             raise ParameterError(
-                f"{self.candidates:,} candidates per step are more than {_MOST_CANDIDATES:,}: take a smaller population"
+                f"{self.candidates:,} candidates per step are more than {_MOST_CANDIDATES:,}. Take a smaller population"
             )
 
     @property
@@ -238,7 +238,9 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if self._path is None:
             return self._evolved(x, None, rng)
         if not isinstance(rng, SecureGenerator):
-            raise ParameterError("a run that continues has no use for a seed: leave out the checkpoint, or the seed")
+            raise ParameterError(
+                "a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed"
+            )
         facts = {"mechanism": self.parameters(), "records": self.records, "domain": self.domain.to_toml()}
         checkpoint = Checkpoint(self._path, facts, steps=self.steps, fits=self._could_release)
         with checkpoint.held():
@@ -737,7 +739,7 @@ class _Embedded:
         if points.ndim != 2 or len(points) != len(records) or not (np.abs(points) < _LARGEST).all():
             raise ParameterError(
                 f"the embedding of the API {self._api.name!r} did not give one row of finite numbers for each record "
-                "of the table: try it on records of its own"
+                "of the table. Try it on records that the API makes"
             )
         return points
 
@@ -759,7 +761,7 @@ def _api(given: Any, domain: Domain) -> API:
     if not isinstance(given, API):
         raise unfit("api", "an API of discreet.evolution or the name of one", given)
     if given.domain != domain:
-        raise ParameterError("the API's domain is not the mechanism's: build it on the same declaration")
+        raise ParameterError("the API's domain is not the mechanism's. Build it on the same declaration")
     return given
 
 
@@ -782,4 +784,4 @@ def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
             at = column.positions(codes)
             fits = bool(column.nullable or np.isfinite(at).all())
         if not fits:
-            raise ParameterError(f"column {name!r}: {what} of the API gives something else than codes of the domain")
+            raise ParameterError(f"column {name!r}: {what} of the API must be codes of the domain")

@@ -67,7 +67,7 @@ class Plan:
         if not extras:
             return None
         names = ", ".join(o.name for o in self.options if o.extra is not None)
-        return f"not compared: {names}; they need: pip install 'discreet[{','.join(sorted(extras))}]'"
+        return f"not compared: {names}. Install what they need: pip install 'discreet[{','.join(sorted(extras))}]'"
 
     @property
     def feasible(self) -> list[Option]:

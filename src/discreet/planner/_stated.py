@@ -162,7 +162,7 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism
     if kind is PitmanYor:
         discount = fixed["discount"] = real("discount", fixed.get("discount", 0.0))
         if mechanism == "dirichlet-process" and discount != 0:
-            raise ParameterError("dirichlet-process is pitman-yor at discount 0; name pitman-yor for another discount")
+            raise ParameterError("dirichlet-process is pitman-yor at discount 0. Name pitman-yor for another discount")
         if discount < 0:
             return _finite_pitman_yor(fixed, group)
     cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
@@ -181,7 +181,7 @@ def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanis
         strength = real("strength", strength)
         cells = round(strength / prior) if cells is None else cells
     if cells is None or (strength is not None and abs(strength - cells * prior) > 1e-9 * strength):
-        raise ParameterError("with a discount below 0, strength is the number of cells times |discount|")
+        raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
     return DirichletMultinomial, _cells("pitman-yor", cells), group, {**fixed, "prior": prior}
 
 

@@ -41,7 +41,7 @@ _EXACT_SAMPLING = (
 )
 _ROW_BY_ROW = "the number that is computed for a record's log-density does not depend on the other records beside it"
 _CHAINS = (
-    "Markov chains draw from the posterior approximately, in floating point; their diagnostics are signs, not bounds"
+    "Markov chains draw from the posterior approximately, in floating point. Their diagnostics are signs, not bounds"
 )
 
 
@@ -209,7 +209,8 @@ class CensoredPosterior:
         positive_size("size", size)
         if self.synthesiser.given:
             raise ParameterError(
-                "size is for full synthesis: a partially synthetic table has as many records as the confidential one"
+                "size is for full synthesis, since a partially synthetic table has as many records as the "
+                "confidential one. Leave size out"
             )
 
     def fit(
@@ -351,7 +352,8 @@ class CensoredPosterior:
         if self.size is None:
             raise RelationNotSupported(
                 "censored-posterior", relation.name,
-                "without a size the tables have as many records as the confidential one; give size, a public number",
+                "without a size the tables have as many records as the confidential one. Write size=..., a public "
+                "number",
             )  # fmt: skip
 
     def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
@@ -369,8 +371,8 @@ class CensoredPosterior:
         whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
         if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
             raise ParameterError(
-                "record_weights must give one weight per record, each from its own record alone: the bound does not "
-                "hold for others. PseudoPosterior takes them; its guarantee is asymptotic"
+                "record_weights must give one weight per record, each from its own record alone, or the bound does "
+                "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
             )
         return np.asarray(each)
 

@@ -138,9 +138,9 @@ class PosteriorDraws:
         failed = self.beyond(convergence)
         if failed:
             raise Refused(
-                f"the chains did not converge ({', '.join(failed)}): nothing was released. Take "
-                "more warm-up and draws, another model, a larger bound in the censored form, or limits of your own: "
-                "convergence=Convergence(...)"
+                f"the chains did not converge ({', '.join(failed)}): nothing was released. Take more warm-up and "
+                "draws, another model, a larger bound in the censored form, or limits of your own "
+                "(convergence=Convergence(...))"
             )
 
 

@@ -132,7 +132,7 @@ def drawn_on_grid(
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
-        raise ParameterError("a grid has at most 2^23 parameters, and is for at most 2^26 records")
+        raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
     latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()},
                               blanks=blanks))  # fmt: skip
     if latent != set(points):
@@ -171,11 +171,11 @@ def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, A
     """Return the parameters of positive prior, and their log-densities, the largest of which is 0."""
     possible = np.isfinite(log_prior)
     if np.isposinf(log_prior).any() or not possible.any():
-        raise ParameterError("the prior's densities on the grid are finite, and some are above 0")
+        raise ParameterError("the prior's densities on the grid must be finite, and some of them above 0")
     held = log_prior[possible] - log_prior[possible].max()
     if held.min() < -_PRIOR_SPREAD:
         raise ParameterError(
-            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart: leave out "
+            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart. Leave out "
             "the parameters that it rules out"
         )
     return rows(points, possible), held

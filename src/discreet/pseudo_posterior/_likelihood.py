@@ -48,7 +48,7 @@ def quiet() -> Iterator[None]:
         try:
             import numpyro  # noqa: F401
         except ImportError:
-            raise ParameterError("this needs NumPyro: pip install 'discreet[bayes]'") from None
+            raise ParameterError("this needs NumPyro. Install it: pip install 'discreet[bayes]'") from None
         yield
 
 
@@ -103,15 +103,15 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     total: Any = 0.0
     found = [site for site in sites.values() if is_likelihood(site)]
     if not found:
-        raise ParameterError("the model has no observed site: pass the data as obs=data[...] to numpyro.sample")
+        raise ParameterError("the model has no observed site. Pass the data as obs=data[...] to numpyro.sample")
     for site in found:
         if site["scale"] is not None:
-            raise ParameterError(f"site {site['name']!r} is scaled or subsampled already; weights need the whole table")
+            raise ParameterError(f"site {site['name']!r} is scaled or subsampled already. Weights need the whole table")
         logs = site["fn"].log_prob(site["value"])
         if logs.shape != (count,):
             raise ParameterError(
-                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one per record ({count},): "
-                "use to_event() for what belongs to one record"
+                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one per record ({count},). "
+                "Use to_event() for what belongs to one record"
             )
         total = total + logs
     return total

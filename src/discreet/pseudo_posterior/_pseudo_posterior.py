@@ -263,7 +263,7 @@ class PseudoPosterior:
             When six refits do not reach the target, or chains did not converge.
         """
         if self.target_epsilon is None:
-            raise ParameterError("give target_epsilon, the local epsilon of one table")
+            raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
         sampler = self.sampler(columns, progress=progress)
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
@@ -278,8 +278,8 @@ class PseudoPosterior:
                 return made
             aim *= 0.97 * target / made.epsilon
         raise Refused(
-            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits: raise it, "
-            "or take another weighting"
+            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits. Raise "
+            "it, or take another weighting"
         )
 
     def _foreseen_at_most(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
@@ -291,7 +291,7 @@ class PseudoPosterior:
 
         found = least_real(lambda tightening: foreseen(tightening) <= aim, 1.0, 1e9, relative=1e-3)
         if found is None:
-            raise Refused("no weights of this kind meet the target local epsilon: raise it, or take another weighting")
+            raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
         return self.weighting.tightened(1.0 / found)
 
     def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
@@ -344,7 +344,8 @@ class PseudoPosterior:
         """
         if self.target_epsilon is None:
             raise ParameterError(
-                "give target_epsilon: a local epsilon that was computed from the data is as confidential as they are"
+                "a local epsilon that was computed from the data is as confidential as they are. Write "
+                "target_epsilon=..."
             )
         return self.target_epsilon
 
@@ -379,7 +380,7 @@ class PseudoPosterior:
                 "the chains have converged: those beyond the limits stated with them would not have been released",
             ),
             caveats=(
-                "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
+                "local and asymptotic: computed from this table, not proved for every table. An outlier that is "
                 "replaced can change the weights of all records",
                 *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 "the scale of the weights, or which records are dropped, was chosen by looking at the data",
@@ -442,7 +443,7 @@ class PseudoPosterior:
         """
         weights = weighting.weights(risks.by_record, sampler.data)
         if not weights.any():
-            raise Refused("every record would get weight 0: raise c, g, the bound M or the target")
+            raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():
             draws = first
         else:

@@ -189,7 +189,7 @@ class FromModel(Synthesiser):
 
     def __post_init__(self) -> None:
         if not self.columns or set(self.columns) & set(self.others):
-            raise ParameterError("name at least one sensitive column, and none of them among the others")
+            raise ParameterError("name at least one sensitive column, and name no column twice")
 
     @property
     def sensitive(self) -> tuple[str, ...]:

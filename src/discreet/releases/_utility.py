@@ -55,7 +55,7 @@ def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Com
         raise PoorUtility(poor_utility(mechanism, n, like))
     if size is not None and (kept := size * mechanism.share_released(n)) < 1.0:
         raise PoorUtility(
-            f"of {counted(size, 'draw')} {about(kept, 2)} would be released, on average: "
+            f"{about(kept, 2)} of {counted(size, 'draw')} would be released, on average. "
             f"{_either(['allow a larger delta'])}"
         )
 
@@ -70,7 +70,7 @@ def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -
         )
     text = said[0].upper() + said[1:] + _either(helps)
     if len(mechanism.domain.columns) >= _MARGINALS:
-        text += "; tables with many columns are the business of marginal-based tools such as AIM or MST"
+        text += ". For tables with many columns, use a marginal-based tool such as AIM or MST"
     return text
 
 

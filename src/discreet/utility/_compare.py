@@ -204,7 +204,7 @@ def _measure_lines(measures: Sequence[Measured]) -> list[str]:
         rows.append((one.measure, _number(one.release), _number(mean), spread, _number(one.holdout), one.of))
     how = dict.fromkeys(f"  {one.measure}: {one.how}" for one in measures)
     return [
-        "Measures, beside what bootstrap samples of the confidential table reach at the size of the release",
+        "Measures, beside those of bootstrap samples of the confidential table, of the release's size",
         *_table(head, rows),
         *how,
     ]

@@ -59,7 +59,7 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     True
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
-        raise ParameterError("both samples are tables of at least one record with the same features")
+        raise ParameterError("both samples must be tables of at least one record with the same features")
     features = np.concatenate((x, y))
     of_y = np.concatenate((np.zeros(len(x)), np.ones(len(y))))
     counts = [np.ones(len(side)) if given is None else given for side, given in ((x, x_weights), (y, y_weights))]

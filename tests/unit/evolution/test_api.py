@@ -61,7 +61,11 @@ def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
         api_from("box", {"colour": 1}, SQUARE)
     from discreet.evolution import Callables
 
-    with pytest.raises(ParameterError, match="cannot be rebuilt from these parameters alone"):
+    with pytest.raises(
+        ParameterError,
+        match="cannot be rebuilt from these parameters alone. Build it with what it was made of. Build it with what "
+        "it was made of",
+    ):
         Callables.of({"label": "fonts"}, SQUARE)
 
 

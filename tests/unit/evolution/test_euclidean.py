@@ -164,7 +164,7 @@ def test_the_bracket_of_gamma_bounds_the_larger_of_two_chi_squares(d: int) -> No
 
 
 def test_errors_name_the_column_and_the_remedy() -> None:
-    with pytest.raises(ParameterError, match="column 'smokes': a box needs an order; use"):
+    with pytest.raises(ParameterError, match="column 'smokes': a box needs an order. Use"):
         Box(domain=Domain(columns={"smokes": Boolean()}))
     with pytest.raises(ParameterError, match="column 'x': a null has no place in a box"):
         Box(domain=Domain(columns={"x": Numeric(lower=0, upper=1, nulls="category")}))

@@ -71,7 +71,8 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "transport_available", lambda: False)
     made: Plan = plan(columns(2, 5), largest_sizes=False, **REQUEST)
     assert (
-        made.missing == "not compared: signed-measure, private-evolution; they need: pip install 'discreet[transport]'"
+        made.missing
+        == "not compared: signed-measure, private-evolution. Install what they need: pip install 'discreet[transport]'"
     )
     assert made.missing in made.notes
     assert made.missing in made.why

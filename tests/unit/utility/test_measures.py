@@ -270,7 +270,7 @@ def test_text_and_plain_data_show_every_number() -> None:
 
 
 def test_refuses_unknown_measures_and_numbers() -> None:
-    with pytest.raises(ParameterError, match="unknown measure 'w2'; there are: all, w1"):
+    with pytest.raises(ParameterError, match="unknown measure 'w2'. The measures are: all, w1"):
         compare(DATA, RELEASE, DOMAIN, measures="w2")
     for resamples in (-1, True, 1.5):
         with pytest.raises(ParameterError, match="resamples"):

@@ -104,7 +104,7 @@ class ReleasedRecords(NoisyCounts):
                 self.counts, self.noisy, self._log = counts, noisy, log
                 return
         raise ParameterError(
-            "no counts were found from which these records could have been drawn: check that the certificate is "
+            "no counts were found from which these records could have been drawn. Check that the certificate is "
             "theirs, or release counts instead"
         )
 

@@ -30,13 +30,13 @@ class BoundedLipschitz(Projection):
     def unsuited(cls, cells: Cells) -> str | None:
         """Return what is needed: a metric, and few enough cells to be projected in seconds."""
         if cells.diameter == 0.0:
-            return "a metric: give a column of the domain a weight above 0"
+            return "a metric. Give a column of the domain a weight above 0"
         most = _MOST_ON_A_LINE if cells.coordinates == 1 else math.isqrt(_MOST_WORK // cells.coordinates)
         if cells.count <= most:
             return None
         return (
             f"at most {most:,} cells in {cells.coordinates} coordinates (one per ordered column, one per category of "
-            f"the others), got {cells.count:,}: declare fewer cells, give fewer points, or use hierarchical-histogram"
+            f"the others), got {cells.count:,}. Declare fewer cells, give fewer points, or use hierarchical-histogram"
         )
 
     @property
