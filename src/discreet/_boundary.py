@@ -125,7 +125,9 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
         plain = value is None or isinstance(value, (str, bytes, os.PathLike, *_NUMBERS.values(), type))
         ours = type(value).__module__.startswith("discreet.")
         if not plain and not ours and _quotes(said, value):
-            return ParameterError(f"{_called(function)}: an argument is of type {type(value).__name__}; check them")
+            return ParameterError(
+                f"{_called(function)}: an argument is of type {type(value).__name__}. Check the arguments"
+            )
     return None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._checks import positive_size, unfit
 from discreet._random import seeded
-from discreet._text import counted, counted_up
+from discreet._text import counted, counted_up, sentence
 from discreet._writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size
@@ -229,7 +229,7 @@ def release(
     held = _held(table, declared, reference, asked)
     chosen, why = _by_plan(asked, held) if asked.kind is None else _by_name(asked, asked.kind, held)
     if chosen.domain != declared:
-        why = "; ".join([*chosen_cells(declared, chosen.domain), why])
+        why = ". ".join([*chosen_cells(declared, chosen.domain), why])
         held = _held(table, chosen.domain, held.reference, asked)
     closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
     like = common(held.reference, chosen.domain)
@@ -435,7 +435,7 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
 
 def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Commonness | None) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    yield f"{why}; {chosen.share_in_words(held.n, like)}"
+    yield f"{why}. {sentence(chosen.share_in_words(held.n, like))}"
     if chosen.random_size and asked.size is not None:
         expected = counted_up(asked.size * chosen.share_released(held.n))
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from discreet._text import harmless, rounded_down, rounded_up, with_article
+from discreet._text import harmless, rounded_down, rounded_up, sentence, with_article
 
 __all__ = [
     "BudgetError",
@@ -32,11 +32,6 @@ __all__ = [
     "Refused",
     "RelationNotSupported",
 ]
-
-
-def _sentence(remedy: str) -> str:
-    """Begin a sentence of its own."""
-    return remedy[:1].upper() + remedy[1:]
 
 
 class DiscreetError(Exception):
@@ -90,7 +85,7 @@ class DataError(DiscreetError, ValueError):
     def __init__(self, column: str | None, problem: str, remedy: str) -> None:
         self.column, self.problem, self.remedy = column, problem, remedy
         where = "the table" if column is None else f"column {column!r}"
-        super().__init__(f"{where}: {problem}. {_sentence(remedy)}")
+        super().__init__(f"{where}: {problem}. {sentence(remedy)}")
 
 
 class NotPublic(DiscreetError, ValueError):
@@ -123,7 +118,7 @@ class FileProblem(DiscreetError, OSError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        return f"{harmless(self.path)}: {self.problem}. {_sentence(self.remedy)}"
+        return f"{harmless(self.path)}: {self.problem}. {sentence(self.remedy)}"
 
 
 class BudgetError(DiscreetError, ValueError):

@@ -270,7 +270,7 @@ def _posterior(
         chains=result.chains,
         notes=(
             f"given what {about['mechanism']} released about {counted(about['records'], 'record')}, taken as "
-            f"independent draws of the population; Dirichlet process prior of strength {about['strength']:g}",
+            f"independent draws of the population, with a Dirichlet process prior of strength {about['strength']:g}",
             *([f"approximate, not exact: {model.approximation}"] if model.approximation else []),
         ),
         facts={

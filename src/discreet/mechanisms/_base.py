@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from discreet._arrays import Floats, Integers
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
@@ -364,7 +365,7 @@ def numbered_cells(domain: Domain, name: str) -> int:
 def shown_cells(cells: int) -> str:
     """Write a number of cells, by its order of magnitude where it is long."""
     digits = len(str(cells)) if cells < 10**300 else round(cells.bit_length() * math.log10(2.0))
-    return f"{cells:,} cells" if digits <= 16 else f"about 1e{digits - 1} cells"
+    return counted(cells, "cell") if digits <= 16 else f"about 1e{digits - 1} cells"
 
 
 def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:

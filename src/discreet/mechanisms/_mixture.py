@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet._arrays import Floats, Indices
 from discreet._checks import positive_size, real
-from discreet._text import percent
+from discreet._text import counted, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible
@@ -178,7 +178,7 @@ class Mixture(DrawnMechanism):
         cls.refuse_unknown(fixed)
         most = n if cls.distinct else 10**10
         if size is not None and positive_size("size", size) > most:
-            raise Infeasible(f"{size} records of {n} with {cls.name}", {"size <=": most})
+            raise Infeasible(f"{counted(size, 'record')} of {n:,} with {cls.name}", {"size <=": most})
 
         def make(m: int, q: float) -> Mixture:
             return cls(domain=domain, size=min(m, most), mixing=q)

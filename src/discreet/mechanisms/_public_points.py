@@ -108,7 +108,8 @@ class PublicPoints:
         """
         if self.rows is None:
             raise ParameterError(
-                f"the {self.count:,} public points are known by their number and hash only. Give the points themselves"
+                f"{counted(self.count, 'public point')} must be given in full: the number and the hash alone are "
+                "not enough"
             )
         columns = zip(domain.columns.values(), zip(*self.rows, strict=True), strict=True)
         kinds = ((codes, np.int64 if column.finite else np.float64) for column, codes in columns)
@@ -150,7 +151,7 @@ def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
     if column.finite:
         if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):
             return np.array(codes, dtype=np.int64)
-        raise ParameterError(f"points: codes of column {name!r} are cells, integers from 0 to {column.size - 1}")
+        raise ParameterError(f"points: the codes of column {name!r} must be integers from 0 to {column.size - 1}")
     if all(code is None or isinstance(code, Real) for code in codes):
         values: Floats = np.array(codes, dtype=np.float64)
         missing = np.isnan(values)

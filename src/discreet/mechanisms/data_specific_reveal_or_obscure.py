@@ -152,7 +152,7 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             theorem="T7",
             chosen="the cells and the schedule",
             caveats=(
-                f"up to {percent(first)} of the released records are uniform over the cells, not from the data. How "
+                f"up to {percent(first)} of the released records are uniform over the cells, not from the data; how "
                 "many depends on the confidential smallest count",
             ),
         )

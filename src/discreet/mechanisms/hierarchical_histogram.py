@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._arrays import Floats
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
@@ -152,7 +153,7 @@ class HierarchicalHistogram(NoisyCounts):
         uneven within a leaf is not.
         """
         if self._cells > _MOST_LISTED:
-            raise ParameterError(f"{self._cells:,} cells are too many to list (at most {_MOST_LISTED:,}). Draw records")
+            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {self._cells:,}. Draw records")
         cells, tree = self.domain.unflat(np.arange(self._cells)), self.reading.tree
         if not self.reading.measured:
             return Estimates(cells, np.full(1, float(self.records)), np.zeros(1))
@@ -186,7 +187,7 @@ class HierarchicalHistogram(NoisyCounts):
         most = self.reading.tree.largest_leaf()
         if most == 1:
             return promised
-        within = f"leaves hold up to {most:,} cells each: where in its leaf a record lies is not from the data"
+        within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
@@ -234,7 +235,7 @@ def _check_columns(domain: Domain) -> None:
     """Refuse more columns than arrays have dimensions."""
     if len(domain.columns) > _MOST_COLUMNS:
         raise ParameterError(
-            f"hierarchical-histogram cuts at most {_MOST_COLUMNS} columns, not {len(domain.columns):,}: declare fewer"
+            f"hierarchical-histogram cuts at most {_MOST_COLUMNS} columns, not {len(domain.columns):,}. Declare fewer"
         )
 
 

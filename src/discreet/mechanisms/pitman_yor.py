@@ -15,7 +15,7 @@ import numpy as np
 from discreet._arrays import Floats, Integers
 from discreet._checks import choice, positive_size
 from discreet._numeric import log_rising
-from discreet._text import counted_up, rounded_up
+from discreet._text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import LawNotAvailable, ParameterError
@@ -179,9 +179,9 @@ class PitmanYor(PitmanYorUrn):
             assumptions=tuple(assumptions),
             caveats=(
                 "a released record is a confidential record verbatim with probability "
-                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the {self.size:,} "
-                "released records are expected to be. What is protected is which records are drawn, not a record "
-                "that is drawn",
+                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of "
+                f"{counted(self.size, 'released record')} are expected to be; what is protected is which records "
+                "are drawn, not a record that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
             ),
         )

@@ -16,7 +16,7 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._checks import choice, integer, positive_size, unfit
 from discreet._random import SecureGenerator, public, seeded
-from discreet._text import rounded_down
+from discreet._text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.domain._records import Parts
@@ -165,7 +165,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         check_sampling(self.sampling)
         if self.candidates > _MOST_CANDIDATES:
             raise ParameterError(
-                f"{self.candidates:,} candidates per step are more than {_MOST_CANDIDATES:,}. Take a smaller population"
+                f"a step must have at most {_MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
+                "population"
             )
 
     @property
@@ -498,10 +499,12 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         steps, said, share = cast("list[Votes]", y), [], None
         if steps and self._nothing_kept(steps[-1].votes):
             share = 0.0
-            said.append("no votes were kept in the last step: its candidates are drawn alike, whatever the table holds")
+            said.append(
+                "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds"
+            )
         if self._path is not None:
             said.append(
-                "the noisy votes were kept in a checkpoint: steps may be of an earlier run, and serve other releases"
+                "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
             )
         return Outcome("; ".join(said), share) if said else None
 
@@ -520,12 +523,15 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return the steps, the population and the noise."""
         if not self.steps:
             return f"no step: records are drawn from the API {self._api.name!r} alone"
-        each = f"released from {self.threshold:,} votes on" if self.noise == "laplace" else "on every candidate's votes"
+        each = (
+            f"released from {counted(self.threshold, 'vote')} on"
+            if self.noise == "laplace"
+            else "on every candidate's votes"
+        )
         return (
-            f"{self.steps} steps, each with {self.candidates:,} candidates made by the API {self._api.name!r} of "
-            f"{self.population:,} records; {self.noise} noise of scale {rounded_down(self.scale, 4)} votes, "
-            f"{each}; {self.variant} "
-            "variant"
+            f"{counted(self.steps, 'step')} of {counted(self.candidates, 'candidate')}, made by the API "
+            f"{self._api.name!r} of {counted(self.population, 'record')}, with {self.noise} noise of scale "
+            f"{rounded_down(self.scale, 4)} {each}, {self.variant} variant"
         )
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
@@ -774,7 +780,9 @@ def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
         When it is not as many records of the domain.
     """
     if len(records.columns) != len(domain.columns) or len(records) != rows:
-        raise ParameterError(f"{what} of the API gives {rows:,} records with a column for each of the domain's")
+        raise ParameterError(
+            f"{what} of the API must give {counted(rows, 'record')} with a column for each of the domain's"
+        )
     for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
         fits = codes.dtype == column._code_type and len(codes) == rows
         if fits and column.size is not None:
@@ -784,4 +792,4 @@ def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
             at = column.positions(codes)
             fits = bool(column.nullable or np.isfinite(at).all())
         if not fits:
-            raise ParameterError(f"column {name!r}: {what} of the API must be codes of the domain")
+            raise ParameterError(f"column {name!r}: {what} of the API must give codes of the domain")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts
@@ -138,7 +139,8 @@ class SignedMeasure(NoisyCounts):
         promised = super().guarantee(relation, n=n)
         if self.points is None:
             return promised
-        within = f"released records are copies of {self.points.count:,} public points: where around them is not said"
+        points = counted(self.points.count, "public point")
+        within = f"released records are copies of {points}: where around them is not said"
         return replace(
             promised,
             assumptions=("the points and the noise were chosen without looking at the data",),

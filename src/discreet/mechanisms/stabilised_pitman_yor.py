@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet._checks import positive_size, real
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
@@ -93,7 +94,9 @@ class StabilisedPitmanYor(StableCounts):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""
         if x.n != self.records:
-            raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
+            raise ParameterError(
+                f"the table must have {counted(self.records, 'record')}, for which the mechanism was made, got {x.n:,}"
+            )
         return super().kernel(x, rng=rng)
 
     def _missing(self, kept: int) -> int:

@@ -41,7 +41,7 @@ _EXACT_SAMPLING = (
 )
 _ROW_BY_ROW = "the number that is computed for a record's log-density does not depend on the other records beside it"
 _CHAINS = (
-    "Markov chains draw from the posterior approximately, in floating point. Their diagnostics are signs, not bounds"
+    "Markov chains draw from the posterior approximately, in floating point; their diagnostics are signs, not bounds"
 )
 
 

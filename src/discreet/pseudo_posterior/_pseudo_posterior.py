@@ -380,7 +380,7 @@ class PseudoPosterior:
                 "the chains have converged: those beyond the limits stated with them would not have been released",
             ),
             caveats=(
-                "local and asymptotic: computed from this table, not proved for every table. An outlier that is "
+                "local and asymptotic: computed from this table, not proved for every table; an outlier that is "
                 "replaced can change the weights of all records",
                 *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 "the scale of the weights, or which records are dropped, was chosen by looking at the data",

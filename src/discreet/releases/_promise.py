@@ -113,7 +113,7 @@ def caveats(guarantee: Guarantee, epsilon: float, delta: float, unit: str | None
     """Return the guarantee's caveats and those that depend on the budget and the privacy unit."""
     found = list(guarantee.caveats)
     if unit is not None:
-        found.append("rows of nulls stand for the unused slots of units and may be dropped")
+        found.append("rows of nulls stand for the unused slots of units; they may be dropped")
     found += delta_caveats(delta, guarantee.n)
     if epsilon > 10:
         found.append(LARGE)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet._arrays import Floats
+from discreet._text import counted
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms.readings._projection import Projection
@@ -35,8 +36,9 @@ class BoundedLipschitz(Projection):
         if cells.count <= most:
             return None
         return (
-            f"at most {most:,} cells in {cells.coordinates} coordinates (one per ordered column, one per category of "
-            f"the others), got {cells.count:,}. Declare fewer cells, give fewer points, or use hierarchical-histogram"
+            f"at most {counted(most, 'cell')} in {cells.coordinates} coordinates (one per ordered column, one per "
+            f"category of the others), got {cells.count:,}. Declare fewer cells, give fewer points, or use "
+            "hierarchical-histogram"
         )
 
     @property
