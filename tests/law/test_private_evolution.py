@@ -409,7 +409,7 @@ def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
     )
     assert all(check.agrees for check in verify(made.certificate, data=out))
     assert made.certificate.facts["mechanism"]["parameters"]["api"]["name"] == "table"
-    assert "2 steps, each with" in " ".join(said)
+    assert "2 steps of" in " ".join(said)
     assert "hierarchical-histogram is predicted" in " ".join(said)
 
 
@@ -601,7 +601,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
     mechanism.observed(checkpoint=path).kernel(table, rng=secure())
     with pytest.raises(FileProblem, match="stays spent"):
         replace(mechanism, scale=2.5).observed(checkpoint=path).kernel(table, rng=secure())
-    with pytest.raises(ParameterError, match="leave out the checkpoint, or the seed"):
+    with pytest.raises(ParameterError, match="Leave out the checkpoint or the seed"):
         mechanism.observed(checkpoint=path).kernel(table, rng=seeded(0))
 
     def at_once(step: Votes) -> None:

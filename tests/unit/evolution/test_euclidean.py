@@ -170,7 +170,7 @@ def test_errors_name_the_column_and_the_remedy() -> None:
         Box(domain=Domain(columns={"x": Numeric(lower=0, upper=1, nulls="category")}))
     with pytest.raises(ParameterError, match="column 'n': a ball needs continuous numeric columns"):
         Ball(domain=Domain(columns={"n": Integer(lower=0, upper=9)}))
-    with pytest.raises(ParameterError, match="leave a radius of 1"):
+    with pytest.raises(ParameterError, match="radius must be at most 1"):
         Ball(domain=space(2), radius=1.5)
     with pytest.raises(ParameterError, match="one finite number per column"):
         Ball(domain=space(2), centre=(0.0,))

@@ -262,7 +262,7 @@ def test_text_and_plain_data_show_every_number() -> None:
     assert isinstance(closed, Confidential)
     comparison = reveal_to_custodian(closed)
     text = str(comparison)
-    assert "Measures, beside what bootstrap samples" in text
+    assert "Measures, beside those of bootstrap samples" in text
     assert "  ks: nulls left out" in text
     plain = comparison.to_dict()["measures"]
     assert [one["measure"] for one in plain] == ["ks"] * 2 + ["tv"] * 4
