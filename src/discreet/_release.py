@@ -51,7 +51,7 @@ _NO_PARAMETERS = {"budget", "cells", "group", "n", "records"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRemove:
-    """The guarantee holds between tables of which one has a record, or a unit, more.
+    """A guarantee between tables of which one has one more record, or unit, than the other.
 
     The number of records is then confidential, and another one is declared in its place.
 
@@ -87,7 +87,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Functions of yours that are called while a release is made. What they are told is public.
+    """Callbacks during a release. What they receive is public.
 
     Parameters
     ----------

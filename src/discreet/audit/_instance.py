@@ -186,7 +186,7 @@ def instance_guarantee(
 
 
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
-    """Return what the law of a mechanism's kernel at a table depends on.
+    """Return what the law of a mechanism's kernel depends on at a table.
 
     Raises
     ------

@@ -131,7 +131,7 @@ def _slotted_counts(
 
 
 def public_size(counts: Confidential[Any]) -> int:
-    """Return the number of records, which the replacement relation makes public by definition.
+    """Return the number of records, which is public under the replacement relation.
 
     Under replacement, neighbouring tables have equally many records, so no mechanism has to hide their number. This is
     a definition, not a proof that the number is harmless: filtering the table beforehand by a confidential value turns

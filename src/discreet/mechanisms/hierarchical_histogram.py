@@ -90,7 +90,7 @@ class HierarchicalHistogram(NoisyCounts):
     cells_cost: ClassVar[bool] = True
     theorem: ClassVar[str] = "T9"
     share_is: ClassVar[Literal["bound", "prediction"]] = "prediction"
-    share_is_of: ClassVar[str] = "would must be moved across the whole domain to displace records as noise does"
+    share_is_of: ClassVar[str] = "would have to be moved across the whole domain to displace records as noise does"
 
     noise: str = "gaussian"
     levels: Sequence[int] | int | str | None = None

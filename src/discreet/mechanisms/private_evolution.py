@@ -127,7 +127,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     needs_cells: ClassVar[bool] = False
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = (
-        "would must be moved across the whole domain to displace records as noise and the distance of candidates do"
+        "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"
     )
     helped_by: ClassVar[tuple[Remedy, ...]] = ("columns", "epsilon", "delta")
     cells_cost: ClassVar[bool] = False

@@ -130,7 +130,7 @@ class StabilisedPitmanYor(StableCounts):
         """Return the expected share of new values and noise, for a table like that one.
 
         Records whose labels are too rare to be kept come back as new values from the base measure: in the worst case
-        all of them. How many, only the data tell.
+        all of them. How many cannot be stated without the data.
         """
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)

@@ -156,7 +156,7 @@ class CensoredPosterior:
         A public list of parameters: values of every latent site, one row per parameter. The posterior is then a finite
         distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
     tables : int
-        Tables to release, each from its own draw: the budget is so many times that of one.
+        Tables to release, each from its own draw. The privacy cost is multiplied by this number.
     size : int, optional
         Records of a synthetic table, a public number, where nothing is given; by default as many as are held, a number
         that is public under replacement and confidential under add/remove. With a size the prior comes from a blank

@@ -146,7 +146,7 @@ class PseudoPosterior:
     target_epsilon : float, optional
         Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
     tables : int
-        Number of tables to release, each from its own draw: the budget is so many times that of one.
+        Number of tables to release, each from its own draw. The privacy cost is multiplied by this number.
     draws, warm_up, chains : int
         Of the Markov chains.
     convergence : Convergence

@@ -98,13 +98,13 @@ def test_an_embedding_that_keeps_or_draws_anything_is_refused_before_any_confide
     ("wrong", "message"),
     [
         (lambda count, seed: generate(count, seed).drop("n"), "what generate gave lacks column 'n'"),
-        (lambda count, seed: generate(count + 1, seed), "has 8 rows where 7 were asked for"),
+        (lambda count, seed: generate(count + 1, seed), "must have 7 rows, got 8"),
         (
             lambda count, seed: generate(count, seed).with_columns(pl.col("x") * 9 + 1),
             "column 'x': a value lies outside",
         ),
         (lambda count, seed: generate(count, seed).with_columns(n=pl.lit("a")), "column 'n': holds String values"),
-        (lambda count, seed: 3.5, "what generate gave is no table"),
+        (lambda count, seed: 3.5, "what generate gave is not a table"),
     ],
 )
 def test_what_functions_give_is_checked(wrong: Any, message: str) -> None:
