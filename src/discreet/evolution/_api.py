@@ -99,7 +99,7 @@ class API(ABC):
         Returns
         -------
         Records
-            ``len(records) * variations_each()`` records in blocks, one block a record, the record itself first.
+            ``len(records) * variations_each()`` records in blocks, one block per record, the record itself first.
         """
 
     @abstractmethod

@@ -41,7 +41,7 @@ _TWO_CELL_DRAWS = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class DirichletMultinomial(HeldMechanism):
-    r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` a cell.
+    r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` per cell.
 
     Draw ``i + 1`` falls in cell ``l`` with probability ``(alpha_l + n_l + S_l) / (A + i)``, ``A = n + sum alpha``, with
     ``S_l`` earlier draws there and ``alpha_l = prior * cells * H(l)`` for the domain's base measure ``H``.

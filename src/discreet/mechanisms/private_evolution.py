@@ -101,8 +101,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     Notes
     -----
     A record's vote is a function of that record and of public candidates (the API must embed each record by itself), so
-    a replaced record moves one vote a step, and an added or removed one changes one count. Guarantee (theorem T16), for
-    all steps together however the candidates were chosen: Gaussian noise gives the exact profile of ``2 T``
+    a replaced record moves one vote per step, and an added or removed one changes one count. Guarantee (theorem T16),
+    for all steps together however the candidates were chosen: Gaussian noise gives the exact profile of ``2 T``
     (replacement) or ``T`` (add/remove) counts that change by ``g``, without a composition theorem; Laplace noise with a
     threshold composes the profile of T8, an upper bound. Equal candidates are merged before the vote: all votes would
     go to the first of them, and the others would be noise alone.

@@ -139,7 +139,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 @dataclass(frozen=True, slots=True)
 class CensoredPosterior:
-    r"""The censored posterior mechanism: ``2M`` a table for every pair of neighbours, given an exact posterior draw.
+    r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
     ----------

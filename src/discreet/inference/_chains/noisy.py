@@ -27,7 +27,7 @@ class NoisyCounts(Model):
         As in :class:`Model`.
     levels : sequence of ndarray of intp, shape (k,)
         For each level, from the coarsest, the set that each cell belongs to. Every set lies in one set of the level
-        before; the last level has one set a cell. One level alone is a plain histogram.
+        before; the last level has one set per cell. One level alone is a plain histogram.
     noise : Noise
         The law of the noise.
     noisy : sequence of ndarray
@@ -125,7 +125,7 @@ class NoisyCounts(Model):
 
     def _sums(self, level: int, counts: Integers) -> Integers:
         """Return the counts of a level's sets."""
-        if self._sizes[level] == self.cells:  # one set a cell
+        if self._sizes[level] == self.cells:  # one set per cell
             out = np.empty_like(counts)
             out[:, self._levels[level]] = counts
             return out
