@@ -325,8 +325,8 @@ def _checked_files(
         check_outputs([Path(checkpoint.path)], inputs)
         if done := steps_held(checkpoint.path):
             lines.append(
-                f"{checkpoint.path} holds {counted(done, 'step')}. They are taken as released, and must be of this "
-                "same table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
+                f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
+                "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
     return lines
 

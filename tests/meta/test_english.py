@@ -14,7 +14,8 @@ PAGES = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTIN
 _OTHER = "of|in|for|to|at|on|is|has|and|or|as|with|from|that|than|by|per|like|such|before|after|whether|where|within"
 _EACH = "cell|record|chain|step|column|node|leaf|row|release|coordinate|category|table|pixel|distribution|parameter"
 RATE = re.compile(
-    rf"\b(?:one(?: (?!(?:{_OTHER})\b)[a-z]+)?|candidates|draws|iterations|units|votes|prior mass (?!of )\S+) an? (?:{_EACH})\b"
+    rf"\b(?:one(?: (?!(?:{_OTHER})\b)[a-z]+)?|candidates|draws|iterations|units|votes|prior mass (?!of )\S+) "
+    rf"an? (?:{_EACH})\b"
 )
 CHAINED = re.compile(r";|\b(?:has|have|had) to\b")
 

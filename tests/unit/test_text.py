@@ -135,6 +135,7 @@ PLURALS = (
 COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
     "cli/_commands.py": {"len(checks)"},
+    "mechanisms/_base.py": {"digits - 1", "self.name"},
     "planner/_instead.py": {"most"},
     "planner/_stated.py": {"mechanism"},
     "pseudo_posterior/_censored.py": {"self.tables"},

@@ -147,7 +147,7 @@ def not_in(source: Source, name: str, wanted: Collection[str], *, table: str = "
         which = "none" if not known else f"{known}"
         has = counted(len(source.names), "column")
         remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
-        remedy += ". Check that its first line holds the names" if source.kind == "csv" else ": check their names"
+        remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
     return DataError(name, f"is not in the {table}", remedy)
 
 

@@ -60,6 +60,6 @@ def refuse_wide_cells(domain: Domain, api: str) -> None:
     for name, column in domain.columns.items():
         if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:
             raise ParameterError(
-                f"column {name!r}: its cells hold several values, and the API {api} works on values; declare "
+                f"column {name!r}: its cells hold several values, and the API {api} works on values. Declare "
                 'within = "midpoint", a grid or a step, or leave cells out'
             )

@@ -310,5 +310,5 @@ def test_steps_are_watched_kept_and_drawn_from_again(tmp_path: Path) -> None:
         discreet.release(FRAME, AGES, checkpoint=str(tmp_path / "steps"), **facts)
     again = discreet.Checkpoint(tmp_path / "steps", redraw=True)
     assert len(discreet.release(FRAME, AGES, checkpoint=again, **facts).records) == 50
-    assert "holds 2 steps. They are taken as released" in " ".join(said)
+    assert "holds 2 steps, taken as released" in " ".join(said)
     assert steps == [(1, 2), (2, 2)]  # none was taken again
