@@ -179,7 +179,7 @@ class PitmanYor(PitmanYorUrn):
             assumptions=tuple(assumptions),
             caveats=(
                 "a released record is a confidential record verbatim with probability "
-                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of "
+                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the "
                 f"{counted(self.size, 'released record')} are expected to be; what is protected is which records "
                 "are drawn, not a record that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
