@@ -125,7 +125,7 @@ def test_marginals_and_correlations() -> None:
     ]
     assert found["marginals-2", "3 marginals of 2 columns, mean"].release == pytest.approx(np.mean(direct))
     assert found["marginals-2", "3 marginals of 2 columns, largest"].release == pytest.approx(max(direct))
-    assert found["marginals-3", "1 marginals of 3 columns, mean"].release >= max(direct) - 1e-12
+    assert found["marginals-3", "1 marginal of 3 columns, mean"].release >= max(direct) - 1e-12
 
     def eta(frame: pl.DataFrame, label: str) -> float:
         age = frame["age"].to_numpy().astype(float)
@@ -144,7 +144,7 @@ def test_correlation_of_ordered_columns_is_pearsons() -> None:
     domain = Domain(columns={name: DOMAIN.columns[name] for name in ("x", "age")})
     found = _measured(DATA, RELEASE, domain=domain)
     r = [pearsonr(*(frame.drop_nulls()[name] for name in ("x", "age"))).statistic for frame in (DATA, RELEASE)]
-    assert found["correlation", "1 pairs of columns, mean"].release == pytest.approx(abs(r[0] - r[1]), rel=1e-9)
+    assert found["correlation", "1 pair of columns, mean"].release == pytest.approx(abs(r[0] - r[1]), rel=1e-9)
 
 
 def test_a_table_is_at_distance_zero_of_itself_in_any_order() -> None:
