@@ -236,7 +236,7 @@ def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:
     stratified = plan(AGES, records=n, epsilon=1.0, size=size, mechanisms=["perturbed-histogram"], largest_sizes=False)
     assert (stratified.options[0].times_sampling or 1.0) < 0.3
     assert "times that of a sample of 1,000 records without privacy" in stratified.why
-    assert "times a sample's 0." in str(stratified)  # 80 columns do not hold the table: each number has its name
+    assert "times a sample's" in str(stratified)  # 80 columns do not hold the table: each number has its name
 
 
 @pytest.mark.parametrize("cells", [51, 100, 1000])
