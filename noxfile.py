@@ -64,6 +64,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def exhaustive(session: nox.Session) -> None:
+    """What the test-suite checks on fewer cases, on all of them: about half an hour."""
+    session.install("-e", f".[{','.join(EXTRAS)}]", *GROUPS["test"])
+    session.run("pytest", "-n", "auto", "-m", "exhaustive", *session.posargs)
+
+
+@nox.session
 def engines(session: nox.Session) -> None:
     """The other dataframe engines: skips with a message where Java or a package is missing."""
     session.install("-e", ".[pandas,duckdb,dask,ibis,spark]", *GROUPS["test"])

@@ -193,7 +193,8 @@ def release(
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet import Domain, Integer, release
+    >>> from discreet import release
+    >>> from discreet.domain import Domain, Integer
     >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> synthetic = release(ages, domain, epsilon=1.0, delta=1e-9, size=1000)

@@ -174,7 +174,7 @@ def calibrated(name: str, kind: str, relation: str, *, n: int, group: int) -> An
     given = PARAMETERS.get(name, {}) | ({} if relation == "replacement" else {"relation": relation})
     try:
         require_relation(made, relation)
-        used = with_cells(domain(kind), made, n=n, epsilon=BUDGET.epsilon)
+        used = with_cells(domain(kind), made, n=n, budget=BUDGET, size=3, group=group, **given)
         return made.calibrated(BUDGET, domain=used, n=n, size=3, group=group, **given)
     except DiscreetError:
         return None

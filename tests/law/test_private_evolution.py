@@ -15,6 +15,8 @@ import pytest
 
 import discreet
 from discreet._random import secure, seeded
+from discreet._release import Checkpoint as Kept
+from discreet._release import Watch, _in_steps
 from discreet.audit import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
@@ -483,14 +485,14 @@ def test_what_an_api_gives_is_checked_before_noise_is_drawn(wrong: str) -> None:
 
 def test_records_held_are_those_the_mechanism_was_made_for() -> None:
     mechanism = evolution(3, PrivateEvolution, records=5)
-    with pytest.raises(ParameterError, match="made for 5 records"):
+    with pytest.raises(ParameterError, match="5 records, for which the mechanism was made"):
         publish(confidential(pl.DataFrame({"cell": [0, 1, 1, 2]}), mechanism.domain), mechanism, size=3)
 
 
 def test_slots_without_a_unit_are_refused_for_files_too(tmp_path: Path) -> None:
     points(50).write_parquet(tmp_path / "x.parquet")
     for table in (points(50), tmp_path / "x.parquet"):
-        with pytest.raises(ParameterError, match="needs unit"):
+        with pytest.raises(ParameterError, match="needs a privacy unit"):
             discreet.release(table, square(), epsilon=1.0, delta=1e-6, size=5, mechanism="private-evolution",
                              max_records=5)  # fmt: skip
 
@@ -615,7 +617,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             mechanism.observed(checkpoint=tmp_path / "c").kernel(table, rng=secure())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
     with pytest.raises(ParameterError, match="one step"):
-        PitmanYor(domain=square(), size=2).observed(checkpoint=path)
+        _in_steps(PitmanYor(domain=square(), size=2), Kept(path), Watch())
 
 
 def test_labels_survive_a_checkpoint(tmp_path: Path) -> None:

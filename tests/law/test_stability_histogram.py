@@ -314,7 +314,7 @@ def test_calibrated_with_given_parameters() -> None:
     assert (calibrated().threshold, round(calibrated().scale, 6)) == (42, 2.0)
     assert calibrated(scale=3.0).threshold == 62
     assert calibrated(threshold=60).scale == calibrated().scale
-    assert calibrated(threshold=62, scale=3.0).parameters() == {"scale": 3.0, "threshold": 62, "sampling": "iid"}
+    assert calibrated(threshold=62, scale=3.0).parameters() == {"scale": 3.0, "threshold": 62, "sampling": "stratified"}
     with pytest.raises(Infeasible, match="threshold >= 42"):
         calibrated(threshold=41)
     with pytest.raises(Infeasible, match="scale >= 2"):

@@ -41,7 +41,7 @@ class InstanceGuarantee:
     unconditional : float
         The mechanism's own delta, for every table: the only one here that is public.
     readings : dict
-        As :func:`~discreet.privacy.instance_readings` returns them.
+        As :func:`~discreet.privacy._instance.instance_readings` returns them.
     monte_carlo : MonteCarlo
         Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
     """

@@ -99,8 +99,7 @@ class DiffusionImages(API):
         box = Box(domain=self.domain)
         if self.embedding is not None and self.diameter is None:
             raise ParameterError(
-                "an embedding needs its diameter, a public upper bound on the distance of two images. Write "
-                "diameter=.... Write diameter=..."
+                "an embedding needs its diameter. Give a public upper bound on the distance of two images"
             )
         facts = {
             "shape": shape,

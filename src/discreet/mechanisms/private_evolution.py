@@ -54,6 +54,7 @@ _MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 _MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their nearest probabilities are exact
+_MOST_COORDINATES = 64  # up to which steps are chosen by trying them out
 _LARGEST = 1e150  # coordinate: squared distances stay finite
 _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
@@ -602,12 +603,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
         The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
         6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
-        Theorem 4.1.
-        One step is taken where a finite domain has no more cells than that has candidates.
-        An API that takes long is not tried out: the theory's numbers are taken. For the noise found, a box or a ball
-        asked for by name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"``
-        asks for that relation. The projection variant takes a population of at most 32,768 candidates unless told
-        otherwise: far above, probabilities are only near the nearest, and take minutes.
+        Theorem 4.1. One step is taken where a finite domain has no more cells than that has candidates. An API that
+        takes long, or has more than 64 coordinates, is not tried out: the theory's numbers are taken. For the noise
+        found, a box or a ball asked for by name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``.
+        ``relation="add-remove"`` asks for that relation. The projection variant takes a population of at most 32,768
+        candidates unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
         """
         cls.refuse_unknown(fixed, "relation")
         relation = fixed.pop("relation", "replacement")
@@ -649,7 +649,8 @@ class _Request:
         steps, population = self.own.get("steps"), self.own.get("population")
         theory = usable_steps(self.n, self.budget.epsilon)
         varied = "variant" not in self.own and self.own.get("noise", "gaussian") == "gaussian"
-        quick = self.own["api"].quick and self.solved(Choice(1), population=1).predictable
+        api = self.own["api"]
+        quick = api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
         if not quick or self.own.get("variant") == "theoretical" or None not in (steps, population):
             return self.solved(Choice(theory if steps is None else steps, share=1.0))
         self.solved(Choice(1), population=1)._require_solver()

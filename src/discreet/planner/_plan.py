@@ -27,6 +27,7 @@ __all__ = ["Option", "Plan", "plan"]
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _UNLIKE = 0.05  # of the range of a column
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
+_CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
 _NEAR = 1.05  # times the least predicted error, up to which one that can be analysed is preferred
 
 
@@ -295,8 +296,14 @@ def plan(
         if progress is not None:
             progress(len(options), len(names))
     least = min((o.w1 for o in options if o.w1 is not None), default=0.0)
-    close = [o if o.w1 is None or o.w1 > _CLOSE * least else predicted(o) for o in options]
+    close = [predicted(o) if _in_detail(o, _CLOSE * least) else o for o in options]
     return Plan(request=request, options=_ranked(close))
+
+
+def _in_detail(option: Option, most: float) -> bool:
+    """Return whether an option's error is to be predicted from all draws: it is a contender, and they take no time."""
+    cheap = option.mechanism is not None and option.mechanism.most_draws >= _CHEAP
+    return cheap and option.w1 is not None and option.w1 <= most
 
 
 def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:

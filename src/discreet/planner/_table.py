@@ -33,9 +33,10 @@ def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[s
     lines = _wrapped(head, width)
     if table:
         widths = [max(len(row[i]) for row in (header, *table)) for i in range(len(header) - 1)]
-        for row in (header, *table):
-            line = "  ".join(map(str.ljust, row[:-1], widths)).rstrip()
-            lines += [line] if len(line) <= width else _stacked(header, row, width)
+        beside = ["  ".join(map(str.ljust, row[:-1], widths)).rstrip() for row in (header, *table)]
+        fits = max(map(len, beside)) <= width
+        for row, line in zip((header, *table), beside, strict=True):
+            lines += [line] if fits else _stacked(header, row, width)
             lines += [] if row is header else _wrapped(row[-1], width, "    ")
     for row in rows:
         if not any(row[1:-1]):

@@ -8,7 +8,7 @@ from discreet.pseudo_posterior._fit import Convergence, PosteriorDraws
 from discreet.pseudo_posterior._from_domain import synthesiser_for
 from discreet.pseudo_posterior._frontier import FrontierPoint, frontier
 from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
-from discreet.pseudo_posterior._pictures import frontier_page, frontier_picture, violins, weight_picture
+from discreet.pseudo_posterior._pictures import frontier_page, violins, weight_picture
 from discreet.pseudo_posterior._pseudo_posterior import PseudoFit, PseudoPosterior, Risks
 from discreet.pseudo_posterior._regressions import (
     CategoricalShares,
@@ -47,7 +47,6 @@ __all__ = [
     "across_tables",
     "frontier",
     "frontier_page",
-    "frontier_picture",
     "reciprocal",
     "synthesiser_for",
     "violins",

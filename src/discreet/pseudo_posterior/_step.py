@@ -28,8 +28,6 @@ from discreet.releases._step import Step
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.pseudo_posterior._censored import CensoredPosterior
-    from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 
 __all__ = ["model_step"]
 
@@ -40,7 +38,7 @@ _RANDOMNESS = (
 
 
 def model_step(
-    posterior: PseudoPosterior | CensoredPosterior,
+    posterior: Any,
     domain: Domain,
     drawn: Callable[..., list[dict[str, npt.NDArray[Any]]]],
     *,
