@@ -145,8 +145,7 @@ class API(ABC):
         needed = {item.name for item in fields(cast("Any", cls)) if item.init and item.default is item.default_factory}
         if needed - {"domain", *parameters}:
             raise ParameterError(
-                f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made "
-                "of. Build it with what it was made of"
+                f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
             )
         return cast("Self", cast("Any", cls)(domain=domain, **parameters))
 

@@ -112,7 +112,7 @@ def combine(
     if kind == "urn":
         if size is None or n is None:
             raise ParameterError(
-                "the urn's rule needs the numbers of released and confidential records. Write size=... and n=..."
+                "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
             )
         share = positive_size("size", size) / positive_size("n", n)
         variance = within * (share + (1.0 + share) / count)

@@ -248,7 +248,7 @@ def _read(
     theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
     held = z.held if n is None else n
     if held is None:
-        raise ParameterError("the number of confidential records is needed. Write n=...")
+        raise ParameterError("the number of confidential records is needed. Give it as n")
     positive_size("n", held)
     if z.domain.finite:
         raise ParameterError("a finite domain's values are all known, so there are no new ones to discover")
