@@ -118,7 +118,7 @@ def transport_distance(
         return 0.0
     if int(sources.sum()) * int(sinks.sum()) > pairs:
         raise ParameterError(
-            f"the samples have more than {pairs:,} pairs of points left. Allow more (pairs=..., eight bytes each), "
+            f"the samples have more than {pairs:,} pairs of points left. Allow more pairs (eight bytes each), "
             "or use sliced_wasserstein"
         )
     if not transport_available():

@@ -366,7 +366,7 @@ def test_one_point_and_points_that_coincide() -> None:
         ({"points": np.array([[0.0, 0.0], [5.0, 0.0]])}, "diameter is smaller"),
         ({"diameter": 0.0}, "positive"),
         ({"diameter": math.nan}, "positive"),
-        ({"norm": 3.0}, "norm is"),
+        ({"norm": 3.0}, "norm must be"),
         ({"tolerance": -1.0}, "tolerance"),
         ({"tolerance": math.nan}, "tolerance"),
     ],

@@ -191,7 +191,7 @@ def test_add_remove_is_refused_without_a_theorem(name: str) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ParameterError, match="there are"):
+    with pytest.raises(ParameterError, match="The mechanisms are"):
         named("nonsense")
 
 

@@ -88,7 +88,7 @@ def test_weights_that_look_at_other_records_break_the_bound() -> None:
 def test_weights_that_look_at_other_records_are_refused() -> None:
     columns = {"y": np.array([1, 2, 3, 4])}
     share = CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=lambda d: d["y"] / d["y"].max())
-    with pytest.raises(ParameterError, match="depends on its own record alone"):
+    with pytest.raises(ParameterError, match="from its own record alone"):
         share.fit(columns, rng=seeded(0))
     with pytest.raises(ParameterError, match=r"in \[0, 1\]"):
         CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=lambda d: d["y"]).fit(
