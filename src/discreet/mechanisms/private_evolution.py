@@ -50,7 +50,7 @@ Variant = Literal["projection", "practical", "theoretical"]
 
 _MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 256
-_MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
+_MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 _MOST_PROJECTED = 1 << 15  # candidates a step where none are asked for: their nearest probabilities are exact
@@ -388,11 +388,14 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that an evolution on an invented table ends with.
 
-        With at most 16,384 candidates, and the noise of all steps. Each candidate stands for the record of the support
-        that is nearest to it.
+        With at most 2,048 candidates, whose noise is so much larger that it moves as much in all, and the noise of all
+        steps. Each candidate stands for the record of the support that is nearest to it.
         """
-        most = max(1, _MOST_PREDICTED // self._api.variations_each())
-        short = replace(self, population=min(most, self.population))
+        short = self
+        if (share := max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population) < 1.0:
+            louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
+            scale = min(self.scale / louder, law_named(self.noise).largest_scale)
+            short = replace(self, population=max(1, round(share * self.population)), scale=scale)
         some = np.flatnonzero(frequencies := rng.multinomial(self.records, shares / shares.sum()))
         candidates, weights = short.foreseen(support.take(some), frequencies[some], rng=rng)
         return np.append(np.bincount(self._nearest(support, candidates), weights, minlength=len(support)), 0.0)
