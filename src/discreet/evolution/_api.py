@@ -15,10 +15,12 @@ import numpy.typing as npt
 from discreet._arrays import Floats
 from discreet._checks import unfit
 from discreet.domain import Domain, Records
+from discreet.domain._metric import ground_diameter, ground_embedding, refuse_open_labels
 from discreet.errors import ParameterError
 
 __all__ = [
     "API",
+    "GroundAPI",
     "NamedAPI",
     "in_blocks",
     "new_seed",
@@ -144,6 +146,30 @@ class API(ABC):
         if needed - {"domain", *parameters}:
             raise ParameterError(f"the API {cls.name} cannot be rebuilt from these parameters alone")
         return cast("Self", cast("Any", cls)(domain=domain, **parameters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroundAPI(API):
+    """An API over records of any kind but open labels, whose distance is the domain's ground distance."""
+
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        refuse_open_labels(self.domain, self.name)
+
+    @property
+    def norm(self) -> float:
+        """1: the ground distance is a sum over columns."""
+        return 1.0
+
+    @property
+    def diameter(self) -> float:
+        """Sum of the columns' weights in the ground distance."""
+        return ground_diameter(self.domain)
+
+    def embed(self, records: Records) -> Floats:
+        """Return coordinates whose L1 distance is the ground distance."""
+        return ground_embedding(self.domain, records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,18 +85,7 @@ def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(DrawnMechanism):
-    """Independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells (theorem T5).
-
-    Parameters
-    ----------
-    domain : Domain
-        Public and finite, ``k`` cells. Its base measure is not used: the mixture is with the uniform distribution.
-    size : int
-        Number of records to release, ``m``, 1 to 1e10.
-    mixing : float
-        Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
-        2^-32; the guarantee is that of the rounded value.
-    """
+    """Draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells; parameters: see SmoothedHistogram."""
 
     free: ClassVar[tuple[str, ...]] = ("mixing", "size")
     theorem: ClassVar[str] = "T5"

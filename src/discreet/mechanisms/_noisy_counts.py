@@ -50,21 +50,7 @@ class NoisyCounts(Mechanism):
     A preset says which projection reads the noisy counts (``reading``), and what else it fixes. Cells other than the
     domain's are named by ``cells``; noise on the counts of other sets of cells is said by ``_length`` (how many counts
     there are), ``_counts`` (what they are) and ``_pairs`` (in how many pairs of them a replaced record moves).
-
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    records : int
-        The public number of records ``n``.
-    scale : float
-        Of the noise, in records.
-    noise : str
-        Its law: see :data:`discreet.mechanisms.noise.LAWS`.
-    sampling : {"stratified", "iid"}
-        How records are drawn from the cells' probabilities: systematic ones along the cells' order, which keep every
-        run of neighbouring cells at its share to within one record, or independent ones. Post-processing: it costs no
-        privacy.
+    Parameters: see PerturbedHistogram.
     """
 
     free: ClassVar[tuple[str, ...]] = ("scale",)

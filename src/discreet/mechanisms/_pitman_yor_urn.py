@@ -34,24 +34,7 @@ UNIT = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class PitmanYorUrn(HeldMechanism):
-    """An urn that starts from the confidential table.
-
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    size : int
-        Number of draws, ``m``, 1 to 1e10.
-    strength : float
-        ``theta``, above ``-discount``; above 0 when the discount is 0; at most 2^40.
-    discount : float
-        ``sigma`` in ``[0, 1)``.
-
-    Raises
-    ------
-    ParameterError
-        When a parameter is out of range.
-    """
+    """An urn that starts from the confidential table; parameters: see PitmanYor."""
 
     free: ClassVar[tuple[str, ...]] = ("size", "strength")
     needs_cells: ClassVar[bool] = False

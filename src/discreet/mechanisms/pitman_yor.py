@@ -47,8 +47,8 @@ class PitmanYor(PitmanYorUrn):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     strength : float
-        ``theta``, above ``-discount``; above 0 when the discount is 0. The kernel rounds it up to a multiple of 2^-20,
-        the guarantee is that of the rounded value.
+        ``theta``, above ``-discount``, and above 0 when the discount is 0; at most 2^40. The kernel rounds it up to a
+        multiple of 2^-20; the guarantee is that of the rounded value.
     discount : float
         ``sigma`` in ``[0, 1)``; the kernel takes the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
         release is :class:`DirichletMultinomial` with prior ``|discount|``, on a finite domain.

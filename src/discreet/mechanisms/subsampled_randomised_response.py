@@ -33,13 +33,10 @@ class SubsampledRandomisedResponse(Mixture):
 
     Parameters
     ----------
-    domain : Domain
-        Public and finite, ``k`` cells. Its base measure is not used.
+    domain, mixing
+        As for :class:`SmoothedHistogram`; the mixing ``q`` is the probability that a record is replaced.
     size : int
         Number of records to release, ``m``, at most the number of records held.
-    mixing : float
-        Probability ``q`` that a record is replaced, in ``[1e-12, 1]``, rounded up to a multiple of 2^-32 by the kernel;
-        the guarantee is that of the rounded value.
 
     Raises
     ------

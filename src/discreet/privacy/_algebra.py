@@ -53,11 +53,6 @@ class ComposedProfile(Profile):
     pure_epsilon: float
 
     @property
-    def exact(self) -> bool:
-        """Never claimed."""
-        return False
-
-    @property
     def pure(self) -> float:
         """The sum of the releases' pure epsilons."""
         return self.pure_epsilon

@@ -23,6 +23,7 @@ class BoundedRangeProfile(Profile):
     Notes
     -----
     ``delta(eps) = (1 - e^(-(spread - eps)/2))^2 / (1 - e^(-spread))`` up to ``eps = spread``, the pure epsilon.
+    It is attained by some mechanism, not by every one: an upper bound.
     At ``eps = 0`` it is ``tanh(spread / 4)``, where pure differential privacy alone gives ``tanh(spread / 2)``.
 
     References
@@ -36,11 +37,6 @@ class BoundedRangeProfile(Profile):
     """
 
     spread: float
-
-    @property
-    def exact(self) -> bool:
-        """Never claimed: it is attained by some mechanism, not by every one."""
-        return False
 
     @property
     def pure(self) -> float:

@@ -38,11 +38,6 @@ class ChainProfile(Profile):
     group: int
 
     @property
-    def exact(self) -> bool:
-        """Never claimed."""
-        return False
-
-    @property
     def pure(self) -> float:
         """``g`` times the pure epsilon of one record."""
         return up(self.group * self.single.pure)

@@ -40,19 +40,14 @@ class SubsampledPair(Profile):
 
     Notes
     -----
-    An upper bound, and attained at delta = 0. Above 64 draws ``G`` is replaced by a high quantile, and what lies
-    beyond is added.
+    An upper bound, since the pair reveals more than a release, and attained at delta = 0. Above 64 draws ``G`` is
+    replaced by a high quantile, and what lies beyond is added.
     """
 
     n: int
     size: int
     cells: int
     mixing: float
-
-    @property
-    def exact(self) -> bool:
-        """Not claimed: the pair reveals more than a release."""
-        return False
 
     @property
     def _odds(self) -> float:

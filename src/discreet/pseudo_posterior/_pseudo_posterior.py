@@ -64,11 +64,6 @@ class Risks:
         return float(self.by_record.max())
 
     @property
-    def above_one(self) -> bool:
-        """Whether some density was above one in the unit of measurement used."""
-        return bool((self.largest > 0).any())
-
-    @property
     def epsilon(self) -> float:
         r"""Local epsilon of one posterior draw, :math:`2(\max(0,\max\alpha_if)-\min(0,\min\alpha_if))`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.utility._marginals import Bins, Shares
 
@@ -75,6 +76,9 @@ class _Box:
             round(self.bottom - up * (self.bottom - self.top), 2),
         )
 
+    def edges(self) -> dict[str, Any]:
+        return {"left": self.left, "top": self.top, "right": self.right, "bottom": self.bottom}
+
     def path(self, points: Points) -> str:
         return "M" + " L".join("{} {}".format(*self.at(x, y)) for x, y in points) if points else ""
 
@@ -107,10 +111,7 @@ def profile_chart(
         description="Delta, on a logarithmic axis, against epsilon. The same numbers are in the table beside it.",
         width=440,
         height=350,
-        left=box.left,
-        top=box.top,
-        right=box.right,
-        bottom=box.bottom,
+        **box.edges(),
         x_label="epsilon",
         y_label="delta",
         x_ticks=tuple((box.at(x, 0)[0], f"{x:g}") for x in _round_numbers(upto)),
@@ -145,10 +146,7 @@ def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[C
         "alarm. The same numbers are in the table beside the picture.",
         width=440,
         height=390,
-        left=box.left,
-        top=box.top,
-        right=box.right,
-        bottom=box.bottom,
+        **box.edges(),
         x_label="false alarms",
         y_label="detected, at most",
         x_ticks=tuple((box.at(t, 0)[0], f"{100 * t:.0f} %") for t in ticks),
@@ -184,10 +182,7 @@ def column_chart(name: str, bins: Bins, released: Shares, confidential: Shares |
         f"{count} intervals. The numbers are in the table below the picture.",
         width=480,
         height=180,
-        left=box.left,
-        top=box.top,
-        right=box.right,
-        bottom=box.bottom,
+        **box.edges(),
         x_label="",
         y_label="",
         x_ticks=tuple((box.at(x, 0)[0], text) for x, text in ticks),

@@ -110,18 +110,16 @@ def _released(release: Any, name: str, column: Column) -> _Side:
 
 
 def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
-    shares = (x.null_share, y.null_share)
+    common: dict[str, Any] = {"name": name, "kind": column.kind, "null_shares": (x.null_share, y.null_share)}
     ordered = isinstance(column, Category) and column.ordered
     if isinstance(column, (Boolean, Category, OpenLabels)) and not ordered:
         apart = _total_variation(x, y)
         return ColumnComparison(
-            name=name,
-            kind=column.kind,
+            **common,
             metric="0 or 1 (total variation)",
             wasserstein=apart,
             wasserstein_scaled=apart,
             ks=None,
-            null_shares=shares,
             shares=_shares(column, x, y),
         )
     distance: float | None = None
@@ -133,23 +131,19 @@ def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison
     scaled = None if distance is None else distance / (column.scale or 1.0)
     if ordered:
         return ColumnComparison(
-            name=name,
-            kind=column.kind,
+            **common,
             metric="rank / (K - 1)",
             wasserstein=scaled,
             wasserstein_scaled=scaled,
             ks=ks,
-            null_shares=shares,
             shares=_shares(column, x, y),
         )
     return ColumnComparison(
-        name=name,
-        kind=column.kind,
+        **common,
         metric={"date": "days", "datetime": "seconds", "duration": "seconds"}.get(column.kind, "the column's unit"),
         wasserstein=distance,
         wasserstein_scaled=scaled,
         ks=ks,
-        null_shares=shares,
         data=summary(x.points, x.frequencies) if len(x.points) else None,
         release=summary(y.points, y.frequencies) if len(y.points) else None,
     )
