@@ -196,15 +196,12 @@ def _sync(moves: Iterable[Move]) -> None:
 def require_settled(path: str | os.PathLike[str]) -> None:
     """Refuse to read a file that belongs to a set under way.
 
+    Raises FileProblem when it does.
+
     Parameters
     ----------
     path : path
         About to be read; it need not exist.
-
-    Raises
-    ------
-    FileProblem
-        When it does.
     """
     given = Path(path)
     for name in dict.fromkeys((canonical(given), canonical(_resolved(given)))):
@@ -215,10 +212,7 @@ def require_settled(path: str | os.PathLike[str]) -> None:
 def recover(path: Path) -> None:
     """Finish the set under way that a file belongs to, or undo it where that is impossible.
 
-    Raises
-    ------
-    FileProblem
-        When another run is writing it, or neither is possible.
+    Raises FileProblem when another run is writing it, or neither is possible.
     """
     found = _pending(canonical(path))
     if not found:

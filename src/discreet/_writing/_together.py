@@ -32,6 +32,8 @@ def together(
 ) -> Iterator[list[BinaryIO]]:
     """Write files that appear all at once, when the block ends without an error; else what was there stays.
 
+    Raises FileProblem when something cannot or must not be written, or another run is writing it.
+
     Parameters
     ----------
     *paths : Path
@@ -50,11 +52,6 @@ def together(
     ------
     list of binary file
         One a name, open for writing. Their own names are those of temporary files.
-
-    Raises
-    ------
-    FileProblem
-        When something cannot or must not be written, or another run is writing it.
     """
     check_outputs(paths, inputs)
     finals = [canonical(path) for path in paths]
@@ -139,6 +136,8 @@ def _mode(path: Path) -> int | None:
 def new_folder(path: Path) -> Iterator[Path]:
     """Write a folder that appears whole, when the block ends without an error, or not at all.
 
+    Raises FileProblem when something has the name, or it cannot be written.
+
     Parameters
     ----------
     path : Path
@@ -148,11 +147,6 @@ def new_folder(path: Path) -> Iterator[Path]:
     ------
     Path
         A temporary folder to write into.
-
-    Raises
-    ------
-    FileProblem
-        When something has the name, or it cannot be written.
     """
     final = canonical(path)
     part = beside(final, token(), "part")
@@ -176,10 +170,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 def own_folder(path: Path, *, private: bool) -> None:
     """Make a folder to write into where there is none; one that is private is its owner's alone.
 
-    Raises
-    ------
-    FileProblem
-        When it cannot be made.
+    Raises FileProblem when it cannot be made.
     """
     try:
         path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)

@@ -61,6 +61,8 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
 def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, npt.NDArray[np.int64]]]:
     """Count the distinct rows of several columns where the table is.
 
+    Raises DataError, FileProblem as :func:`column_values`.
+
     Parameters
     ----------
     data : dataframe, str or path
@@ -72,11 +74,6 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
     -------
     Confidential of (polars.DataFrame, ndarray of int64)
         Distinct rows in no particular order, and their frequencies.
-
-    Raises
-    ------
-    DataError, FileProblem
-        As :func:`column_values`.
 
     Examples
     --------

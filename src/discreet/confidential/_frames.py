@@ -16,6 +16,8 @@ __all__ = ["table_schema", "to_frame_kind"]
 def table_schema(table: Any) -> dict[str, str]:
     """Return the names and types of a table's columns; no row is read.
 
+    Raises DataError, FileProblem if the table cannot be read, or is a CSV file without a header line.
+
     Parameters
     ----------
     table : dataframe, str or path
@@ -27,11 +29,6 @@ def table_schema(table: Any) -> dict[str, str]:
     -------
     dict of str to str
         numeric, integer, boolean, date, datetime, duration, decimal, string or unknown, by column name.
-
-    Raises
-    ------
-    DataError, FileProblem
-        If the table cannot be read, or is a CSV file without a header line.
 
     Examples
     --------
@@ -52,6 +49,8 @@ def table_schema(table: Any) -> dict[str, str]:
 def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     """Return a public Polars frame as pandas, Polars or PyArrow, whichever is nearest to what came in.
 
+    Raises ParameterError if PyArrow is needed and not installed.
+
     Parameters
     ----------
     frame : polars.DataFrame
@@ -64,11 +63,6 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
         Polars for Polars and files, pandas for pandas, a PyArrow table for PyArrow and for engines (DuckDB, Dask,
         PySpark, Ibis), which all take one.
-
-    Raises
-    ------
-    ParameterError
-        If PyArrow is needed and not installed.
     """
     if not hasattr(frame, "to_arrow"):
         raise ParameterError("the frame is a Polars one")

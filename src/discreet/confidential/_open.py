@@ -44,6 +44,8 @@ T = TypeVar("T")
 def open_confidential(value: Confidential[T], *, caller: str) -> T:
     """Return what is inside a confidential value.
 
+    Raises ConfidentialAccessError if the calling module is not on the list, or not the one it says it is.
+
     Parameters
     ----------
     value : Confidential
@@ -55,11 +57,6 @@ def open_confidential(value: Confidential[T], *, caller: str) -> T:
     -------
     object
         The inner value.
-
-    Raises
-    ------
-    ConfidentialAccessError
-        If the calling module is not on the list, or not the one it says it is.
     """
     actual = sys._getframe(1).f_globals.get("__name__")
     if actual != caller or caller not in CALLERS:

@@ -40,17 +40,14 @@ Closed = TypeVar("Closed", bound=Confidential[Any])
 def refuse_same(data: Any, *given: Any) -> None:
     """Refuse public inputs that are the confidential table: the same object, or the same file. Nothing is opened.
 
+    Raises NotPublic when one of them is ``data``, through links too.
+
     Parameters
     ----------
     data : dataframe, str or path
         Confidential.
     *given : object
         What is declared public; whatever is neither ``data`` nor a path is passed over.
-
-    Raises
-    ------
-    NotPublic
-        When one of them is ``data``, through links too.
     """
     for one in given:
         if one is None:

@@ -95,12 +95,7 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
     """Iterate over batches of declared columns, and others, whose types are known to be the declared ones.
 
     Types that no declaration takes are refused before anything is computed from their values: a library that cannot
-    hash or compare them writes them to the terminal as it fails.
-
-    Raises
-    ------
-    DataError
-        Naming the column.
+    hash or compare them writes them to the terminal as it fails. Raises DataError naming the column.
     """
     for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
         for name, column in () if source.texts else columns.items():

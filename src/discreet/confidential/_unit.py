@@ -29,6 +29,8 @@ _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"
 def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
     """Return the rows of all batches with their unit.
 
+    Raises DataError if a row has no unit, or units cannot be told apart.
+
     Parameters
     ----------
     batches : iterable of polars.DataFrame
@@ -42,11 +44,6 @@ def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ..
     -------
     polars.DataFrame
         The domain's columns, the unit and frequencies; it has these columns where there is no row, too.
-
-    Raises
-    ------
-    DataError
-        If a row has no unit, or units cannot be told apart.
     """
     import polars as pl
 
@@ -78,6 +75,8 @@ def slotted(
 ) -> tuple[pl.DataFrame, int]:
     """Cut every unit to its slots.
 
+    Raises DataError if units cannot be told apart.
+
     Parameters
     ----------
     rows : polars.DataFrame
@@ -97,11 +96,6 @@ def slotted(
         Distinct kept rows and their frequencies.
     unused : int
         Number of unused slots, over all units.
-
-    Raises
-    ------
-    DataError
-        If units cannot be told apart.
     """
     import polars as pl
 

@@ -99,13 +99,7 @@ def ground_diameter(domain: Domain) -> float:
 
 
 def refuse_open_labels(domain: Domain, api: str) -> None:
-    """Refuse a domain that has a column of open labels.
-
-    Raises
-    ------
-    ParameterError
-        Naming the first of them.
-    """
+    """Refuse a domain that has a column of open labels. Raises ParameterError naming the first of them."""
     for name, column in domain.columns.items():
         if isinstance(column, OpenLabels):
             raise ParameterError(

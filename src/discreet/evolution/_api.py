@@ -264,13 +264,7 @@ def new_seed(rng: np.random.Generator) -> int:
 
 
 def settled_norm(norm: Any) -> float:
-    """Return a norm as a number.
-
-    Raises
-    ------
-    ParameterError
-        Unless it is 1, 2 or infinity (the text "inf" in JSON).
-    """
+    """Return a norm as a number. Raises ParameterError unless it is 1, 2 or infinity (the text "inf" in JSON)."""
     if norm not in (1, 2, math.inf, "inf") or isinstance(norm, bool):
         raise unfit("norm", "1, 2 or inf", norm)
     return float(norm)

@@ -14,6 +14,8 @@ __all__ = ["refuse_wide_cells", "to_records"]
 def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = None) -> Records:
     """Encode a public frame.
 
+    Raises ParameterError naming the column and the remedy.
+
     Parameters
     ----------
     frame : polars.DataFrame, mapping of columns, or what Polars makes a frame of
@@ -24,11 +26,6 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
         What gave the frame, for the error message.
     rows : int, optional
         How many rows it has to have.
-
-    Raises
-    ------
-    ParameterError
-        Naming the column and the remedy.
     """
     import polars as pl
 
@@ -50,10 +47,7 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
 def refuse_wide_cells(domain: Domain, api: str) -> None:
     """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own.
 
-    Raises
-    ------
-    ParameterError
-        Naming the first column that has such cells.
+    Raises ParameterError naming the first column that has such cells.
     """
     import numpy as np
 

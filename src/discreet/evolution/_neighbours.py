@@ -82,7 +82,7 @@ class NearestCandidates:
     r"""Candidates ready to be searched for the one nearest to each point.
 
     The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
-    module states: the same by every method.
+    module states: the same by every method. Raises ParameterError if candidates, norm or method are not as stated.
 
     Parameters
     ----------
@@ -101,11 +101,6 @@ class NearestCandidates:
     ----------
     method : str
         What was chosen.
-
-    Raises
-    ------
-    ParameterError
-        If candidates, norm or method are not as stated.
 
     References
     ----------
@@ -147,6 +142,9 @@ class NearestCandidates:
     def nearest(self, points: Floats) -> Integers:
         """Return the index of the nearest candidate of each point, the smallest where several are nearest.
 
+        Raises ParameterError if the points do not have the candidates' d coordinates, or some coordinate is not a
+        number of at most :math:`10^{150}`.
+
         Parameters
         ----------
         points : ndarray of float64, shape (q, d)
@@ -156,12 +154,6 @@ class NearestCandidates:
         -------
         ndarray of int64, shape (q,)
             Integers into the candidates as they were given; confidential.
-
-        Raises
-        ------
-        ParameterError
-            If the points do not have the candidates' d coordinates, or some coordinate is not a number of at most
-            :math:`10^{150}`.
         """
         points = _checked(points, "points")
         if points.shape[1] != self._candidates.shape[1]:
@@ -272,7 +264,8 @@ def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidat
 
     .. math:: h_j = \sum_i f_i \, 1\{j = \min \arg\min_k R(x_i, c_k)\}
 
-    One record replaced moves one vote: it changes at most two counts, by one each.
+    One record replaced moves one vote: it changes at most two counts, by one each. Raises ParameterError if points or
+    frequencies are not as stated.
 
     Parameters
     ----------
@@ -285,11 +278,6 @@ def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidat
     -------
     ndarray of int64, shape (V,)
         Exact, hence confidential, votes; they add up to the sum of the frequencies.
-
-    Raises
-    ------
-    ParameterError
-        If points or frequencies are not as stated.
 
     References
     ----------

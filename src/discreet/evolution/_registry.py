@@ -19,6 +19,8 @@ _REBUILT: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
     """Rebuild an API from a certificate.
 
+    Raises ParameterError when a parameter is missing, unknown or out of range.
+
     Parameters
     ----------
     name : str
@@ -33,11 +35,6 @@ def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
     API
         The API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same name
         and parameters, and refuses to run.
-
-    Raises
-    ------
-    ParameterError
-        When a parameter is missing, unknown or out of range.
 
     Examples
     --------

@@ -46,6 +46,8 @@ class Functional:
 def functional(name: str, column: Column) -> Functional:
     """Read a functional of one column.
 
+    Raises ParameterError when it is none of these, or the column has no order.
+
     Parameters
     ----------
     name : str
@@ -54,11 +56,6 @@ def functional(name: str, column: Column) -> Functional:
         with values written as in a CSV file of the column.
     column : Column
         The declared column.
-
-    Raises
-    ------
-    ParameterError
-        When it is none of these, or the column has no order.
 
     Examples
     --------
@@ -84,13 +81,7 @@ def functional(name: str, column: Column) -> Functional:
 
 
 def needs_order(column: Column) -> None:
-    """Refuse a column whose values are not on a line.
-
-    Raises
-    ------
-    ParameterError
-        When its values have no order.
-    """
+    """Refuse a column whose values are not on a line. Raises ParameterError when its values have no order."""
     if not _ordered(column):
         raise ParameterError("the column's values have no order; ask for P(=a) of its categories")
 

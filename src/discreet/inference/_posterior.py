@@ -337,6 +337,8 @@ class Posterior:
 def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
     """Look up functionals by their names, before anything is computed.
 
+    Raises ParameterError when the column or a functional is unknown.
+
     Parameters
     ----------
     asked, column
@@ -348,11 +350,6 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
     -------
     list of Functional or None
         None for a user's function.
-
-    Raises
-    ------
-    ParameterError
-        When the column or a functional is unknown.
     """
     names = [column] if column is not None else list(domain.names)
     if column is not None and column not in domain.columns:

@@ -94,10 +94,7 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
 def certified_mechanism(certificate: Certificate) -> Mechanism:
     """Return the mechanism as a certificate states it.
 
-    Raises
-    ------
-    ParameterError
-        When there is none of that name, or its parameters are out of range.
+    Raises ParameterError when there is none of that name, or its parameters are out of range.
     """
     facts = certificate.facts
     mechanism, domain = facts["mechanism"], Domain.from_dict(facts["domain"])

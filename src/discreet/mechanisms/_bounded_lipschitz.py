@@ -64,6 +64,9 @@ def bounded_lipschitz_projection(
         |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\}
         = \max_f \Bigl\{ \sum_i f_i v_i - \max_i f_i \Bigr\}.
 
+    Raises ParameterError if masses or points are not finite or not of these shapes, the diameter is too small, the norm
+    is none of these, or POT (extra ``transport``) is needed and not installed: for two or more dimensions.
+
     Parameters
     ----------
     masses : ndarray of float64, shape (V,)
@@ -82,12 +85,6 @@ def bounded_lipschitz_projection(
     Projection
         In one dimension, and for up to 50,000 points in more, the gap is within the tolerance, rounding apart. For more
         points, neighbours are first put together until 50,000 are left: then the gap says how good the result is.
-
-    Raises
-    ------
-    ParameterError
-        If masses or points are not finite or not of these shapes, the diameter is too small, the norm is none of
-        these, or POT (extra ``transport``) is needed and not installed: for two or more dimensions.
 
     References
     ----------
@@ -125,7 +122,8 @@ def bounded_lipschitz_distance(
 
     .. math:: \sup \Bigl\{\sum_i f_i (a_i - b_i) : |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\},
 
-    the Wasserstein-1 distance where both have the same total.
+    the Wasserstein-1 distance where both have the same total. Raises ParameterError as
+    :func:`bounded_lipschitz_projection`, and for more than 50,000 points in two or more dimensions.
 
     Parameters
     ----------
@@ -138,11 +136,6 @@ def bounded_lipschitz_distance(
     -------
     float
         The cost of an optimal plan.
-
-    Raises
-    ------
-    ParameterError
-        As :func:`bounded_lipschitz_projection`, and for more than 50,000 points in two or more dimensions.
 
     Examples
     --------
@@ -174,7 +167,7 @@ def certified_gap(
     The potential is compared over all pairs of points (pairs of blocks of points, where their distance leaves no room
     for a violation); whatever it is found to violate is taken off what it proves. The distance from the probabilities
     is computed anew, as a problem of its own; for more than 50,000 points in two or more dimensions the stated one is
-    taken.
+    taken. Raises ParameterError as :func:`bounded_lipschitz_projection`.
 
     Parameters
     ----------
@@ -188,11 +181,6 @@ def certified_gap(
     float
         At least the distance from the probabilities less that from the nearest distribution; infinite where the
         probabilities are no distribution.
-
-    Raises
-    ------
-    ParameterError
-        As :func:`bounded_lipschitz_projection`.
 
     Examples
     --------

@@ -91,10 +91,7 @@ class OwnCells(Cells):
     def of(cls, domain: Domain, name: str) -> OwnCells:
         """Return the cells of a domain for a mechanism of that name, which needs them to be finitely many.
 
-        Raises
-        ------
-        ParameterError
-            When the domain is not finite, or too large for its cells to be numbered.
+        Raises ParameterError when the domain is not finite, or too large for its cells to be numbered.
         """
         return cls(domain, numbered_cells(domain, name))
 

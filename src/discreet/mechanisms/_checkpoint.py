@@ -64,10 +64,7 @@ class Checkpoint:
     def held(self) -> Iterator[None]:
         """Keep every other run away from the checkpoint.
 
-        Raises
-        ------
-        FileProblem
-            When another run holds it, or the folder cannot be written.
+        Raises FileProblem when another run holds it, or the folder cannot be written.
         """
         with locked(self._path):
             yield
@@ -75,15 +72,12 @@ class Checkpoint:
     def steps(self, *, redraw: bool = False) -> list[Votes]:
         """Return the steps that were released, none where there is no file.
 
+        Raises FileProblem when the file is no checkpoint, one of another run, or a finished one that was not asked for.
+
         Parameters
         ----------
         redraw : bool
             Whether all steps may be there already, so that the table is not asked again.
-
-        Raises
-        ------
-        FileProblem
-            When the file is no checkpoint, one of another run, or a finished one that was not asked for.
         """
         found = _found(self._path)
         if found is None:
@@ -109,10 +103,7 @@ class Checkpoint:
     def write(self, steps: list[Votes]) -> None:
         """Replace the file by one with these steps, while it is held.
 
-        Raises
-        ------
-        FileProblem
-            When it cannot be written; the file is then as it was.
+        Raises FileProblem when it cannot be written; the file is then as it was.
         """
         described, parts = [], []
         for step in steps:
@@ -134,10 +125,7 @@ class Checkpoint:
 def steps_held(path: str | os.PathLike[str]) -> int:
     """Return how many steps a checkpoint holds, of whichever run; 0 where there is no file.
 
-    Raises
-    ------
-    FileProblem
-        When the file is no checkpoint.
+    Raises FileProblem when the file is no checkpoint.
     """
     found = _found(Path(path))
     return 0 if found is None else len(found[1])

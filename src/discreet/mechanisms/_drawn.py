@@ -58,10 +58,7 @@ class HeldMechanism(DrawnMechanism):
 def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
     """Hold the cells of a table and the empty ones; where all weigh the same, two empty ones stand for all.
 
-    Raises
-    ------
-    ParameterError
-        For more than 2^20 cells of unequal weight.
+    Raises ParameterError for more than 2^20 cells of unequal weight.
     """
     cells = int(domain.size or 0)
     if set(domain.least_weights()) == {Fraction(1, cells)}:

@@ -27,13 +27,7 @@ DEFAULT_SAMPLING: Sampling = "stratified"
 
 
 def check_sampling(sampling: str) -> None:
-    """Refuse anything but the two ways to draw.
-
-    Raises
-    ------
-    ParameterError
-        When it is neither.
-    """
+    """Refuse anything but the two ways to draw. Raises ParameterError when it is neither."""
     choice("sampling", sampling, ("stratified", "iid"))
 
 

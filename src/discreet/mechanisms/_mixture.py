@@ -36,13 +36,7 @@ _BLOCK = 1 << 17
 
 
 def checked_mixing(value: Any) -> float:
-    """Check a mixing probability.
-
-    Raises
-    ------
-    ParameterError
-        When it is not a number in ``[1e-12, 1]``.
-    """
+    """Check a mixing probability. Raises ParameterError when it is not a number in ``[1e-12, 1]``."""
     return real("mixing", value, least=1e-12, most=1)
 
 

@@ -289,6 +289,8 @@ def solve_scale(
 ) -> Solved:
     """Solve for the least scale of the noise, of the law with the smaller mean absolute noise where there is a choice.
 
+    Raises Infeasible with the nearest numbers that meet the budget.
+
     Parameters
     ----------
     make : callable
@@ -303,11 +305,6 @@ def solve_scale(
         The scale where it is given, with the first of the laws.
     relation : {"replacement", "add-remove"}
         Between which tables the budget is to hold.
-
-    Raises
-    ------
-    Infeasible
-        With the nearest numbers that meet the budget.
     """
     between = Relation(name=relation, group=group)
 

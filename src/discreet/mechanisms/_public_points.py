@@ -96,13 +96,7 @@ class PublicPoints:
         return self.records(domain) if self._given is None else self._given
 
     def records(self, domain: Domain) -> Records:
-        """Return the points as records.
-
-        Raises
-        ------
-        ParameterError
-            When only their number and hash are known.
-        """
+        """Return the points as records. Raises ParameterError when only their number and hash are known."""
         if self.rows is None:
             raise ParameterError(
                 f"the {self.count:,} public points are known by their number and hash only: give the points themselves"
@@ -135,13 +129,7 @@ def _encoded(given: Any, domain: Domain) -> Records:
 
 
 def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
-    """Return one column of codes.
-
-    Raises
-    ------
-    ParameterError
-        When one does not fit.
-    """
+    """Return one column of codes. Raises ParameterError when one does not fit."""
     if column.finite:
         if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):
             return np.array(codes, dtype=np.int64)

@@ -147,6 +147,8 @@ def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tole
     .. math:: \min \sum_{ij} d(x_i, y_j) \pi_{ij}, \quad \sum_j \pi_{ij} \le s_i, \quad
         \sum_i \pi_{ij} + w_j = t_j, \quad \sum_j w_j \le c, \quad \pi, w \ge 0.
 
+    Raises ParameterError if POT is not installed, or gives up.
+
     Parameters
     ----------
     masses : ndarray of float64, shape (V,)
@@ -164,11 +166,6 @@ def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tole
     -------
     Filling
         Supplies and deficits in the order of the points.
-
-    Raises
-    ------
-    ParameterError
-        If POT is not installed, or gives up.
     """
     plus, minus = masses > 0.0, masses < 0.0
     supplies, deficits = masses[plus], -masses[minus]

@@ -207,6 +207,8 @@ def solve_threshold(
 ) -> Solved:
     """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
 
+    Raises Infeasible with the nearest numbers that meet the budget.
+
     Parameters
     ----------
     make : callable
@@ -221,11 +223,6 @@ def solve_threshold(
         Between which tables the budget is to hold.
     composed : bool
         Whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
-
-    Raises
-    ------
-    Infeasible
-        With the nearest numbers that meet the budget.
     """
     between = Relation(name=relation, group=group)
     if budget.delta == 0.0:

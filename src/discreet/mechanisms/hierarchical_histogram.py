@@ -232,13 +232,7 @@ def _check_columns(domain: Domain) -> None:
 
 
 def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
-    """Return the levels as increasing integers.
-
-    Raises
-    ------
-    ParameterError
-        When they are not.
-    """
+    """Return the levels as increasing integers. Raises ParameterError when they are not."""
     wanted = ParameterError(
         f"levels are increasing integers from 1 to {deepest}, such as 2,5,6, or one of them for all down to it"
     )

@@ -112,10 +112,7 @@ class SignedMeasure(NoisyCounts):
     def _require_solver(self) -> None:
         """Refuse to start what could not be finished.
 
-        Raises
-        ------
-        MissingExtra
-            When the projection would need POT, which is not installed.
+        Raises MissingExtra when the projection would need POT, which is not installed.
         """
         if self.cells.coordinates > 1 and not transport_available():
             raise MissingExtra(f"{self.name} needs POT beyond one ordered column", "transport")

@@ -122,12 +122,8 @@ def compose(profiles: Sequence[Profile]) -> Profile:
 def power(profile: Profile, count: int) -> Profile:
     """Return the profile of ``count`` releases with the same profile: ``compose([profile] * count)``.
 
-    The count has to be fixed before the first of them is seen, as for :func:`compose`.
-
-    Raises
-    ------
-    ParameterError
-        When ``count`` is not a positive integer.
+    The count has to be fixed before the first of them is seen, as for :func:`compose`. Raises ParameterError when
+    ``count`` is not a positive integer.
     """
     return compose([profile] * integer("count", count, least=1))
 

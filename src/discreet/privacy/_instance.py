@@ -28,6 +28,8 @@ __all__ = ["instance_readings"]
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, Reading]]:
     """Return both deltas of a table in both readings.
 
+    Raises BudgetError when epsilon is not positive and finite.
+
     Parameters
     ----------
     table : HeldTable
@@ -41,11 +43,6 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, R
         ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the law
         of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
         ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
-
-    Raises
-    ------
-    BudgetError
-        When epsilon is not positive and finite.
 
     Notes
     -----

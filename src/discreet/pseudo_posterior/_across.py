@@ -17,6 +17,7 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.
 
     :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
+    Raises ParameterError when there is no sample, or an empty one.
 
     Parameters
     ----------
@@ -29,11 +30,6 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     -------
     ndarray of float64, shape (size,)
         The barycentre's quantiles, increasing.
-
-    Raises
-    ------
-    ParameterError
-        When there is no sample, or an empty one.
 
     Examples
     --------

@@ -38,10 +38,7 @@ _BLOCK = 512
 def check_grid_bound(bound: float) -> None:
     """Check that a bound M leaves room for rounding.
 
-    Raises
-    ------
-    ParameterError
-        When it is below ``2^-24`` or above 1,024.
+    Raises ParameterError when it is below ``2^-24`` or above 1,024.
     """
     real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
@@ -105,6 +102,8 @@ def drawn_on_grid(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return independent draws from the censored posterior on a grid.
 
+    Raises ParameterError when grid, prior and model do not fit together, or the table has more than 2^26 records.
+
     Parameters
     ----------
     synthesiser : Synthesiser
@@ -124,11 +123,6 @@ def drawn_on_grid(
     blanks : sequence of mapping
         Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
         that of the first.
-
-    Raises
-    ------
-    ParameterError
-        When grid, prior and model do not fit together, or the table has more than 2^26 records.
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:

@@ -77,6 +77,8 @@ def log_density(site: Mapping[str, Any]) -> Any:
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     """Run a model with its observed sites hidden, and return their log-densities summed record by record.
 
+    Raises ParameterError when the model has no observed site, or one that does not give one number a record.
+
     Parameters
     ----------
     model : callable
@@ -90,11 +92,6 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     -------
     jax.Array, shape (count,)
         Nats, with respect to the measure of the model's own data.
-
-    Raises
-    ------
-    ParameterError
-        When the model has no observed site, or one that does not give one number a record.
     """
     from numpyro import handlers
 

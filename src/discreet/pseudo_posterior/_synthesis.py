@@ -30,6 +30,8 @@ def synthetic_tables(
 ) -> list[dict[str, npt.NDArray[Any]]]:
     """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one.
 
+    Raises ParameterError when there are fewer draws than tables, or a size was asked for beside given columns.
+
     Parameters
     ----------
     synthesiser : Synthesiser
@@ -44,11 +46,6 @@ def synthetic_tables(
         Source of the choice of draws and of the records.
     size : int, optional
         Records a table, where nothing is given; as many as held by default.
-
-    Raises
-    ------
-    ParameterError
-        When there are fewer draws than tables, or a size was asked for beside given columns.
     """
     check_draws(tables, len(draws))
     held = len(columns[synthesiser.sensitive[0]])
@@ -87,13 +84,7 @@ def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str
 
 
 def check_draws(tables: int, draws: int) -> None:
-    """Check that there is a posterior draw for each table.
-
-    Raises
-    ------
-    ParameterError
-        When there are fewer.
-    """
+    """Check that there is a posterior draw for each table. Raises ParameterError when there are fewer."""
     if tables > draws:
         raise ParameterError(f"{tables} tables need {tables} posterior draws, got {draws}. Raise draws")
 

@@ -219,10 +219,7 @@ class FromModel(Synthesiser):
 def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
     """Return a synthesiser, or one of a NumPyro model.
 
-    Raises
-    ------
-    ParameterError
-        When it is neither, or a model without the names of its sensitive columns.
+    Raises ParameterError when it is neither, or a model without the names of its sensitive columns.
     """
     if isinstance(given, Synthesiser):
         return given
@@ -232,11 +229,5 @@ def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> 
 
 
 def check_tables(tables: int) -> None:
-    """Check a number of tables.
-
-    Raises
-    ------
-    ParameterError
-        When it is not a whole number of at least 1.
-    """
+    """Check a number of tables. Raises ParameterError when it is not a whole number of at least 1."""
     integer("tables", tables, least=1)

@@ -29,6 +29,9 @@ def check_output(
 ) -> tuple[Path, Path]:
     """Return where a release and its certificate go, once both are known to be writable and to overwrite no input.
 
+    Raises FileProblem when the ending is another one, a folder is missing or not writable, or two of all these are one
+    file.
+
     Parameters
     ----------
     out : path
@@ -39,11 +42,6 @@ def check_output(
         Paths that were read; anything that is no path is passed over.
     others : iterable
         Paths of other outputs.
-
-    Raises
-    ------
-    FileProblem
-        When the ending is another one, a folder is missing or not writable, or two of all these are one file.
     """
     path = Path(out)
     if path.suffix.lower() not in (".parquet", ".csv"):
@@ -64,10 +62,7 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
 def check_folder(out: str | os.PathLike[str]) -> Path:
     """Return where a folder of tables goes.
 
-    Raises
-    ------
-    FileProblem
-        When something has its name, or the folder above it does not exist.
+    Raises FileProblem when something has its name, or the folder above it does not exist.
     """
     folder = Path(out)
     if os.path.lexists(folder):
@@ -89,6 +84,8 @@ def write_frames(
 ) -> int:
     """Stream frames into an open file in the format of a name's ending; return the number of rows.
 
+    Raises FileProblem when the disk is full or the file cannot be written.
+
     Parameters
     ----------
     frames : iterator of DataFrame
@@ -101,11 +98,6 @@ def write_frames(
         The name it will have.
     metadata : mapping, optional
         Texts for a Parquet file to carry, by key; CSV has no place for them.
-
-    Raises
-    ------
-    FileProblem
-        When the disk is full or the file cannot be written.
     """
     rows = 0
 

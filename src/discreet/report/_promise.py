@@ -59,10 +59,7 @@ class Promise:
     def read(cls, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Promise:
         """Read and verify a certificate.
 
-        Raises
-        ------
-        FileProblem
-            When it cannot be read, or states no guarantee that can be recomputed.
+        Raises FileProblem when it cannot be read, or states no guarantee that can be recomputed.
         """
         certificate = Certificate.read(path)
         try:
@@ -240,10 +237,7 @@ class Joint:
 def joint(promises: tuple[Promise, ...]) -> Joint | None:
     """Compose the promises of several releases; None for a single one.
 
-    Raises
-    ------
-    ParameterError
-        When they protect units of different sizes, or one is given twice.
+    Raises ParameterError when they protect units of different sizes, or one is given twice.
     """
     if len(promises) == 1:
         return None

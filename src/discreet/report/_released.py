@@ -67,6 +67,8 @@ def released_columns(
 ) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
     """Read a release and count each of its first forty columns, in all of its tables together.
 
+    Raises FileProblem when a file cannot be read, or does not fit the domain.
+
     Parameters
     ----------
     paths : sequence of Path
@@ -82,11 +84,6 @@ def released_columns(
         Number of rows of each.
     dict of str to ReleasedColumn
         One per column.
-
-    Raises
-    ------
-    FileProblem
-        When a file cannot be read, or does not fit the domain.
     """
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]

@@ -30,17 +30,14 @@ RATE = 1e-6
 def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> int:
     """Return how many samples tell law ``p`` from law ``q``, each error being of probability at most ``rate``.
 
+    Raises ParameterError when the laws are equal.
+
     Parameters
     ----------
     p, q : array_like of float, shape (outcomes,)
         Two laws on the same outcomes.
     rate : float
         Between 0 and 1.
-
-    Raises
-    ------
-    ParameterError
-        When the laws are equal.
 
     Examples
     --------
@@ -116,6 +113,8 @@ def assert_prefers(
 ) -> int:
     """Assert that samples follow one law rather than each of several named others.
 
+    Raises AssertionError when some alternative is at least as likely.
+
     Parameters
     ----------
     sample : callable
@@ -132,11 +131,6 @@ def assert_prefers(
     -------
     int
         The number of samples taken: that of the nearest alternative.
-
-    Raises
-    ------
-    AssertionError
-        When some alternative is at least as likely.
 
     Examples
     --------

@@ -172,6 +172,8 @@ def total_variation(
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
     """Return mean, standard deviation and quantiles of a weighted sample.
 
+    Raises ParameterError as in :func:`wasserstein_1d`.
+
     Parameters
     ----------
     values : array_like of float, shape (a,)
@@ -184,11 +186,6 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     dict of str to float
         ``mean``; ``sd``, of the sample as a distribution (divided by its total weight); ``p1``, ``p5``, ``p25``,
         ``p50``, ``p75``, ``p95``, ``p99``: the least value at which the distribution function reaches the percentage.
-
-    Raises
-    ------
-    ParameterError
-        As in :func:`wasserstein_1d`.
 
     Examples
     --------

@@ -79,10 +79,7 @@ class Bins:
     def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
         """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0.
 
-        Raises
-        ------
-        DataError
-            When a value does not fit the declaration. The message holds no value.
+        Raises DataError when a value does not fit the declaration. The message holds no value.
         """
         line, missing = _line(self.column, values)
         if self.cuts is not None:

@@ -23,6 +23,8 @@ _TABLE = 1 << 22
 class Noise:
     """Independent noise, of whole numbers, with a known law.
 
+    Raises ParameterError when the scale is not a positive number, or the law is unknown.
+
     Parameters
     ----------
     law : {"laplace", "gaussian"} or callable
@@ -30,11 +32,6 @@ class Noise:
         logarithm of ``P(z)``, up to a constant, for an array of numbers.
     scale : float
         In records. Of a function's law: about its standard deviation.
-
-    Raises
-    ------
-    ParameterError
-        When the scale is not a positive number, or the law is unknown.
     """
 
     law: str | Callable[[Floats], Floats]

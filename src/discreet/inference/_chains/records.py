@@ -79,10 +79,7 @@ class ReleasedRecords(NoisyCounts):
     def start(self, chains: int, rng: np.random.Generator) -> None:
         """Begin without noise, at counts in which every released cell is held, where there are records enough.
 
-        Raises
-        ------
-        ParameterError
-            When the release has no positive probability there.
+        Raises ParameterError when the release has no positive probability there.
         """
         drawn = np.broadcast_to(self._drawn, (chains, self.cells))
         held = (drawn > 0).astype(np.int64)

@@ -110,12 +110,6 @@ def law_of(log_mass: Callable[[Floats], Floats], least: int, most: int) -> tuple
 
 
 def check_urn(seen: int, distinct: int, strength: float, discount: float) -> None:
-    """Refuse parameters and counts that no urn has.
-
-    Raises
-    ------
-    ParameterError
-        When one is out of range.
-    """
+    """Refuse parameters and counts that no urn has. Raises ParameterError when one is out of range."""
     real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
     integer("distinct", distinct, least=1, most=positive_size("size", seen))

@@ -45,10 +45,7 @@ class Prior:
 def known_prior(z: Released, strength: float, discount: float, *, draws: int) -> Prior:
     """Return the same parameters for every draw.
 
-    Raises
-    ------
-    ParameterError
-        When they are out of range, or the discount is above 0 on a finite domain.
+    Raises ParameterError when they are out of range, or the discount is above 0 on a finite domain.
     """
     _check(z, discount)
     real("strength", strength, above=0.0 - discount)
@@ -108,10 +105,7 @@ def learned_prior(
 ) -> Prior:
     """Draw parameters from their posterior given the release, on a grid, spread evenly within its cells.
 
-    Raises
-    ------
-    ParameterError
-        When weights are not whole numbers, or a parameter that is given is out of range.
+    Raises ParameterError when weights are not whole numbers, or a parameter that is given is out of range.
     """
     if not np.array_equal(z.counts, np.rint(z.counts)):
         raise ParameterError("strength and discount are learned from whole records, not from weights")
