@@ -134,6 +134,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     cells_cost: ClassVar[bool] = False
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
+    one_step_instead: ClassVar[str] = "hierarchical-histogram"
 
     domain: Domain
     records: int

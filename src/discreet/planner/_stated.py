@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from discreet._checks import integer, real
+from discreet._checks import integer
+from discreet._text import as_written
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
+from discreet.mechanisms import REGISTRY, Mechanism, alias_of, named
 from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName
@@ -156,33 +157,17 @@ def solved(
 
 def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
     """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
-    kind = named(mechanism)
-    fixed = dict(parameters)
-    group = fixed.pop("group", 1)
-    if kind is PitmanYor:
-        discount = fixed["discount"] = real("discount", fixed.get("discount", 0.0))
-        if mechanism == "dirichlet-process" and discount != 0:
-            raise ParameterError("dirichlet-process is pitman-yor at discount 0; name pitman-yor for another discount")
-        if discount < 0:
-            return _finite_pitman_yor(fixed, group)
+    kind, own = named(mechanism), dict(parameters)
+    group = own.pop("group", 1)
+    for name, value in alias_of(mechanism).items():
+        if own.setdefault(name, value) != value:
+            raise ParameterError(f"{mechanism} is {kind.name} at {name} {as_written(value)}; name {kind.name} for another {name}")
+    equal, fixed = kind.equivalent(own)
+    kind = named(equal)
     cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
     if not kind.needs_cells and cells is None:
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
     return kind, _cells(mechanism, cells), group, fixed
-
-
-def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
-    """Below discount 0 there are ``cells = strength / |discount|`` values, each with prior ``|discount|``."""
-    prior = -fixed.pop("discount")
-    strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
-    if "prior" in fixed or prior < 1e-12:
-        raise ParameterError("a discount below 0 is the prior mass a cell itself, and at least 1e-12 in size")
-    if strength is not None:
-        strength = real("strength", strength)
-        cells = round(strength / prior) if cells is None else cells
-    if cells is None or (strength is not None and abs(strength - cells * prior) > 1e-9 * strength):
-        raise ParameterError("with a discount below 0, strength is the number of cells times |discount|")
-    return DirichletMultinomial, _cells("pitman-yor", cells), group, {**fixed, "prior": prior}
 
 
 def _cells(mechanism: str, cells: Any) -> Domain:
