@@ -161,7 +161,9 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism
     group = own.pop("group", 1)
     for name, value in alias_of(mechanism).items():
         if own.setdefault(name, value) != value:
-            raise ParameterError(f"{mechanism} is {kind.name} at {name} {as_written(value)}; name {kind.name} for another {name}")
+            raise ParameterError(
+                f"{mechanism} is {kind.name} at {name} {as_written(value)}; name {kind.name} for another {name}"
+            )
     equal, fixed = kind.equivalent(own)
     kind = named(equal)
     cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
