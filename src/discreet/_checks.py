@@ -66,10 +66,7 @@ def real(
 
     Raises ParameterError when it is none, or ``error``.
 
-    Parameters
-    ----------
-    infinite : bool
-        Whether infinity is a number here, within the bounds; NaN never is.
+    ``infinite``: whether infinity is a number here, within the bounds; NaN never is.
 
     Examples
     --------

@@ -57,14 +57,9 @@ def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str
 
     Raises FileProblem when there is no such file, or it cannot be read, is too large, or is not UTF-8.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    missing : str
-        What to do where there is none.
-    remedy : str
-        What to do where it cannot be read.
+    ``path``: the file.
+    ``missing``: what to do where there is none.
+    ``remedy``: what to do where it cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
@@ -107,12 +102,8 @@ def read_json(path: str | PathLike[str], *, remedy: str) -> dict[str, Any]:
     Raises FileProblem when the file cannot be read, is no JSON object, names a key twice, holds a number that is not
     finite or a text that is not Unicode, or is beyond a bound of this module.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    remedy : str
-        What to do where it is not what is wanted.
+    ``path``: the file.
+    ``remedy``: what to do where it is not what is wanted.
     """
     text = bounded_text(path, missing=remedy, remedy=remedy)
     try:

@@ -68,12 +68,8 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
 
     Raises FileProblem when something would be overwritten that must not be.
 
-    Parameters
-    ----------
-    outputs : sequence of Path
-        What is to be written.
-    inputs : iterable
-        Paths that are read; anything else is passed over.
+    ``outputs``: what is to be written.
+    ``inputs``: paths that are read; anything else is passed over.
     """
     read = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):

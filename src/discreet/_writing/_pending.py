@@ -41,16 +41,10 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 class Move:
     """One file of a set.
 
-    Parameters
-    ----------
-    final : Path
-        Its name.
-    sha256 : str
-        Of its new content.
-    replaces : str or None
-        Size and time of what had the name; None where nothing had it.
-    token : str
-        Of the write.
+    ``final``: its name.
+    ``sha256``: of its new content.
+    ``replaces``: size and time of what had the name; None where nothing had it.
+    ``token``: of the write.
     """
 
     final: Path
@@ -198,10 +192,7 @@ def require_settled(path: str | os.PathLike[str]) -> None:
 
     Raises FileProblem when it does.
 
-    Parameters
-    ----------
-    path : path
-        About to be read; it need not exist.
+    ``path``: About to be read; it need not exist.
     """
     given = Path(path)
     for name in dict.fromkeys((canonical(given), canonical(_resolved(given)))):

@@ -34,19 +34,12 @@ def together(
 
     Raises FileProblem when something cannot or must not be written, or another run is writing it.
 
-    Parameters
-    ----------
-    *paths : Path
-        Their names, in the order in which one says what another is: a table, then its certificate.
-    inputs : iterable
-        Paths that were read and must not be overwritten; anything else is passed over.
-    private : bool
-        Whether they hold something confidential: their mode is then 0600. Otherwise they have the mode of what they
-        replace, and new ones what the process's mask leaves.
-    check : callable, optional
-        Called when no other writer can interfere: it raises where what has the names must not be replaced.
-    held : bool
-        Whether the caller holds the lock of the only name.
+    ``*paths``: their names, in the order in which one says what another is: a table, then its certificate.
+    ``inputs``: paths that were read and must not be overwritten; anything else is passed over.
+    ``private``: whether they hold something confidential: their mode is then 0600. Otherwise they have the mode of what
+    they replace, and new ones what the process's mask leaves.
+    ``check``: called when no other writer can interfere: it raises where what has the names must not be replaced.
+    ``held``: whether the caller holds the lock of the only name.
 
     Yields
     ------
@@ -138,10 +131,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Raises FileProblem when something has the name, or it cannot be written.
 
-    Parameters
-    ----------
-    path : Path
-        Its name, which nothing has.
+    ``path``: its name, which nothing has.
 
     Yields
     ------

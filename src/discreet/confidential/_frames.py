@@ -18,17 +18,10 @@ def table_schema(table: Any) -> dict[str, str]:
 
     Raises DataError, FileProblem if the table cannot be read, or is a CSV file without a header line.
 
-    Parameters
-    ----------
-    table : dataframe, str or path
-        What :func:`~discreet.confidential.confidential` takes. Of a CSV file only the first line is read, and taken for
-        its header, unless a field in it is empty, a number, a truth value or a date: a file without a header would give
-        the values of its first record as names.
-
-    Returns
-    -------
-    dict of str to str
-        numeric, integer, boolean, date, datetime, duration, decimal, string or unknown, by column name.
+    ``table``: what :func:`~discreet.confidential.confidential` takes. Of a CSV file only the first line is read, and
+    taken for its header, unless a field in it is empty, a number, a truth value or a date: a file without a header
+    would give the values of its first record as names.
+    Returns: numeric, integer, boolean, date, datetime, duration, decimal, string or unknown, by column name.
 
     Examples
     --------
@@ -51,18 +44,10 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
 
     Raises ParameterError if PyArrow is needed and not installed.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The release.
-    kind : str
-        ``Provenance.frame_kind``.
-
-    Returns
-    -------
-    polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        Polars for Polars and files, pandas for pandas, a PyArrow table for PyArrow and for engines (DuckDB, Dask,
-        PySpark, Ibis), which all take one.
+    ``frame``: the release.
+    ``kind``: ``Provenance.frame_kind``.
+    Returns: Polars for Polars and files, pandas for pandas, a PyArrow table for PyArrow and for engines (DuckDB, Dask,
+    PySpark, Ibis), which all take one.
     """
     if not hasattr(frame, "to_arrow"):
         raise ParameterError("the frame is a Polars one")

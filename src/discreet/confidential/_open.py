@@ -46,17 +46,9 @@ def open_confidential(value: Confidential[T], *, caller: str) -> T:
 
     Raises ConfidentialAccessError if the calling module is not on the list, or not the one it says it is.
 
-    Parameters
-    ----------
-    value : Confidential
-        The closed value.
-    caller : str
-        The calling module's ``__name__``.
-
-    Returns
-    -------
-    object
-        The inner value.
+    ``value``: the closed value.
+    ``caller``: the calling module's ``__name__``.
+    Returns: the inner value.
     """
     actual = sys._getframe(1).f_globals.get("__name__")
     if actual != caller or caller not in CALLERS:

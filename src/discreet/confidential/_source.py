@@ -50,21 +50,13 @@ _BATCH = 2**19
 class Source:
     """A confidential table.
 
-    Parameters
-    ----------
-    kind : str
-        The dataframe library, or parquet or csv.
-    path : str or None
-        The file, as the caller gave it.
-    names : tuple of str
-        The table's columns, in order.
-    texts : bool
-        Whether every value is a text still to be parsed (CSV).
-    types : callable
-        Gives the public type of each column; reads no row.
-    batches : callable
-        ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped already, the
-        column :data:`FREQUENCY` says how often each row occurs.
+    ``kind``: the dataframe library, or parquet or csv.
+    ``path``: the file, as the caller gave it.
+    ``names``: the table's columns, in order.
+    ``texts``: whether every value is a text still to be parsed (CSV).
+    ``types``: Gives the public type of each column; reads no row.
+    ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
+    already, the column :data:`FREQUENCY` says how often each row occurs.
     """
 
     kind: str

@@ -31,19 +31,10 @@ def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ..
 
     Raises DataError if a row has no unit, or units cannot be told apart.
 
-    Parameters
-    ----------
-    batches : iterable of polars.DataFrame
-        With the domain's columns and the unit's.
-    unit : str
-        Column that names the unit.
-    names : tuple of str
-        The domain's columns.
-
-    Returns
-    -------
-    polars.DataFrame
-        The domain's columns, the unit and frequencies; it has these columns where there is no row, too.
+    ``batches``: with the domain's columns and the unit's.
+    ``unit``: column that names the unit.
+    ``names``: the domain's columns.
+    Returns: the domain's columns, the unit and frequencies; it has these columns where there is no row, too.
     """
     import polars as pl
 
@@ -77,18 +68,11 @@ def slotted(
 
     Raises DataError if units cannot be told apart.
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        As :func:`units_of` gives them.
-    unit : str
-        Column that names the unit, for the error message.
-    max_records : int
-        Slots a unit has.
-    rng : numpy.random.Generator
-        Source of the cut.
-    group : callable
-        Counts the distinct rows of a frame.
+    ``rows``: as :func:`units_of` gives them.
+    ``unit``: column that names the unit, for the error message.
+    ``max_records``: Slots a unit has.
+    ``rng``: source of the cut.
+    ``group``: counts the distinct rows of a frame.
 
     Returns
     -------

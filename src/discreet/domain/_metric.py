@@ -57,17 +57,9 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
     :math:`w (3/4, 3/4)` for a null, which is then at distance ``w`` from every value. A column without an order is
     :math:`w/2` at the place of its category (a null is one more), 0 elsewhere: two unequal ones are ``w`` apart.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public; without open labels.
-    records : Records
-        Encoded records.
-
-    Returns
-    -------
-    ndarray of float64, shape (len(records), d)
-        Columns of weight 0 are left out.
+    ``domain``: public; without open labels.
+    ``records``: encoded records.
+    Returns, shape (len(records), d): columns of weight 0 are left out.
 
     Examples
     --------

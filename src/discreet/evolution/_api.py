@@ -178,16 +178,10 @@ class NamedAPI(API):
 
     A guarantee never depends on the API, so a certificate can be verified without its functions, models or data.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    name : str
-        The name of the API that ran.
-    stated : str
-        Its parameters, as JSON text with sorted keys.
-    each : int, optional
-        How many candidates it made of a record.
+    ``domain``: public.
+    ``name``: the name of the API that ran.
+    ``stated``: its parameters, as JSON text with sorted keys.
+    ``each``: how many candidates it made of a record.
 
     Examples
     --------
@@ -242,12 +236,9 @@ class NamedAPI(API):
 def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
     """Put each record and its variations side by side, the record first.
 
-    Parameters
-    ----------
-    records : Records
-        The originals.
-    varied : sequence of ndarray, each of shape (len(records), variations)
-        One array a column: row i holds the codes of the variations of record i.
+    ``records``: the originals.
+    ``varied``, shape (len(records), variations): one array a column: row i holds the codes of the variations of record
+    i.
 
     Examples
     --------

@@ -16,16 +16,10 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
 
     Raises ParameterError naming the column and the remedy.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame, mapping of columns, or what Polars makes a frame of
-        Public; has every column of the domain.
-    domain : Domain
-        Public.
-    source : str
-        What gave the frame, for the error message.
-    rows : int, optional
-        How many rows it has to have.
+    ``frame``: public; has every column of the domain.
+    ``domain``: public.
+    ``source``: what gave the frame, for the error message.
+    ``rows``: how many rows it has to have.
     """
     import polars as pl
 

@@ -21,20 +21,11 @@ def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
 
     Raises ParameterError when a parameter is missing, unknown or out of range.
 
-    Parameters
-    ----------
-    name : str
-        Its :attr:`API.name`.
-    parameters : mapping
-        What its :meth:`API.parameters` returned.
-    domain : Domain
-        Public.
-
-    Returns
-    -------
-    API
-        The API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same name
-        and parameters, and refuses to run.
+    ``name``: its :attr:`API.name`.
+    ``parameters``: what its :meth:`API.parameters` returned.
+    ``domain``: public.
+    Returns: the API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same
+    name and parameters, and refuses to run.
 
     Examples
     --------

@@ -28,14 +28,10 @@ _PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.+?)\)")
 class Functional:
     """A number that a distribution has.
 
-    Parameters
-    ----------
-    name : str
-        As it was asked for.
-    of : callable
-        From a :class:`~discreet.inference._line.Line` to one number a draw.
-    unit : {"value", "length", "number"}
-        Whether the result is a value of the column, a difference of two, or neither.
+    ``name``: as it was asked for.
+    ``of``: from a :class:`~discreet.inference._line.Line` to one number a draw.
+    ``unit``, {"value", "length", "number"}: whether the result is a value of the column, a difference of two, or
+    neither.
     """
 
     name: str
@@ -48,14 +44,10 @@ def functional(name: str, column: Column) -> Functional:
 
     Raises ParameterError when it is none of these, or the column has no order.
 
-    Parameters
-    ----------
-    name : str
-        ``mean``, ``variance``, ``sd``, ``qNN`` (the ``NN`` % quantile: the least value that the distribution function
-        reaches it at), ``P(>a)``, ``P(>=a)``, ``P(<a)``, ``P(<=a)``, ``P(a..b)`` (both ends included) or ``P(=a)``,
-        with values written as in a CSV file of the column.
-    column : Column
-        The declared column.
+    ``name``: ``mean``, ``variance``, ``sd``, ``qNN`` (the ``NN`` % quantile: the least value that the distribution
+    function reaches it at), ``P(>a)``, ``P(>=a)``, ``P(<a)``, ``P(<=a)``, ``P(a..b)`` (both ends included) or
+    ``P(=a)``, with values written as in a CSV file of the column.
+    ``column``: the declared column.
 
     Examples
     --------

@@ -339,17 +339,9 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
 
     Raises ParameterError when the column or a functional is unknown.
 
-    Parameters
-    ----------
-    asked, column
-        As for :meth:`Posterior.evaluate`.
-    domain : Domain
-        Of the release.
-
-    Returns
-    -------
-    list of Functional or None
-        None for a user's function.
+    ``asked``, ``column``: as for :meth:`Posterior.evaluate`.
+    ``domain``: of the release.
+    Returns: none for a user's function.
     """
     names = [column] if column is not None else list(domain.names)
     if column is not None and column not in domain.columns:

@@ -27,12 +27,8 @@ __all__ = ["Cells", "CellsAround", "OwnCells"]
 class Cells(ABC):
     """Disjoint sets of records, numbered, with a representative each. Public.
 
-    Attributes
-    ----------
-    domain : Domain
-        Public.
-    count : int
-        How many.
+    ``domain``: public.
+    ``count``: how many.
     """
 
     domain: Domain

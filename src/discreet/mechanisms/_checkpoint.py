@@ -41,16 +41,10 @@ _KINDS = {"i": "<i8", "f": "<f8"}
 class Checkpoint:
     """The steps released so far, in a file.
 
-    Parameters
-    ----------
-    path : path
-        Where; made at the first step.
-    facts : mapping
-        Public facts of the run as JSON values: a checkpoint of another run is refused.
-    steps : int
-        How many the run has.
-    fits : callable
-        Whether a step could be one of this run, from its candidates and votes alone.
+    ``path``: where; made at the first step.
+    ``facts``: public facts of the run as JSON values: a checkpoint of another run is refused.
+    ``steps``: how many the run has.
+    ``fits``: whether a step could be one of this run, from its candidates and votes alone.
     """
 
     def __init__(
@@ -74,10 +68,7 @@ class Checkpoint:
 
         Raises FileProblem when the file is no checkpoint, one of another run, or a finished one that was not asked for.
 
-        Parameters
-        ----------
-        redraw : bool
-            Whether all steps may be there already, so that the table is not asked again.
+        ``redraw``: whether all steps may be there already, so that the table is not asked again.
         """
         found = _found(self._path)
         if found is None:

@@ -93,24 +93,14 @@ def solve_drawn(
 ) -> Drawn:
     """Solve for the value of a parameter that costs the least utility at a size, or for the largest size at a value.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(size, value)``; privacy worsens with the size.
-    parameter : str
-        The parameter's name.
-    between : tuple of float
-        Where to look for its value; above 0 where the largest one is sought.
-    budget : Budget
-        What may be spent.
-    promise, search : callable
-        The mechanism's guarantee, and one at least as pessimistic for the search.
-    size, value : int, float or None
-        What is given; at least one of the two.
-    usual : float
-        The value at which the nearest delta is stated where no value meets the budget.
-    rising : bool
-        Whether privacy improves with the value, so that the least one is sought; else the largest one.
+    ``make``: ``make(size, value)``; privacy worsens with the size.
+    ``parameter``: the parameter's name.
+    ``between``: where to look for its value; above 0 where the largest one is sought.
+    ``budget``: what may be spent.
+    ``promise``, ``search``: the mechanism's guarantee, and one at least as pessimistic for the search.
+    ``size``, ``value``: what is given; at least one of the two.
+    ``usual``: the value at which the nearest delta is stated where no value meets the budget.
+    ``rising``: whether privacy improves with the value, so that the least one is sought; else the largest one.
 
     Raises
     ------

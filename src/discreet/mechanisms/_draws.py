@@ -34,16 +34,10 @@ def check_sampling(sampling: str) -> None:
 def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator) -> Iterator[Integers]:
     """Yield ``size`` cells in chunks, in an order that says nothing.
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (k,)
-        Non-negative, of positive sum: public.
-    size : int
-        Number of records, ``m``.
-    sampling : {"iid", "stratified"}
-        Independent draws, or systematic ones along the cells' order.
-    rng : numpy.random.Generator
-        Source of the draws.
+    ``weights``, shape (k,): non-negative, of positive sum: public.
+    ``size``: number of records, ``m``.
+    ``sampling``, {"iid", "stratified"}: Independent draws, or systematic ones along the cells' order.
+    ``rng``: source of the draws.
 
     Notes
     -----

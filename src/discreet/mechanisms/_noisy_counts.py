@@ -291,20 +291,12 @@ def solve_scale(
 
     Raises Infeasible with the nearest numbers that meet the budget.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(noise, scale)``.
-    budget : Budget
-        What may be spent.
-    n, group : int
-        Numbers of records, and of records a privacy unit holds.
-    laws : sequence of str
-        To choose from.
-    scale : float or None
-        The scale where it is given, with the first of the laws.
-    relation : {"replacement", "add-remove"}
-        Between which tables the budget is to hold.
+    ``make``: ``make(noise, scale)``.
+    ``budget``: what may be spent.
+    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
+    ``laws``: to choose from.
+    ``scale``: the scale where it is given, with the first of the laws.
+    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
     """
     between = Relation(name=relation, group=group)
 

@@ -209,20 +209,12 @@ def solve_threshold(
 
     Raises Infeasible with the nearest numbers that meet the budget.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(scale, threshold)``.
-    budget : Budget
-        What may be spent.
-    n, group : int
-        Numbers of records, and of records a privacy unit holds.
-    scale, threshold : float, int or None
-        What is given.
-    relation : {"replacement", "add-remove"}
-        Between which tables the budget is to hold.
-    composed : bool
-        Whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
+    ``make``: ``make(scale, threshold)``.
+    ``budget``: what may be spent.
+    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
+    ``scale``, ``threshold``: what is given.
+    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
+    ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
     """
     between = Relation(name=relation, group=group)
     if budget.delta == 0.0:

@@ -21,13 +21,9 @@ __all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
 class Solution:
     """A calibrated mechanism's numbers.
 
-    Parameters
-    ----------
-    numbers : dict
-        JSON values: ``mechanism``, ``records``, ``size``, ``parameters``, ``epsilon``, ``delta``, and ``solved``, the
-        free parameter with its value.
-    guarantee : Guarantee
-        What they promise.
+    ``numbers``: JSON values: ``mechanism``, ``records``, ``size``, ``parameters``, ``epsilon``, ``delta``, and
+    ``solved``, the free parameter with its value.
+    ``guarantee``: what they promise.
     """
 
     numbers: dict[str, Any]
@@ -45,17 +41,11 @@ def stated(
 ) -> tuple[str, Guarantee]:
     """Return a mechanism's name and its guarantee at given parameters.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    records, size : int
-        Numbers of records held (under add/remove: declared) and released; the size is not needed where it costs
-        nothing.
-    relation : {"replacement", "add-remove"}
-        Between which tables.
-    **parameters
-        The mechanism's own, ``cells`` for those on a finite domain, and ``group``.
+    ``mechanism``: registry name.
+    ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
+    where it costs nothing.
+    ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain, and ``group``.
 
     Raises
     ------
@@ -72,16 +62,10 @@ def stated(
 def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None, **parameters: Any) -> Mechanism:
     """Return a mechanism at given parameters on a declared domain.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    domain : Domain
-        Public.
-    records, size : int
-        Numbers of records held and released; the size is not needed where it costs nothing.
-    **parameters
-        The mechanism's own.
+    ``mechanism``: registry name.
+    ``domain``: public.
+    ``records``, ``size``: numbers of records held and released; the size is not needed where it costs nothing.
+    ``**parameters``: the mechanism's own.
 
     Raises
     ------
@@ -108,20 +92,12 @@ def solved(
 ) -> Solution:
     """Solve for a mechanism's one free parameter.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    records : int
-        Number of records held; under add/remove, declared.
-    epsilon, delta : float
-        The budget.
-    size : int or None
-        Number of records released; None solves for it, where it matters.
-    relation : {"replacement", "add-remove"}
-        Between which tables.
-    **parameters
-        Those that are given; see :func:`stated`.
+    ``mechanism``: registry name.
+    ``records``: number of records held; under add/remove, declared.
+    ``epsilon``, ``delta``: the budget.
+    ``size``: number of records released; None solves for it, where it matters.
+    ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``**parameters``: those that are given; see :func:`stated`.
 
     Raises
     ------

@@ -21,21 +21,11 @@ def said_before(
 ) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    budget : Budget
-        What may be spent.
-    n, size, group : int
-        Numbers of records held, released, and held by a privacy unit.
-    reference : dataframe or path, optional
-        A **public** table that the confidential one is expected to look like.
-
-    Returns
-    -------
-    list of str
-        Sentences from public facts alone; none for mechanisms that take one step.
+    ``mechanism``: calibrated.
+    ``budget``: what may be spent.
+    ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
+    ``reference``: a **public** table that the confidential one is expected to look like.
+    Returns: Sentences from public facts alone; none for mechanisms that take one step.
     """
     if not isinstance(mechanism, SteppedMechanism):
         return []

@@ -33,14 +33,9 @@ _NEGLIGIBLE = 1e-16
 class ComposedProfile(Profile):
     """The profile of several releases together, as a labelled upper bound.
 
-    Parameters
-    ----------
-    releases : int
-        Number of releases composed.
-    distribution : dp_accounting.pld.pld_pmf.PLDPmf
-        Their joint privacy-loss distribution, pessimistic.
-    pure_epsilon : float
-        The sum of the pure epsilons.
+    ``releases``: number of releases composed.
+    ``distribution``: their joint privacy-loss distribution, pessimistic.
+    ``pure_epsilon``: the sum of the pure epsilons.
 
     Notes
     -----

@@ -15,10 +15,7 @@ __all__ = ["BoundedRangeProfile"]
 class BoundedRangeProfile(Profile):
     r"""The largest profile that losses within an interval of a given length can have, wherever the interval lies.
 
-    Parameters
-    ----------
-    spread : float
-        Length of the interval, positive and finite, rounded up by the caller.
+    ``spread``: length of the interval, positive and finite, rounded up by the caller.
 
     Notes
     -----

@@ -30,19 +30,11 @@ def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, R
 
     Raises BudgetError when epsilon is not positive and finite.
 
-    Parameters
-    ----------
-    table : HeldTable
-        Confidential.
-    epsilon : float
-        Positive.
-
-    Returns
-    -------
-    dict
-        ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the law
-        of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
-        ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
+    ``table``: confidential.
+    ``epsilon``: positive.
+    Returns: ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the
+    law of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
+    ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
 
     Notes
     -----

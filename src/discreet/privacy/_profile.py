@@ -152,10 +152,7 @@ class ConstantProfile(Profile):
 class LargestProfile(Profile):
     """The pointwise maximum of several profiles: a bound that holds for each of several kinds of neighbours.
 
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        At least one.
+    ``profiles``: at least one.
     """
 
     furthest: ClassVar[float] = math.inf

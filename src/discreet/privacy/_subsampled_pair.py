@@ -31,12 +31,8 @@ _SLACK = 1e-11  # relative error of a binomial tail
 class SubsampledPair(Profile):
     """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``.
 
-    Parameters
-    ----------
-    n, size, cells : int
-        Numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
-    mixing : float
-        ``q``, in ``(0, 1]``.
+    ``n``, ``size``, ``cells``: numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
+    ``mixing``: ``q``, in ``(0, 1]``.
 
     Notes
     -----

@@ -55,17 +55,12 @@ def latent_sites(
     number a record, a sensitive column has no observed site or one that does not draw one value a record, or the model
     fails on one record by itself.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model.
-    data : mapping
-        Its encoded data, for their shapes alone.
-    at : mapping, optional
-        Values of latent sites; without them the sites have to be continuous, with a prior that is a probability, and
-        the shapes are those of unconstrained coordinates.
-    blanks : sequence of mapping
-        Where the number of records is confidential: public tables to look at instead, as for :func:`check_model`.
+    ``synthesiser``: the model.
+    ``data``: its encoded data, for their shapes alone.
+    ``at``: values of latent sites; without them the sites have to be continuous, with a prior that is a probability,
+    and the shapes are those of unconstrained coordinates.
+    ``blanks``: where the number of records is confidential: public tables to look at instead, as for
+    :func:`check_model`.
     """
     sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
     single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
@@ -192,17 +187,11 @@ def check_model(
     law of the records may depend on. Raises ParameterError when a prior or a factor changes, the law of the records
     that it draws changes, or the log-density of a record is another one in the table than by itself.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model.
-    data : mapping
-        Confidential: its encoded data.
-    values : mapping
-        Public parameters to try, one row each.
-    blanks : sequence of mapping
-        Where the number of records is confidential: tables without a confidential value, of one record, of two, and of
-        other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
+    ``synthesiser``: the model.
+    ``data``: confidential: its encoded data.
+    ``values``: public parameters to try, one row each.
+    ``blanks``: where the number of records is confidential: tables without a confidential value, of one record, of two,
+    and of other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
     """
     import jax
     import jax.numpy as jnp

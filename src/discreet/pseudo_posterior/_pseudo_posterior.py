@@ -44,10 +44,7 @@ _ABOVE_ONE = (
 class Risks:
     r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
 
-    Parameters
-    ----------
-    least, largest : ndarray of float64, shape (n,)
-        The extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
     """
 
     least: Floats = field(repr=False)

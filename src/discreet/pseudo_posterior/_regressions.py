@@ -127,16 +127,10 @@ class LinearRegression(Regression):
 
     :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response.
 
-    Parameters
-    ----------
-    response : Response
-        The column, its public transformation and unit.
-    design : Design
-        The columns it depends on, and their public coding; an intercept alone by default.
-    degrees : float, optional
-        Degrees of freedom of Student errors, for robustness; normal errors by default.
-    coefficient_scale : float
-        ``s``, above 0, in units of the response.
+    ``response``: the column, its public transformation and unit.
+    ``design``: the columns it depends on, and their public coding; an intercept alone by default.
+    ``degrees``: Degrees of freedom of Student errors, for robustness; normal errors by default.
+    ``coefficient_scale``: ``s``, above 0, in units of the response.
     """
 
     degrees: float | None = None
@@ -160,16 +154,10 @@ class LinearRegression(Regression):
 class Step:
     """One column of a sequential regression.
 
-    Parameters
-    ----------
-    column : str
-        The column.
-    kind : {"numeric", "count", "category"}
-        Normal, Poisson (log link) or multinomial logistic regression.
-    categories : int
-        Number of categories, for a category.
-    response : Response, optional
-        Transformation and unit, for a numeric column.
+    ``column``: the column.
+    ``kind``, {"numeric", "count", "category"}: Normal, Poisson (log link) or multinomial logistic regression.
+    ``categories``: number of categories, for a category.
+    ``response``: Transformation and unit, for a numeric column.
     """
 
     column: str
@@ -194,14 +182,9 @@ class Step:
 class SequentialRegression(OnDesign):
     """Several columns of mixed type, each by a regression on the ones before it and on the given columns.
 
-    Parameters
-    ----------
-    steps : sequence of Step
-        The sensitive columns, in the order of synthesis.
-    design : Design
-        The given columns; an intercept alone for full synthesis.
-    coefficient_scale : float
-        Standard deviation of the normal prior on coefficients.
+    ``steps``: the sensitive columns, in the order of synthesis.
+    ``design``: the given columns; an intercept alone for full synthesis.
+    ``coefficient_scale``: standard deviation of the normal prior on coefficients.
     """
 
     steps: Sequence[Step]

@@ -32,20 +32,13 @@ def synthetic_tables(
 
     Raises ParameterError when there are fewer draws than tables, or a size was asked for beside given columns.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model, public.
-    draws : PosteriorDraws
-        What to take parameters from; at least as many as tables.
-    columns : mapping of str to ndarray
-        The confidential table. What draws the records is handed its given columns, and of the others types alone.
-    tables : int
-        How many.
-    rng : numpy.random.Generator
-        Source of the choice of draws and of the records.
-    size : int, optional
-        Records a table, where nothing is given; as many as held by default.
+    ``synthesiser``: the model, public.
+    ``draws``: what to take parameters from; at least as many as tables.
+    ``columns``: the confidential table. What draws the records is handed its given columns, and of the others types
+    alone.
+    ``tables``: how many.
+    ``rng``: source of the choice of draws and of the records.
+    ``size``: records a table, where nothing is given; as many as held by default.
     """
     check_draws(tables, len(draws))
     held = len(columns[synthesiser.sensitive[0]])

@@ -29,10 +29,7 @@ def within(seconds: float) -> Iterator[None]:
     Nothing is stopped outside of the main thread, on systems without interval timers (Windows), and where a timer of
     the caller's is running already. Raises Refused when time is up.
 
-    Parameters
-    ----------
-    seconds : float
-        Positive; infinity sets no limit.
+    ``seconds``: positive; infinity sets no limit.
     """
     if real("seconds", seconds, above=0, infinite=True) > 1e6 or not _can_stop():
         yield

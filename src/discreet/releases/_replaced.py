@@ -18,10 +18,7 @@ def require_whole_pair(path: Path, where: Path) -> None:
     Raises FileProblem when one of them exists without the other, the certificate is that of another table, or it is
     none.
 
-    Parameters
-    ----------
-    path, where : Path
-        Where a table and its certificate are to go.
+    ``path``, ``where``: where a table and its certificate are to go.
     """
     for one in (path, where):
         recover(one)

@@ -32,16 +32,10 @@ def check_output(
     Raises FileProblem when the ending is another one, a folder is missing or not writable, or two of all these are one
     file.
 
-    Parameters
-    ----------
-    out : path
-        Ends in ``.parquet`` or ``.csv``.
-    certificate : path, optional
-        ``OUT.certificate.json`` by default.
-    inputs : iterable
-        Paths that were read; anything that is no path is passed over.
-    others : iterable
-        Paths of other outputs.
+    ``out``: Ends in ``.parquet`` or ``.csv``.
+    ``certificate``: ``OUT.certificate.json`` by default.
+    ``inputs``: paths that were read; anything that is no path is passed over.
+    ``others``: paths of other outputs.
     """
     path = Path(out)
     if path.suffix.lower() not in (".parquet", ".csv"):
@@ -86,18 +80,11 @@ def write_frames(
 
     Raises FileProblem when the disk is full or the file cannot be written.
 
-    Parameters
-    ----------
-    frames : iterator of DataFrame
-        The records.
-    schema : dict
-        Their columns and types.
-    file : binary file
-        Open for writing.
-    named : Path
-        The name it will have.
-    metadata : mapping, optional
-        Texts for a Parquet file to carry, by key; CSV has no place for them.
+    ``frames``: the records.
+    ``schema``: their columns and types.
+    ``file``: Open for writing.
+    ``named``: the name it will have.
+    ``metadata``: texts for a Parquet file to carry, by key; CSV has no place for them.
     """
     rows = 0
 

@@ -20,24 +20,14 @@ Points = Sequence[tuple[float, float]]
 class Chart:
     """One picture, in units of its drawing area; y grows downwards.
 
-    Parameters
-    ----------
-    title, description : str
-        For people who do not see the picture.
-    width, height : int
-        Of the drawing area.
-    left, top, right, bottom : float
-        The axes' box.
-    x_label, y_label : str
-        What the axes show.
-    x_ticks, y_ticks : tuple of (float, str)
-        Where, and what is written there.
-    lines : tuple of (str, str)
-        Class and path of each line.
-    bars : tuple of (float, float, float, float)
-        x, y, width and height of each bar.
-    marks : tuple of (float, float, str)
-        x, y and text of each marked point.
+    ``title``, ``description``: for people who do not see the picture.
+    ``width``, ``height``: of the drawing area.
+    ``left``, ``top``, ``right``, ``bottom``: the axes' box.
+    ``x_label``, ``y_label``: what the axes show.
+    ``x_ticks``, ``y_ticks``: where, and what is written there.
+    ``lines``: Class and path of each line.
+    ``bars``: x, y, width and height of each bar.
+    ``marks``: x, y and text of each marked point.
     """
 
     title: str
@@ -88,16 +78,10 @@ def profile_chart(
 ) -> Chart:
     """Draw delta against epsilon, delta on a logarithmic axis; a line ends where delta becomes 0.
 
-    Parameters
-    ----------
-    profiles : sequence of (str, points)
-        Class of the line, and its positive deltas.
-    upto : float
-        Largest epsilon.
-    headline : (float, float)
-        The epsilon and delta of the certificate.
-    marked : str
-        What is written beside that point.
+    ``profiles``: Class of the line, and its positive deltas.
+    ``upto``: largest epsilon.
+    ``headline``: the epsilon and delta of the certificate.
+    ``marked``: what is written beside that point.
     """
     epsilon, delta = headline
     deltas = [delta or 1.0, *(d for _, points in profiles for _, d in points)]
@@ -124,12 +108,8 @@ def profile_chart(
 def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[Chart, tuple[tuple[float, float], ...]]:
     """Draw the greatest power of a test against its false-alarm rate.
 
-    Parameters
-    ----------
-    curves : sequence of (str, points)
-        Class of the line, and its false-alarm rates and powers.
-    rates : points
-        Those that the slider stops at.
+    ``curves``: Class of the line, and its false-alarm rates and powers.
+    ``rates``: those that the slider stops at.
 
     Returns
     -------

@@ -32,20 +32,12 @@ _KINDS = {
 class Promise:
     """One release's promise.
 
-    Parameters
-    ----------
-    name : str
-        File name of its certificate.
-    certificate : Certificate
-        As read.
-    step : Step
-        Rebuilt from the certificate's public facts.
-    guarantee : Guarantee
-        Recomputed from them.
-    stated : mapping
-        What the certificate's ``guarantee`` should be, recomputed.
-    checks : tuple of Check
-        What verification found.
+    ``name``: File name of its certificate.
+    ``certificate``: as read.
+    ``step``: Rebuilt from the certificate's public facts.
+    ``guarantee``: Recomputed from them.
+    ``stated``: what the certificate's ``guarantee`` should be, recomputed.
+    ``checks``: what verification found.
     """
 
     name: str
@@ -193,14 +185,9 @@ def _sentence(text: str) -> str:
 class Joint:
     """Several releases of the same table together.
 
-    Parameters
-    ----------
-    promises : tuple of Promise
-        At least two.
-    profile : Profile
-        Of all of them together, an upper bound.
-    epsilon, delta : float
-        A point of it: at the sum of the deltas.
+    ``promises``: at least two.
+    ``profile``: of all of them together, an upper bound.
+    ``epsilon``, ``delta``: a point of it: at the sum of the deltas.
     """
 
     promises: tuple[Promise, ...]

@@ -48,16 +48,11 @@ def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> 
     on the share of the records that are not from the data, and on the mean displacement. Raises AssertionError when it
     is less.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``.
-    rate : float
-        A mechanism whose share is right fails with probability at most this. With ``N = 300`` releases and
-        ``t = sqrt(log(1/rate) / (2N))`` (Hoeffding; 0.15 at 1e-6), one that displaces its records by ``2t`` more than
-        it states passes as rarely.
-    seed : int
-        Of the releases.
+    ``kind``: Made by its ``calibrated``.
+    ``rate``: a mechanism whose share is right fails with probability at most this. With ``N = 300`` releases and ``t =
+    sqrt(log(1/rate) / (2N))`` (Hoeffding; 0.15 at 1e-6), one that displaces its records by ``2t`` more than it states
+    passes as rarely.
+    ``seed``: of the releases.
 
     Examples
     --------
@@ -98,12 +93,8 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     Where rare records are left out (``leaves_out``), the cells that are released are judged. Raises AssertionError when
     they are not.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``. One that gives no counts has to refuse to.
-    seed : int
-        Of the releases.
+    ``kind``: Made by its ``calibrated``. One that gives no counts has to refuse to.
+    ``seed``: of the releases.
 
     Examples
     --------
@@ -154,12 +145,9 @@ def check_published_alike(kind: type[Mechanism]) -> None:
     public facts about the run, what progress was told, warnings and log records; or else the kind and text of the error
     and of everything chained to it. Raises AssertionError when two tables can be told apart, naming the request.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``, on four cells and, if it needs none, on an interval. The tables hold 24 records in
-        one cell, in another, in all, and in one but for one record; of an interval, one value, another, or all
-        different.
+    ``kind``: Made by its ``calibrated``, on four cells and, if it needs none, on an interval. The tables hold 24
+    records in one cell, in another, in all, and in one but for one record; of an interval, one value, another, or all
+    different.
 
     Examples
     --------

@@ -266,12 +266,8 @@ def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
     exact one does not increase and is convex in ``e^epsilon``. What a sum leaves out may lift a value by one part in
     1e9 above those before it, and by one in 1,000 above a line. Raises AssertionError when it has not.
 
-    Parameters
-    ----------
-    profile : Profile
-        Any, a bound too.
-    epsilons : sequence of float
-        Where to look, beside some dozens of all sizes and up to the pure epsilon.
+    ``profile``: any, a bound too.
+    ``epsilons``: where to look, beside some dozens of all sizes and up to the pure epsilon.
 
     Examples
     --------

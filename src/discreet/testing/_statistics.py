@@ -32,12 +32,8 @@ def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> in
 
     Raises ParameterError when the laws are equal.
 
-    Parameters
-    ----------
-    p, q : array_like of float, shape (outcomes,)
-        Two laws on the same outcomes.
-    rate : float
-        Between 0 and 1.
+    ``p``, ``q``, shape (outcomes,): Two laws on the same outcomes.
+    ``rate``: between 0 and 1.
 
     Examples
     --------
@@ -53,14 +49,9 @@ def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> in
 def sample_size_for_distance(outcomes: int, distance: float, *, rate: float = RATE) -> int:
     """Return how many samples reject every law at total variation ``distance`` or more from the right one.
 
-    Parameters
-    ----------
-    outcomes : int
-        Number of outcomes.
-    distance : float
-        Effect size, in ``(0, 1]``.
-    rate : float
-        Between 0 and 1.
+    ``outcomes``: number of outcomes.
+    ``distance``: Effect size, in ``(0, 1]``.
+    ``rate``: between 0 and 1.
 
     Examples
     --------
@@ -115,22 +106,12 @@ def assert_prefers(
 
     Raises AssertionError when some alternative is at least as likely.
 
-    Parameters
-    ----------
-    sample : callable
-        Returns the number of one outcome.
-    right : array_like of float, shape (outcomes,)
-        The law claimed.
-    wrong : sequence of array_like
-        The alternatives.
-    rate : float
-        A sampler of the right law fails with probability at most this times the number of alternatives; a sampler of
-        an alternative passes with probability at most this.
-
-    Returns
-    -------
-    int
-        The number of samples taken: that of the nearest alternative.
+    ``sample``: returns the number of one outcome.
+    ``right``, shape (outcomes,): the law claimed.
+    ``wrong``: the alternatives.
+    ``rate``: a sampler of the right law fails with probability at most this times the number of alternatives; a sampler
+    of an alternative passes with probability at most this.
+    Returns: the number of samples taken: that of the nearest alternative.
 
     Examples
     --------

@@ -25,26 +25,16 @@ IN_RELEASE = "in the release: "
 class ColumnComparison:
     """One column of the confidential table against the same column of the release. Confidential.
 
-    Parameters
-    ----------
-    name, kind : str
-        The column, and its declared type.
-    metric : str
-        What the distance is measured with, in words.
-    wasserstein : float or None
-        Wasserstein-1 distance between the values that are not null: in the column's own unit (days for dates, seconds
-        for datetimes and durations), in ranks over ``K - 1`` for ordered categories, the total variation for unordered
-        ones, nulls included there. None where a side holds nulls only.
-    wasserstein_scaled : float or None
-        The same, divided by ``upper - lower``: between 0 and 1 whatever the column.
-    ks : float or None
-        Kolmogorov-Smirnov distance; None for unordered columns.
-    null_shares : tuple of float
-        Share of nulls in the table and in the release.
-    data, release : dict or None
-        Summary of each side's values; None for columns without arithmetic.
-    shares : dict of str to tuple of float, or None
-        Share of each declared category in the table and in the release.
+    ``name``, ``kind``: the column, and its declared type.
+    ``metric``: what the distance is measured with, in words.
+    ``wasserstein``: Wasserstein-1 distance between the values that are not null: in the column's own unit (days for
+    dates, seconds for datetimes and durations), in ranks over ``K - 1`` for ordered categories, the total variation for
+    unordered ones, nulls included there. None where a side holds nulls only.
+    ``wasserstein_scaled``: the same, divided by ``upper - lower``: between 0 and 1 whatever the column.
+    ``ks``: Kolmogorov-Smirnov distance; None for unordered columns.
+    ``null_shares``: share of nulls in the table and in the release.
+    ``data``, ``release``: Summary of each side's values; None for columns without arithmetic.
+    ``shares``: share of each declared category in the table and in the release.
     """
 
     name: str

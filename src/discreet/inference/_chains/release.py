@@ -50,16 +50,10 @@ def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn:
 
     Raises ParameterError when the chains would take too long.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Of the mechanism, as its certificate states it.
-    alpha : ndarray of float64, shape (k,)
-        Prior masses of the cells, of the leaves for a tree.
-    records : int
-        Number of confidential records.
-    drawn : ndarray of int64, shape (k,)
-        Released records of each; or rows, one a chain, for several releases of one size.
+    ``evidence``: of the mechanism, as its certificate states it.
+    ``alpha``, shape (k,): Prior masses of the cells, of the leaves for a tree.
+    ``records``: number of confidential records.
+    ``drawn``, shape (k,): released records of each; or rows, one a chain, for several releases of one size.
     """
     if isinstance(evidence, DrawnFromCounts):
         return _drawn(evidence, alpha, records, drawn)

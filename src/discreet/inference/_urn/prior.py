@@ -32,10 +32,7 @@ _SPAN = (-12.0, 18.0)  # of log(strength + discount)
 class Prior:
     """Strength and discount of each draw.
 
-    Parameters
-    ----------
-    strength, discount : ndarray of float64, shape (draws,)
-        ``strength > -discount``, ``0 <= discount < 1``.
+    ``strength``, ``discount``, shape (draws,): ``strength > -discount``, ``0 <= discount < 1``.
     """
 
     strength: Floats
@@ -65,12 +62,8 @@ def _check(z: Released, discount: float) -> None:
 def log_partition(counts: npt.ArrayLike, strength: Floats, discount: Floats) -> Floats:
     """Return the log-probability (nats) of a partition under Pitman-Yor parameters, up to nothing: the exact EPPF.
 
-    Parameters
-    ----------
-    counts : array_like of int, shape (k,)
-        Frequencies.
-    strength, discount : ndarray of float64
-        Of one shape, ``strength > -discount``.
+    ``counts``, shape (k,): frequencies.
+    ``strength``, ``discount``: of one shape, ``strength > -discount``.
 
     Examples
     --------
