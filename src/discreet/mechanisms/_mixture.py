@@ -19,13 +19,12 @@ from discreet._checks import positive_size, real
 from discreet._text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import Infeasible
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
-from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
+from discreet.mechanisms._drawn import DrawnMechanism, Looked
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._lookup import locate
 from discreet.mechanisms._mechanism import Remedy
-from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
+from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 __all__ = ["UNIT", "Mixture", "checked_mixing", "draw_mixture", "mixed", "mixing_units", "mixture_log_prob", "obscure"]
 
@@ -152,31 +151,5 @@ class Mixture(DrawnMechanism):
         return mixed(shares, self.mixing, self._cells)
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Mixture:
-        """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
-        relation = Relation(group=group)
-        mixing = fixed.pop("mixing", None)
-        cls.refuse_unknown(fixed)
-        most = n if cls.distinct else 10**10
-        if size is not None and positive_size("size", size) > most:
-            raise Infeasible(f"{size} records of {n} with {cls.name}", {"size <=": most})
-
-        def make(m: int, q: float) -> Mixture:
-            return cls(domain=domain, size=min(m, most), mixing=q)
-
-        def promise(made: Mixture) -> Guarantee:
-            return made.guarantee(relation, n=n)
-
-        return solve_drawn(
-            make,
-            "mixing",
-            between=(1e-12, 1.0),
-            budget=budget,
-            promise=promise,
-            search=promise,
-            size=size,
-            value=mixing,
-            usual=1.0,
-        )
+    def _looked(cls, domain: Domain) -> Looked:
+        return Looked((1e-12, 1.0), usual=1.0)

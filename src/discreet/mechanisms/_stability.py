@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -170,6 +170,19 @@ class StableCounts(Mechanism):
                 "any number of records may be drawn from the noisy counts at no further cost",
             ),
         )
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the least scale that any threshold allows, then for the least threshold."""
+        cls.refuse_unknown(fixed)
+        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
+
+        def make(b: float, t: int) -> Self:
+            return cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None)
+
+        return solve_threshold(make, budget, n=n, group=group, scale=scale, threshold=threshold)
 
     def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
         """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.
