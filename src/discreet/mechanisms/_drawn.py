@@ -71,7 +71,7 @@ class DrawnMechanism(Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
-        """Solve for the free parameter's value that costs the least utility at a size, or for the largest size at one."""
+        """Solve for the value of the free parameter that costs least utility at a size, or for the largest size at a value."""
         cls.refuse_unknown(fixed)
         (free,) = (name for name in cls.free if name != "size")
         relation, value = Relation(group=group), fixed.pop(free, None)
@@ -154,7 +154,7 @@ def _solved(
 
 
 class _DrawnSearch(NamedTuple):
-    """Two one-sided searches, given ``make(size, value)`` and a guarantee for it, at least as pessimistic as its own."""
+    """Two one-sided searches, given ``make(size, value)`` and a guarantee as pessimistic as its own, or more."""
 
     make: Callable[[int, float], Any]
     search: Callable[[Any], Guarantee]

@@ -178,11 +178,14 @@ class StableCounts(Mechanism):
         """Solve for the least scale that any threshold allows, then for the least threshold."""
         cls.refuse_unknown(fixed)
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-
-        def make(b: float, t: int) -> Self:
-            return cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None)
-
-        return solve_threshold(make, budget, n=n, group=group, scale=scale, threshold=threshold)
+        return solve_threshold(
+            lambda b, t: cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None),
+            budget,
+            n=n,
+            group=group,
+            scale=scale,
+            threshold=threshold,
+        )
 
     def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
         """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.
