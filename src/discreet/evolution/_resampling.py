@@ -50,7 +50,7 @@ class Resampling(GroundAPI):
     --------
     >>> import polars as pl
     >>> from discreet._random import seeded
-    >>> from discreet.domain import Integer
+    >>> from discreet.domain import Domain, Integer
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> api = Resampling(domain=domain, table=pl.DataFrame({"age": [20, 21, 22, 60, 61, 62, 90]}))
     >>> api.variations_each()

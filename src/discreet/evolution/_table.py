@@ -53,7 +53,7 @@ class Table(GroundAPI):
     Examples
     --------
     >>> from discreet._random import seeded
-    >>> from discreet.domain import Boolean, Integer
+    >>> from discreet.domain import Boolean, Domain, Integer
     >>> table = Table(domain=Domain(columns={"age": Integer(lower=0, upper=99), "smokes": Boolean()}), levels=3)
     >>> table.diameter, table.variations_each()
     (2.0, 7)

@@ -70,6 +70,7 @@ class StabilisedPitmanYor(StableCounts):
     Examples
     --------
     >>> from discreet.domain import Domain, OpenLabels
+    >>> from discreet.privacy import Budget
     >>> words = Domain(columns={"word": OpenLabels()})
     >>> budget = Budget(epsilon=1.0, delta=1e-9)
     >>> mechanism = StabilisedPitmanYor.calibrated(budget, domain=words, n=1_000_000)
