@@ -71,7 +71,7 @@ class DrawnMechanism(Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
-        """Solve for the free parameter's value of least cost in utility at a size, or for the largest size at a value."""
+        """Solve for the free parameter's value that costs least utility at a size, or the largest size at a value."""
         cls.refuse_unknown(fixed)
         (free,) = (name for name in cls.free if name != "size")
         relation, value = Relation(group=group), fixed.pop(free, None)
