@@ -187,10 +187,7 @@ def instance_guarantee(
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
     """Return what the law of a mechanism's kernel at a table depends on.
 
-    Raises
-    ------
-    ParameterError
-        For mechanisms without instance-level deltas.
+    Raises ParameterError for mechanisms without instance-level deltas.
     """
     if not isinstance(mechanism, HeldMechanism):
         raise ParameterError(f"there are no instance-level deltas of {mechanism.name}: its law must be that of an urn")

@@ -34,14 +34,9 @@ _SHARES = (0.25, 1.0)  # of the theory's population, beside half of it
 class Choice(NamedTuple):
     """What is free in an evolution.
 
-    Parameters
-    ----------
-    steps : int
-        Number of votes.
-    variant : str or None
-        None stands for the usual one, or the one asked for.
-    share : float
-        Of the theory's population, where none is given.
+    ``steps``: number of votes.
+    ``variant``: none stands for the usual one, or the one asked for.
+    ``share``: of the theory's population, where none is given.
     """
 
     steps: int
@@ -52,14 +47,9 @@ class Choice(NamedTuple):
 def least_displaced(make: Callable[[Choice], Any], steps: Sequence[int], *, varied: bool, sized: bool) -> Any:
     """Return the evolution of the least predicted displacement over a short list.
 
-    Parameters
-    ----------
-    make : callable
-        Solves for the noise.
-    steps : sequence of int
-        Numbers of steps, in the order in which they are tried.
-    varied, sized : bool
-        Whether the variant and the population are free.
+    ``make``: Solves for the noise.
+    ``steps``: numbers of steps, in the order in which they are tried.
+    ``varied``, ``sized``: whether the variant and the population are free.
 
     Notes
     -----

@@ -134,6 +134,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     cells_cost: ClassVar[bool] = False
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
+    one_step_instead: ClassVar[str] = "hierarchical-histogram"
 
     domain: Domain
     records: int
@@ -248,10 +249,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def _require_solver(self) -> None:
         """Refuse to start what could not be finished.
 
-        Raises
-        ------
-        MissingExtra
-            When votes would have to be projected by POT, which is not installed.
+        Raises MissingExtra when votes would have to be projected by POT, which is not installed.
         """
         projected = self.variant == "projection" and self.noise == "gaussian" and self.steps > 0
         if projected and not transport_available():
@@ -747,10 +745,7 @@ class _Embedded:
 def _api(given: Any, domain: Domain) -> API:
     """Return an API from an object, a name, or what a certificate says of one.
 
-    Raises
-    ------
-    ParameterError
-        When it is of another domain or none at all.
+    Raises ParameterError when it is of another domain or none at all.
     """
     if isinstance(given, str):
         given = {"name": given}
@@ -768,10 +763,7 @@ def _api(given: Any, domain: Domain) -> API:
 def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
     """Check what an API gave, before any noise is drawn for it.
 
-    Raises
-    ------
-    ParameterError
-        When it is not as many records of the domain.
+    Raises ParameterError when it is not as many records of the domain.
     """
     if len(records.columns) != len(domain.columns) or len(records) != rows:
         raise ParameterError(f"{what} of the API gives {rows:,} records with a column for each of the domain's")

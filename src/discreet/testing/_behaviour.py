@@ -45,23 +45,14 @@ def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> 
 
     All records of a small table lie at one end of a line of 8 cells, and the budget is poor. Whatever is not from the
     data then moves released records away: their mean distance from that end, as a share of the line, is a lower bound
-    on the share of the records that are not from the data, and on the mean displacement.
+    on the share of the records that are not from the data, and on the mean displacement. Raises AssertionError when it
+    is less.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``.
-    rate : float
-        A mechanism whose share is right fails with probability at most this. With ``N = 300`` releases and
-        ``t = sqrt(log(1/rate) / (2N))`` (Hoeffding; 0.15 at 1e-6), one that displaces its records by ``2t`` more than
-        it states passes as rarely.
-    seed : int
-        Of the releases.
-
-    Raises
-    ------
-    AssertionError
-        When it is less.
+    ``kind``: Made by its ``calibrated``.
+    ``rate``: a mechanism whose share is right fails with probability at most this. With ``N = 300`` releases and ``t =
+    sqrt(log(1/rate) / (2N))`` (Hoeffding; 0.15 at 1e-6), one that displaces its records by ``2t`` more than it states
+    passes as rarely.
+    ``seed``: of the releases.
 
     Examples
     --------
@@ -99,19 +90,11 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     With the same noise, a bias of 0.3 standard errors, or errors of 0.65 or 1.5 times those stated, are rejected as
     surely.
 
-    Where rare records are left out (``leaves_out``), the cells that are released are judged.
+    Where rare records are left out (``leaves_out``), the cells that are released are judged. Raises AssertionError when
+    they are not.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``. One that gives no counts has to refuse to.
-    seed : int
-        Of the releases.
-
-    Raises
-    ------
-    AssertionError
-        When they are not.
+    ``kind``: Made by its ``calibrated``. One that gives no counts has to refuse to.
+    ``seed``: of the releases.
 
     Examples
     --------
@@ -160,19 +143,11 @@ def check_published_alike(kind: type[Mechanism]) -> None:
     :func:`~discreet.releases.publish`. What is compared is all that leaves it but the drawn values: the certificate
     (less the time, what the output told, and the number of rows where that is random), columns, types, number of rows,
     public facts about the run, what progress was told, warnings and log records; or else the kind and text of the error
-    and of everything chained to it.
+    and of everything chained to it. Raises AssertionError when two tables can be told apart, naming the request.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``, on four cells and, if it needs none, on an interval. The tables hold 24 records in
-        one cell, in another, in all, and in one but for one record; of an interval, one value, another, or all
-        different.
-
-    Raises
-    ------
-    AssertionError
-        When two tables can be told apart, naming the request.
+    ``kind``: Made by its ``calibrated``, on four cells and, if it needs none, on an interval. The tables hold 24
+    records in one cell, in another, in all, and in one but for one record; of an interval, one value, another, or all
+    different.
 
     Examples
     --------

@@ -264,19 +264,10 @@ def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
 
     Delta lies between 0 and 1, is 0 from the pure epsilon on and nowhere before, and is nowhere above that at 0; an
     exact one does not increase and is convex in ``e^epsilon``. What a sum leaves out may lift a value by one part in
-    1e9 above those before it, and by one in 1,000 above a line.
+    1e9 above those before it, and by one in 1,000 above a line. Raises AssertionError when it has not.
 
-    Parameters
-    ----------
-    profile : Profile
-        Any, a bound too.
-    epsilons : sequence of float
-        Where to look, beside some dozens of all sizes and up to the pure epsilon.
-
-    Raises
-    ------
-    AssertionError
-        When it has not.
+    ``profile``: any, a bound too.
+    ``epsilons``: where to look, beside some dozens of all sizes and up to the pure epsilon.
 
     Examples
     --------

@@ -39,10 +39,7 @@ def small_domain(cells: int = 4) -> Domain:
 def check_frozen(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is a frozen, keyword-only dataclass of its own.
 
-    Raises
-    ------
-    AssertionError
-        When it is not, or when one of its fields can be set.
+    Raises AssertionError when it is not, or when one of its fields can be set.
 
     Examples
     --------
@@ -69,12 +66,8 @@ def check_parameters(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is rebuilt from its parameters, as a certificate has to be.
 
     Every field but the domain and the numbers of records is among the parameters, unless it is None; they are JSON; and
-    with each field changed in turn, ``of(parameters())`` gives the mechanism back.
-
-    Raises
-    ------
-    AssertionError
-        When a field is left out or comes back as something else.
+    with each field changed in turn, ``of(parameters())`` gives the mechanism back. Raises AssertionError when a field
+    is left out or comes back as something else.
 
     Examples
     --------
@@ -99,12 +92,8 @@ def check_calibrated(kind: type[Mechanism]) -> None:
 
     Where the free parameter is solved for; where it is given as a smaller unit would have it, which is refused or
     within the budget; and where the size is solved for at that value, if it can be. The budget is one that binds: what
-    is enough for a unit is too little for a larger one.
-
-    Raises
-    ------
-    AssertionError
-        When a guarantee exceeds the budget, or a choice that was given is not kept.
+    is enough for a unit is too little for a larger one. Raises AssertionError when a guarantee exceeds the budget, or a
+    choice that was given is not kept.
 
     Examples
     --------
