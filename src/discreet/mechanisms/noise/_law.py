@@ -95,7 +95,7 @@ class NoiseLaw(ABC):
         """Return ``E|Z|``, up to a relative 1e-6."""
 
     @abstractmethod
-    def profile(self, scale: float, *, group: int, counts: int, tight: bool = True) -> Profile:
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of ``counts`` counts that change by ``group`` each, some up and some down.
 
         Parameters
@@ -106,8 +106,6 @@ class NoiseLaw(ABC):
             Records that are replaced, added or removed.
         counts : int
             Counts that change.
-        tight : bool
-            Whether a pair of tables attains it.
         """
 
 

@@ -68,9 +68,9 @@ class DiscreteGaussian(NoiseLaw):
         """Return the normal variable's, from above below scale 1."""
         return scale * math.sqrt(2.0 / math.pi)
 
-    def profile(self, scale: float, *, group: int, counts: int, tight: bool = True) -> Profile:
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of T6."""
-        return DiscreteGaussianPair(scale=scale, group=group, counts=counts, tight=tight)
+        return DiscreteGaussianPair(scale=scale, group=group, counts=counts)
 
 
 GAUSSIAN = DiscreteGaussian()
