@@ -17,7 +17,8 @@ import pytest
 
 from discreet._arrays import Floats, Integers
 from discreet._random import secure, seeded
-from discreet.domain import Domain, Integer
+from discreet.domain import Domain, Integer, Records
+from discreet.inference._chains.release import known_evidence, model_of_counts, model_of_records
 from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms._cells import Cells, OwnCells
 from discreet.mechanisms._noisy_counts import projection_error
@@ -28,6 +29,7 @@ from discreet.mechanisms.readings import PROJECTIONS, Clip, Projection, Simplex
 from discreet.privacy import Profile
 from discreet.testing import assert_law, hockey_stick
 from discreet.testing._contract import check_profile
+from discreet.testing._facts import small_domain
 from discreet.testing._statistics import sample_size, sample_size_for_distance
 
 SCALES = (0.4, 1.3, 9.5)
@@ -186,7 +188,8 @@ def test_every_law_has_its_own_name() -> None:
 
 def planted(base: type[NoiseLaw] = DiscreteLaplace, **methods: Any) -> NoiseLaw:
     """Return a law of noise with a mistake in it."""
-    return type("Planted", (base,), methods)()
+    made: NoiseLaw = type("Planted", (base,), methods)()
+    return made
 
 
 class Heavier(DiscreteLaplace):
@@ -373,3 +376,32 @@ def test_a_mistake_in_a_projection_is_caught(
 ) -> None:
     with np.errstate(all="ignore"), pytest.raises(AssertionError, match=says):
         check(kind)
+
+
+# -- what follows from them -------------------------------------------------------------------------------------------
+
+CHOSEN = [*(("laplace", name) for name in PROJECTIONS), *((name, "clip") for name in LAWS if name != "laplace")]
+
+
+@pytest.mark.parametrize("sampling", ["iid", "stratified"])
+@pytest.mark.parametrize(("noise", "projection"), CHOSEN)
+def test_what_was_released_has_a_posterior(noise: str, projection: str, sampling: Any) -> None:
+    """Chains begin and move, given records and given counts. That they find the posterior is shown by enumeration."""
+    held = np.array([180, 0, 120, 100])
+    mechanism = PerturbedHistogram(
+        domain=small_domain(4), records=400, scale=1.0, noise=noise, projection=projection, sampling=sampling
+    )
+    noisy = held + LAWS[noise].draw(1.0, 4, rng=seeded(5))
+    released = Records.concatenate(mechanism.finish(noisy, size=100, rng=seeded(6))).columns[0].astype(np.int64)
+    evidence, alpha = known_evidence(mechanism), np.full(4, 0.25)
+    for model in (
+        model_of_records(evidence, alpha, 400, np.bincount(released, minlength=4)),
+        model_of_counts(evidence, alpha, 400, noisy.astype(np.float64)),
+    ):
+        rng = seeded(7)
+        model.start(8, rng)
+        before = model.counts.copy()
+        for _ in range(20):
+            model.sweep(rng, tune=True)
+        assert (model.counts != before).any(axis=1).mean() >= 0.5, "the chains do not move"
+        assert np.abs(model.counts - held).max() < 100
