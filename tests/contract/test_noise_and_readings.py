@@ -9,7 +9,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
+from inspect import isabstract, isclass
 from itertools import pairwise
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ from discreet._arrays import Floats, Integers
 from discreet._random import secure, seeded
 from discreet.domain import Domain, Integer, Records
 from discreet.inference._chains.release import known_evidence, model_of_counts, model_of_records
-from discreet.mechanisms import PerturbedHistogram
+from discreet.mechanisms import PerturbedHistogram, noise, readings
 from discreet.mechanisms._cells import Cells, OwnCells
 from discreet.mechanisms._noisy_counts import projection_error
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, LAWS, NoiseLaw
@@ -181,9 +185,19 @@ def test_every_law_of_noise(law: NoiseLaw, check: Callable[[NoiseLaw], None]) ->
     check(law)
 
 
-def test_every_law_has_its_own_name() -> None:
-    assert all(law.name == name for name, law in LAWS.items())
-    assert all(kind.name == name for name, kind in PROJECTIONS.items())
+@pytest.mark.parametrize(("folder", "base", "registered"), [
+    (noise, NoiseLaw, {name: type(law) for name, law in LAWS.items()}),
+    (readings, Projection, PROJECTIONS),
+])  # fmt: skip
+def test_what_is_in_the_folder_is_registered_under_a_name_of_its_own(
+    folder: ModuleType, base: type[Any], registered: dict[str, type[Any]]
+) -> None:
+    """A file without its line is left out; a name that is taken would replace another."""
+    modules = [import_module(f"{folder.__name__}.{item.name}") for item in iter_modules(folder.__path__)]
+    members = [member for module in modules for member in vars(module).values() if isclass(member)]
+    found = {member for member in members if issubclass(member, base) and not isabstract(member)}
+    assert found == set(registered.values())
+    assert all(kind.name == name for name, kind in registered.items())
 
 
 def planted(base: type[NoiseLaw] = DiscreteLaplace, **methods: Any) -> NoiseLaw:
@@ -312,8 +326,8 @@ def check_stated_error(kind: type[Projection]) -> None:
         for held in (TOTAL * np.eye(cells.count, dtype=np.int64)[0], seeded(2).permutation(cells.count)):
             reading = replace(projection, total=int(held.sum()))
             for law in LAWS.values():
-                noise = law.approximate(1.0, few * cells.count, rng=rng).reshape(few, cells.count)
-                apart = 0.5 * np.abs(read(reading, held + noise) - held / reading.total).sum(axis=1)
+                moved = law.approximate(1.0, few * cells.count, rng=rng).reshape(few, cells.count)
+                apart = 0.5 * np.abs(read(reading, held + moved) - held / reading.total).sum(axis=1)
                 bound = projection_error(law, 1.0, cells=cells.count, total=reading.total)
                 assert apart.mean() - 3.0 * apart.std() / math.sqrt(few) <= bound, "it errs by more than is stated"
 
@@ -384,14 +398,14 @@ CHOSEN = [*(("laplace", name) for name in PROJECTIONS), *((name, "clip") for nam
 
 
 @pytest.mark.parametrize("sampling", ["iid", "stratified"])
-@pytest.mark.parametrize(("noise", "projection"), CHOSEN)
-def test_what_was_released_has_a_posterior(noise: str, projection: str, sampling: Any) -> None:
+@pytest.mark.parametrize(("law", "projection"), CHOSEN)
+def test_what_was_released_has_a_posterior(law: str, projection: str, sampling: Any) -> None:
     """Chains begin and move, given records and given counts. That they find the posterior is shown by enumeration."""
     held = np.array([180, 0, 120, 100])
     mechanism = PerturbedHistogram(
-        domain=small_domain(4), records=400, scale=1.0, noise=noise, projection=projection, sampling=sampling
+        domain=small_domain(4), records=400, scale=1.0, noise=law, projection=projection, sampling=sampling
     )
-    noisy = held + LAWS[noise].draw(1.0, 4, rng=seeded(5))
+    noisy = held + LAWS[law].draw(1.0, 4, rng=seeded(5))
     released = Records.concatenate(mechanism.finish(noisy, size=100, rng=seeded(6))).columns[0].astype(np.int64)
     evidence, alpha = known_evidence(mechanism), np.full(4, 0.25)
     for model in (
