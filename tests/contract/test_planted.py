@@ -27,6 +27,7 @@ from discreet.testing._behaviour import (
     _MEAN,
     _SQUARE,
     check_estimates,
+    check_predictive,
     check_published_alike,
     check_share,
 )
@@ -179,6 +180,26 @@ class StatesNoShare(Sound):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PredictsWithoutNoise(Sound):
+    def predictive(self, shares: Any, **rest: Any) -> Any:
+        return np.append(shares, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictsNoise(Sound):
+    """All of it where the mechanism keeps some of the table."""
+
+    def predictive(self, shares: Any, **rest: Any) -> Any:
+        return np.append(0.0 * shares[:-1], [1.0, 0.0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictsNoProbabilities(Sound):
+    def predictive(self, shares: Any, **rest: Any) -> Any:
+        return 0.9 * super().predictive(shares, **rest)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Biased(Sound):
     """A kernel of its own under inherited estimates: a fortieth too low, with two thirds of the noise."""
 
@@ -271,6 +292,9 @@ class RemembersTheTable(Sound):
     (ForgetsAChosenProjection, check_calibrated, "does not keep projection='simplex'"),
     (ForgetsAChoice, check_calibrated, "does not keep sampling='iid'"),
     (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
+    (PredictsWithoutNoise, check_predictive, "displaces the records .* by 0.0%"),
+    (PredictsNoise, check_predictive, "displaces the records .* by 100.0%"),
+    (PredictsNoProbabilities, check_predictive, "sum to one"),
     (Biased, check_estimates, "biased"),
     (QuieterThanStated, check_estimates, "other standard errors"),
     (NoisierThanStated, check_estimates, "other standard errors"),
