@@ -36,7 +36,7 @@ from discreet.mechanisms._stability import solve_threshold
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.papers.pe25._theorem import theorem_alpha, theorem_population, usable_steps
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._algebra import power
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
@@ -467,7 +467,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if self.steps and self.noise == "gaussian":
             counts = self.steps * (2 if replaced else 1)
             # An API may give records that always vote alike; an added record always votes.
-            profile = GAUSSIAN.profile(self.scale, group=group, counts=counts, tight=not replaced)
+            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=not replaced)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False

@@ -1,7 +1,7 @@
-r"""What is checked of every mechanism by running it: the share it states, its estimates, what its output gives away.
+r"""What is checked of every mechanism by running it: its share, predictions, estimates, what its output gives away.
 
-The first two are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
-the number of runs is derived from that. Both take their mechanism as a class, made by its own ``calibrated``.
+The first three are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
+the number of runs is derived from that. All take their mechanism as a class, made by its own ``calibrated``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from discreet.testing._facts import small_domain
 from discreet.testing._statistics import RATE
 from discreet.testing._universes import table_of
 
-__all__ = ["check_estimates", "check_published_alike", "check_share"]
+__all__ = ["check_estimates", "check_predictive", "check_published_alike", "check_share"]
 
 
 _SHARE_RUNS = 300
+_LINE, _POOR_RECORDS, _POOR_SIZE = 8, 20, 10
 _ESTIMATE_RUNS = 1500
 _MEAN, _SQUARE = 0.15, 0.4
 
@@ -59,20 +60,73 @@ def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> 
     >>> from discreet.mechanisms import SmoothedHistogram
     >>> check_share(SmoothedHistogram)
     """
-    cells, n, size = 8, 20, 10
-    mechanism = kind.calibrated(Budget(epsilon=0.1, delta=1e-3), domain=small_domain(cells), n=n, size=size)
-    x, rng = table_of(np.array([n] + [0] * (cells - 1))), seeded(seed)
-    displaced = []
-    for _ in range(_SHARE_RUNS):
-        released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=size, rng=rng))
-        places = mechanism.domain.flat(released)
-        displaced.append(float(places.mean()) / (cells - 1) if len(places) else 0.0)
-    stated, seen = mechanism.share_not_from_data(n), float(np.mean(displaced))
+    mechanism, displaced = _poor(kind), _displaced(kind, seed)
+    stated, seen = mechanism.share_not_from_data(_POOR_RECORDS), float(np.mean(np.nan_to_num(displaced)))
     allowed = math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS))
     assert 0.0 <= stated <= 1.0, f"{kind.__name__} states {stated!r} as the share that is not from the data"
     assert seen <= stated + allowed, (
         f"{kind.__name__} states that {stated:.1%} of its records are not from the data; in {_SHARE_RUNS} releases of "
         f"a table in one cell they were displaced by {seen:.1%} of the domain on average"
+    )
+
+
+def _poor(kind: type[Mechanism]) -> Mechanism:
+    """Return the mechanism of a poor budget, on a line of 8 cells."""
+    budget = Budget(epsilon=0.1, delta=1e-3)
+    return kind.calibrated(budget, domain=small_domain(_LINE), n=_POOR_RECORDS, size=_POOR_SIZE)
+
+
+def _displaced(kind: type[Mechanism], seed: int) -> list[float]:
+    """Return how far from its one cell each release of a table puts its records on average, as a share of the line."""
+    mechanism, rng = _poor(kind), seeded(seed)
+    x, displaced = table_of(np.array([_POOR_RECORDS] + [0] * (_LINE - 1))), []
+    for _ in range(_SHARE_RUNS):
+        released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=_POOR_SIZE, rng=rng))
+        places = mechanism.domain.flat(released)
+        displaced.append(float(places.mean()) / (_LINE - 1) if len(places) else math.nan)
+    return displaced
+
+
+def check_predictive(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
+    r"""Assert that predictions are probabilities, and displace the records of a table as its releases do.
+
+    Table, budget and number of runs are those of :func:`check_share`.
+
+    Parameters
+    ----------
+    kind : type of Mechanism
+        Made by its ``calibrated``.
+    rate : float
+        A mechanism whose predictions displace records as its releases do fails with probability at most this. With
+        ``N = 300`` and ``t = sqrt(log(4/rate) / (2N))`` (Hoeffding, on either mean; 0.16 at 1e-6), predictions are
+        rejected as surely that are off by ``4t``; those off by ``2t`` half of the time.
+    seed : int
+        Of the releases and predictions.
+
+    Raises
+    ------
+    AssertionError
+        When they do not.
+
+    Examples
+    --------
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> check_predictive(SmoothedHistogram)
+    """
+    mechanism, rng = _poor(kind), seeded(seed + 1)
+    support, held = mechanism.domain.unflat(np.arange(_LINE)), np.eye(_LINE)[0]
+    drawn = np.array(
+        [mechanism.predictive(held, support=support, n=_POOR_RECORDS, rng=rng) for _ in range(_SHARE_RUNS)]
+    )
+    assert drawn.shape == (_SHARE_RUNS, _LINE + 1), f"{kind.__name__}.predictive gives other than one number a record"
+    assert (drawn >= 0.0).all(), f"{kind.__name__}.predictive gives negative probabilities"
+    assert np.allclose(drawn.sum(axis=1), 1.0, atol=1e-9), f"{kind.__name__}.predictive does not sum to one"
+    predicted = float((drawn[:, :-1] @ np.arange(_LINE) / (_LINE - 1) + 0.5 * drawn[:, -1]).mean())
+    released = np.array(_displaced(kind, seed))
+    seen = float(released[~np.isnan(released)].mean()) if (~np.isnan(released)).any() else predicted
+    assert abs(predicted - seen) <= 2.0 * math.sqrt(math.log(4.0 / rate) / (2 * _SHARE_RUNS)), (
+        f"{kind.__name__}.predictive displaces the records of a table in one cell by {predicted:.1%} of the domain on "
+        f"average; {_SHARE_RUNS} releases displaced them by {seen:.1%}"
     )
 
 

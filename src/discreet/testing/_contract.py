@@ -21,7 +21,7 @@ from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Profile, Relation
 from discreet.privacy._profile import keeps_shape
-from discreet.testing._behaviour import check_estimates, check_published_alike, check_share
+from discreet.testing._behaviour import check_estimates, check_predictive, check_published_alike, check_share
 from discreet.testing._enumeration import enumerate_law, hockey_stick, outcome_of
 from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
 from discreet.testing._statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
@@ -47,6 +47,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_parameters,
     check_calibrated,
     check_share,
+    check_predictive,
     check_estimates,
     check_published_alike,
 )
@@ -56,7 +57,7 @@ _ROUNDING = 1e-11  # relative; brute force and theorem are both accurate to abou
 
 
 def check_mechanism(kind: type[Mechanism]) -> None:
-    """Assert all of :data:`CHECKS` of a mechanism: its facts, calibration, stated share, estimates and publications.
+    """Assert :data:`CHECKS` of a mechanism: its facts, calibration, share, predictions, estimates and publications.
 
     The law and the guarantee need a small universe of the mechanism's own: :func:`check_law_sums_to_one`,
     :func:`check_kernel_follows_law`, :func:`check_guarantee` and :func:`check_twin_is_caught`.
