@@ -2,7 +2,7 @@
 
 Two tables of positions: 10,000 points uniform on the unit disc, and 51,920 police stops in the public bounding box of
 Minneapolis, scaled to the unit square. Epsilon 1, delta 1e-4, 1,000 records released. W1 is Euclidean, exact to within
-1e-4 (the gap is proved for each release) and compared with POT's exact solver once a row. Means over seeds with
+1e-4 (the gap is proved for each release) and compared with POT's exact solver once per row. Means over seeds with
 standard errors; the noise is fresh and exact in ours, so results repeat up to these.
 
 The public implementation is microsoft/DPSDA at commit 9078c67 (July 2026), which is in no package index. Its steps are

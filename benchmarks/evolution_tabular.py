@@ -17,9 +17,10 @@ AIM and MST are run from their own files (the folder ``mechanisms`` of github.co
     python benchmarks/evolution_tabular.py --pgm private-pgm --pgm-python pgm/bin/python
 
 (These files fail with JAX 0.10 and with pandas 3.) Without these two options they are skipped. AIM takes 16 rounds a
-column and 1,000 iterations a round by default, many minutes a release on one core: here 12 rounds of 300 iterations,
-unless asked otherwise (--aim-rounds, --aim-iterations). The expectation, and what a reader should take from it: where
-the question is which low-order marginals a categorical table has, mechanisms that measure marginals win clearly.
+column and 1,000 iterations per round by default, many minutes per release on one core: here 12 rounds of 300
+iterations, unless asked otherwise (--aim-rounds, --aim-iterations). The expectation, and what a reader should take from
+it: where the question is which low-order marginals a categorical table has, mechanisms that measure marginals win
+clearly.
 
 Run: python benchmarks/evolution_tabular.py [--seeds 3] [--pgm FOLDER --pgm-python PATH] [--only WORD]
 """

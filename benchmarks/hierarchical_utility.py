@@ -147,7 +147,7 @@ def main() -> None:
                 budget, domain=middle, sampling="stratified", **facts
             )
         table.release(name, both["iid"], both, seeds)
-        print(f"  {name}: {table.seconds[name]:.2f} s a release and its distances", flush=True)
+        print(f"  {name}: {table.seconds[name]:.2f} s per release and its distances", flush=True)
     for spacing in ("linear", "log"):
         on = domain(1000, spacing)
         ways = {

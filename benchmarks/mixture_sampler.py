@@ -2,9 +2,9 @@
 
 Claim: 1,000 warm-up and 1,000 draws in 4 chains take less than ten minutes on two cores, with an effective sample size
 above 400 for the mean of the fitted population and R-hat at most 1.05 for everything that is watched; and effective
-draws a second are at least 3 times those of a plain run. The plain run is the model as one would write it from PP22's
+draws per second are at least 3 times those of a plain run. The plain run is the model as one would write it from PP22's
 appendix B with the label summed out by NumPyro's own mixture: plain design, default start, default NUTS. It is given
-``--plain`` iterations in all, since a full run takes hours; its effective draws a second are those of its draws over
+``--plain`` iterations in all, since a full run takes hours; its effective draws per second are those of its draws over
 its whole time, as for ours. Seconds are those of the clock: other work on the machine counts; processor seconds do not.
 
 Run: python benchmarks/mixture_sampler.py [--draws 1000] [--plain 100]
@@ -115,7 +115,7 @@ def main() -> None:
         "ratio": ratio >= RATIO,
         "r_hat": mine["r_hat"] <= AGREEMENT,
     }
-    print(f"ratio of effective draws a second of the processor: {ratio:.3g}; "
+    print(f"ratio of effective draws per second of the processor: {ratio:.3g}; "
           + ", ".join(f"{name} {'met' if good else 'MISSED'}" for name, good in met.items()))  # fmt: skip
     save("mixture_sampler", {"draws": asked.draws, "plain_iterations": asked.plain, "ours": mine, "plain": other,
                              "ratio_a_cpu_second": ratio, "met": met})  # fmt: skip

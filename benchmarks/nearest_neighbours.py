@@ -126,7 +126,7 @@ def against_brute_force() -> list[dict[str, Any]]:
 
 
 def grid() -> list[tuple[Any, ...]]:
-    """Microseconds of processor time a point, by norm, candidates, coordinates and method."""
+    """Microseconds of processor time per point, by norm, candidates, coordinates and method."""
     rows = []
     for norm in (1.0, 2.0, np.inf):
         for count in (30, 100, 1_000, 10_000, 100_000):

@@ -7,7 +7,7 @@ full size to Parquet, each in a fresh process on this machine:
   NumPy's ``multinomial``, ``repeat`` and ``shuffle`` of the same size (the reference writes nothing and protects
   nothing). The command's time is that of its whole process, start and imports and writing included; the reference's
   is that of its computation alone;
-- its peak memory, above what the process held before reading, stays below 3 times the column at 8 bytes a value.
+- its peak memory, above what the process held before reading, stays below 3 times the column at 8 bytes per value.
 
 Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanism NAME ...] [--profile]
 """

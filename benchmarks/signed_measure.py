@@ -6,7 +6,7 @@ ground metric (each coordinate scaled to [0, 1]): the sliced Wasserstein-1 dista
 one between the shares of 64 by 64 boxes. The last rows take the stops of January for published, as points around which
 those of the other months are counted.
 
-Claims, for the exact distance: on the square root of ``n epsilon / 16`` cells a side, the signed measure is at least
+Claims, for the exact distance: on the square root of ``n epsilon / 16`` cells per side, the signed measure is at least
 1.2 times nearer than the same noisy counts projected onto the simplex, and 1.6 times nearer than clipped ones; the
 hierarchical histogram is nearer than the signed measure on a grid.
 

@@ -37,7 +37,7 @@ class Study:
     """One of the two studies: the records, and what the thesis fixes."""
 
     name: str
-    held: Any  # one value a record, in [0, 1]
+    held: Any  # one value per record, in [0, 1]
     doubled: bool
     strength: float
     epsilon: float

@@ -187,7 +187,7 @@ METHODS: dict[str, tuple[str | None, Method]] = {
 
 
 def replicate(method: Method, replicates: int, first_seed: int) -> tuple[Any, float, float]:
-    """Return (replicates, functionals, 4) of posterior mean, interval and effective draws; seconds; draws a second."""
+    """Give (replicates, functionals, 4) of posterior mean, interval and effective draws; seconds; draws per second."""
     probabilities, rows, effective = population(), [], 0.0
     worlds = [World(counts=seeded(first_seed + i).multinomial(HELD, probabilities)) for i in range(replicates)]
     seeds = [1_000_000 + first_seed + 2 * i for i in range(replicates)]

@@ -121,7 +121,9 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
         plain = value is None or isinstance(value, (str, bytes, os.PathLike, *_NUMBERS.values(), type))
         ours = type(value).__module__.startswith("discreet.")
         if not plain and not ours and _quotes(said, value):
-            return ParameterError(f"{_called(function)}: an argument is of type {type(value).__name__}; check them")
+            return ParameterError(
+                f"{_called(function)}: an argument is of type {type(value).__name__}. Check the arguments"
+            )
     return None
 
 
@@ -164,7 +166,7 @@ def explained(
     if blamed is not None:
         return ParameterError(f"{_called(function)}: {blamed}")
     if isinstance(problem, MemoryError):
-        return Refused("there is not enough memory for this; ask for less")
+        return Refused("there is not enough memory for this. Ask for less")
     if isinstance(problem, OSError) and problem.errno is not None:
         named = problem.filename if isinstance(problem.filename, str) else "a file"
         return FileProblem(named, os.strerror(problem.errno).lower(), "check the path, its permissions and the space")

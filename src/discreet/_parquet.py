@@ -1,7 +1,7 @@
 """A Parquet file, whose counts are looked at before a reader sets memory aside for them.
 
 A reader that takes a page at its word asks for as much memory as a damaged header claims, and the process ends where
-there is not so much. The headers are few: one a page of about a megabyte.
+there is not so much. The headers are few: one per page of about a megabyte.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The only maker of random generators.
 
 ``secure()`` is what every publishable release uses: ChaCha20 keyed with 256 fresh bits from the operating system, one
-key a release, handed to ``numpy.random.Generator`` without passing through ``SeedSequence`` (whose hashing is not
+key per release, handed to ``numpy.random.Generator`` without passing through ``SeedSequence`` (whose hashing is not
 meant for keys). ``seeded()`` is for tests and studies: whatever it feeds is marked "seeded: not for publication".
 """
 
@@ -37,11 +37,11 @@ class SecureGenerator(np.random.Generator):
 
     def __getattribute__(self, name: str) -> Any:
         if object.__getattribute__(self, "_process") != os.getpid():
-            raise RandomnessError("a secure generator was made in another process; call secure() in this one")
+            raise RandomnessError("a secure generator was made in another process. Call secure() in this one")
         return super().__getattribute__(name)
 
     def __reduce__(self) -> Any:
-        raise RandomnessError("a secure generator cannot be pickled or copied; call secure() where it is needed")
+        raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
 
 
 _alive: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -61,7 +61,7 @@ def _keyed_generator() -> type[Any]:
             _alive.add(self)
 
         def __reduce__(self) -> Any:
-            raise RandomnessError("a secure generator cannot be pickled or copied; call secure() where it is needed")
+            raise RandomnessError("a secure generator cannot be pickled or copied. Call secure() where it is needed")
 
         def renew(self) -> None:
             self.state = SecureChaCha().state

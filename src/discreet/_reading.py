@@ -89,7 +89,7 @@ def parsed_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         raise DomainError(f"the domain is nested deeper than {DEPTH} tables") from None
     except (ValueError, OverflowError):  # a number of thousands of digits, a date that there is not
-        raise DomainError("the domain is not valid TOML: a number or a date is out of range") from None
+        raise DomainError("the domain is not valid TOML, since a number or a date is out of range") from None
     beyond = _beyond(found)
     if beyond is not None:
         raise DomainError(f"the domain {beyond}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._checks import positive_size, unfit
 from discreet._random import seeded
-from discreet._text import counted, counted_up
+from discreet._text import counted, counted_up, sentence
 from discreet._writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size
@@ -51,7 +51,7 @@ _NO_PARAMETERS = {"budget", "cells", "group", "n", "records"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRemove:
-    """The guarantee holds between tables of which one has a record, or a unit, more.
+    """A guarantee between tables of which one has one more record, or unit, than the other.
 
     The number of records is then confidential, and another one is declared in its place.
 
@@ -87,7 +87,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Functions of yours that are called while a release is made. What they are told is public.
+    """Callbacks during a release. What they receive is public.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def release(
     held = _held(table, declared, reference, asked)
     chosen, why = _by_plan(asked, held) if asked.kind is None else _by_name(asked, asked.kind, held)
     if chosen.domain != declared:
-        why = "; ".join([*chosen_cells(declared, chosen.domain), why])
+        why = ". ".join([*chosen_cells(declared, chosen.domain), why])
         held = _held(table, chosen.domain, held.reference, asked)
     closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
     like = common(held.reference, chosen.domain)
@@ -278,8 +278,8 @@ class _Asked:
             )
         if self.size is None and not self.counts:
             raise ParameterError(
-                "the number of records to release is a public choice that costs privacy or utility. Write size=...; as "
-                "many as the table has is a good start, and the plan compares others"
+                "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
+                "As many as the table has is a good start, and the plan compares others"
             )
         if self.parameters and self.mechanism is None:
             raise ParameterError(
@@ -321,13 +321,13 @@ def _checked_files(
         kept = None if checkpoint is None else checkpoint.path
         require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(kept,)))
         if os.path.exists(out):  # noqa: PTH110  # any kind of path
-            lines.append(f"{out} exists and will be replaced; the earlier release spent privacy of its own")
+            lines.append(f"{out} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         check_outputs([Path(checkpoint.path)], inputs)
         if done := steps_held(checkpoint.path):
             lines.append(
-                f"{checkpoint.path} holds {counted(done, 'step')}: taken as released, and must be of this same table"
-                + ("; where all are done, the table is not asked again" if checkpoint.redraw else "")
+                f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
+                "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
     return lines
 
@@ -412,7 +412,7 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, st
     made = kind.calibrated(asked.budget, domain=cut, n=held.n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
     if asked.sampling == "stratified" and not made.stratified:
-        why += "; it draws records as its law demands, so that stratified has no effect"
+        why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
 
 
@@ -436,9 +436,9 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
 
 def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Commonness | None) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    yield f"{why}; {chosen.share_in_words(held.n, like)}"
+    yield f"{why}. {sentence(chosen.share_in_words(held.n, like))}"
     if chosen.random_size and asked.size is not None:
         expected = counted_up(asked.size * chosen.share_released(held.n))
-        yield f"of {counted(asked.size, 'draw')} about {expected} are expected to be released"
+        yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
     yield from delta_caveats(asked.budget.delta, held.n)
     yield from said_before(chosen, asked.budget, n=held.n, size=asked.size, group=held.group, reference=held.reference)

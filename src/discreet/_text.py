@@ -18,6 +18,7 @@ __all__ = [
     "percent_as_written",
     "rounded_down",
     "rounded_up",
+    "sentence",
     "with_article",
 ]
 
@@ -148,6 +149,17 @@ _BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 
 def _escaped(character: str) -> str:
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter first, to follow another sentence.
+
+    Examples
+    --------
+    >>> sentence("check the path")
+    'Check the path'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def with_article(noun: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from discreet._text import harmless, rounded_down, rounded_up, with_article
+from discreet._text import harmless, rounded_down, rounded_up, sentence, with_article
 
 __all__ = [
     "BudgetError",
@@ -66,7 +66,7 @@ class MissingPublicFact(DomainError):
 
     def __init__(self, column: str, fact: str, toml: str) -> None:
         self.column, self.fact, self.toml = column, fact, toml
-        super().__init__(f"column {column!r}: {fact} is not declared, and is never read from the data; write: {toml}")
+        super().__init__(f"column {column!r}: {fact} is not declared, and is never read from the data. Write: {toml}")
 
 
 class DataError(DiscreetError, ValueError):
@@ -85,7 +85,7 @@ class DataError(DiscreetError, ValueError):
     def __init__(self, column: str | None, problem: str, remedy: str) -> None:
         self.column, self.problem, self.remedy = column, problem, remedy
         where = "the table" if column is None else f"column {column!r}"
-        super().__init__(f"{where}: {problem}; {remedy}")
+        super().__init__(f"{where}: {problem}. {sentence(remedy)}")
 
 
 class NotPublic(DiscreetError, ValueError):
@@ -93,7 +93,7 @@ class NotPublic(DiscreetError, ValueError):
 
     def __init__(self) -> None:
         super().__init__(
-            "what was given as public is the confidential table itself; give facts that were fixed without looking at "
+            "what was given as public is the confidential table itself. Give facts that were fixed without looking at "
             "it, such as an earlier release"
         )
 
@@ -118,7 +118,7 @@ class FileProblem(DiscreetError, OSError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        return f"{harmless(self.path)}: {self.problem}; {self.remedy}"
+        return f"{harmless(self.path)}: {self.problem}. {sentence(self.remedy)}"
 
 
 class BudgetError(DiscreetError, ValueError):
@@ -142,7 +142,7 @@ class MissingExtra(ParameterError):
 
     def __init__(self, problem: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{problem}: pip install 'discreet[{extra}]'")
+        super().__init__(f"{problem}. Install it: pip install 'discreet[{extra}]'")
 
 
 class RandomnessError(DiscreetError, RuntimeError):
@@ -172,7 +172,7 @@ class RelationNotSupported(DiscreetError, ValueError):
 
     def __init__(self, mechanism: str, relation: str, reason: str) -> None:
         self.mechanism, self.relation, self.reason = mechanism, relation, reason
-        super().__init__(f"{mechanism} has no theorem for the {relation} relation: {reason}; use 'replacement'")
+        super().__init__(f"{mechanism} has no theorem for the {relation} relation: {reason}. Use 'replacement'")
 
 
 class LawNotAvailable(DiscreetError, NotImplementedError):
@@ -198,8 +198,8 @@ class Infeasible(Refused):
 
     def __init__(self, request: str, nearest: dict[str, float]) -> None:
         self.request, self.nearest = request, dict(nearest)
-        options = "; or ".join(f"{name} {_outwards(name, value)}" for name, value in nearest.items())
-        super().__init__(f"{request} cannot be met" + (f"; the nearest that can: {options}" if options else ""))
+        options = ", or ".join(f"{name} {_outwards(name, value)}" for name, value in nearest.items())
+        super().__init__(f"{request} cannot be met" + (f". The nearest that can be met: {options}" if options else ""))
 
 
 def _outwards(name: str, value: float) -> str:
@@ -233,6 +233,6 @@ class Fault(DiscreetError, RuntimeError):
     def __init__(self, error: str, where: str) -> None:
         self.error, self.where = error, where
         super().__init__(
-            f"a fault in the program ({error} at {where}); nothing was released. Please report what led to it, without "
+            f"a fault in the program ({error} at {where}). Nothing was released. Please report what led to it, without "
             "the data"
         )

@@ -93,7 +93,7 @@ def test_every_argument_in_a_message_is_an_option_somewhere() -> None:
         ("write size=...", "release", "write --size ..."),
         ("write size=... (or not)", "privacy", "write --size ... (or not)"),
         ("x needs prior=..., a number", "privacy", "x needs --param prior=..., a number"),
-        ("use schedule='optimal'", "release", "use --param schedule=optimal"),
+        ("Use schedule='optimal'", "release", "Use --param schedule=optimal"),
         ("write accept={'empirical'}", "synthesize", "write --accept-empirical"),
         ("write accept={'empirical'}", "release", "write accept={'empirical'} (in Python)"),
         ("write relation=AddRemove(records=...)", "release", "write --relation add-remove --records ..."),

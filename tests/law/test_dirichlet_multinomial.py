@@ -59,7 +59,7 @@ def lattice(alpha: Floats, m: int) -> list[float]:
     return sorted(x for x in losses if x < 12)[:: max(1, m // 3)]
 
 
-# k cells with these base weights, mean prior a cell, n, m. Prior |discount| for discounts -0.5 .. -0.05 among them.
+# k cells with these base weights, mean prior per cell, n, m. Prior |discount| for discounts -0.5 .. -0.05 among them.
 UNEQUAL: dict[int, list[tuple[int, ...]]] = {
     2: [(1, 3)],
     3: [(1, 2, 5), (2, 2, 3), (1, 4, 4)],

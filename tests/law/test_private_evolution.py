@@ -100,7 +100,7 @@ VOTES: dict[tuple[Any, ...], npt.NDArray[np.int64]] = {}
 
 
 class Listed(PrivateEvolution):
-    """An evolution whose candidates are all cells, with outputs that can be listed; votes are counted once a table."""
+    """An evolution over all cells, with outputs that can be listed. Votes are counted once per table."""
 
     __slots__ = ()
 
@@ -411,7 +411,7 @@ def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:
     )
     assert all(check.agrees for check in verify(made.certificate, data=out))
     assert made.certificate.facts["mechanism"]["parameters"]["api"]["name"] == "table"
-    assert "2 steps, each with" in " ".join(said)
+    assert "2 steps of" in " ".join(said)
     assert "hierarchical-histogram is predicted" in " ".join(said)
 
 
@@ -492,7 +492,7 @@ def test_records_held_are_those_the_mechanism_was_made_for() -> None:
 def test_slots_without_a_unit_are_refused_for_files_too(tmp_path: Path) -> None:
     points(50).write_parquet(tmp_path / "x.parquet")
     for table in (points(50), tmp_path / "x.parquet"):
-        with pytest.raises(ParameterError, match="needs unit"):
+        with pytest.raises(ParameterError, match="needs a privacy unit"):
             discreet.release(table, square(), epsilon=1.0, delta=1e-6, size=5, mechanism="private-evolution",
                              max_records=5)  # fmt: skip
 
@@ -603,7 +603,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
     mechanism.observed(checkpoint=path).kernel(table, rng=secure())
     with pytest.raises(FileProblem, match="stays spent"):
         replace(mechanism, scale=2.5).observed(checkpoint=path).kernel(table, rng=secure())
-    with pytest.raises(ParameterError, match="leave out the checkpoint, or the seed"):
+    with pytest.raises(ParameterError, match="Leave out the checkpoint or the seed"):
         mechanism.observed(checkpoint=path).kernel(table, rng=seeded(0))
 
     def at_once(step: Votes) -> None:

@@ -393,9 +393,9 @@ def test_many_points_are_recorded_by_number_and_hash_and_cannot_run_from_a_certi
     assert again.parameters() == mechanism.parameters()
     assert again.guarantee(n=10_000).delta(0.5) == mechanism.guarantee(n=10_000).delta(0.5)
     assert again.share_not_from_data(10_000) == mechanism.share_not_from_data(10_000)
-    with pytest.raises(ParameterError, match="give the points themselves"):
+    with pytest.raises(ParameterError, match="must be given in full"):
         again.kernel(counted(SQUARE, *rows[:1] * 10_000), rng=seeded(0))
-    with pytest.raises(ParameterError, match="give the points themselves"):
+    with pytest.raises(ParameterError, match="must be given in full"):
         again.probabilities(np.zeros(600, dtype=np.int64))
     few = made(SQUARE, 2.0, "laplace", n=10_000, points=rows[:500])
     assert few.parameters()["points"] == [list(row) for row in rows[:500]]

@@ -37,9 +37,9 @@ def test_messages_name_the_facts_and_the_remedy() -> None:
     missing = MissingPublicFact("income", "its upper bound", "upper = 100")
     assert "income" in str(missing)
     assert str(missing).endswith("upper = 100")
-    assert str(DataError("age", "holds a null", "fill it in")) == "column 'age': holds a null; fill it in"
-    assert str(DataError(None, "is empty", "give rows")) == "the table: is empty; give rows"
-    assert str(FileProblem("a.csv", "is not there", "check it")) == "a.csv: is not there; check it"
+    assert str(DataError("age", "holds a null", "fill it in")) == "column 'age': holds a null. Fill it in"
+    assert str(DataError(None, "is empty", "give rows")) == "the table: is empty. Give rows"
+    assert str(FileProblem("a.csv", "is not there", "check it")) == "a.csv: is not there. Check it"
     assert "publish" in str(ConfidentialAccessError("printed"))
     assert "replacement" in str(RelationNotSupported("pitman-yor", "add-remove", "n is public"))
 

@@ -64,7 +64,7 @@ def _attempt(name: Path, path: Path) -> int | None:
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_size:
-            raise FileProblem(name, "it is in the way: a lock is an empty file", "move it away")  # noqa: TRY301
+            raise FileProblem(name, "it is not an empty file, so it cannot be a lock", "move it away")  # noqa: TRY301
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.lstat(name)):

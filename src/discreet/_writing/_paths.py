@@ -158,7 +158,7 @@ def sync_folder(folder: Path) -> None:
 def writing_problem(path: Path, error: BaseException) -> FileProblem:
     """Return the error of a write that failed and left everything as it was; its text repeats no value."""
     return FileProblem(
-        path, _reason(error, "it cannot be written"), "free space or choose another place; nothing was changed"
+        path, _reason(error, "it cannot be written"), "free space or choose another place. Nothing was changed"
     )
 
 

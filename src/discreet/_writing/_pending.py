@@ -279,8 +279,8 @@ def _resolved(path: Path) -> Path:
 def _unsettled(path: Path) -> FileProblem:
     return FileProblem(
         path,
-        "a write of it and the files that go with it was interrupted, or is under way",
-        "wait for that run; if it died, run discreet verify --recover on the certificate, which finishes or undoes it",
+        "writing it and the files that go with it was interrupted, or is still under way",
+        "wait for that run. If it died, run discreet verify --recover on the certificate, which finishes or undoes it",
     )
 
 
@@ -291,6 +291,6 @@ def _unreadable(record: Path) -> FileProblem:
 def _changed(path: Path) -> FileProblem:
     return FileProblem(
         path,
-        "it was changed after a write of it was interrupted",
+        "it was changed after its writing was interrupted",
         "move it away, then run discreet verify --recover on the certificate",
     )

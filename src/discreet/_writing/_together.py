@@ -89,7 +89,7 @@ def _confirm(final: Path) -> None:
         sync_folder(final.parent)
     except OSError:
         raise FileProblem(
-            final, "it was written, but the system does not confirm that its name is on the disk", "check the disk"
+            final, "it was written, but the system does not confirm that its name is on disk", "check the disk"
         ) from None
 
 
@@ -170,7 +170,7 @@ def own_folder(path: Path, *, private: bool) -> None:
 
 def _require_free(path: Path) -> None:
     if os.path.lexists(path):
-        raise FileProblem(path, "it exists already", "name a folder that does not")
+        raise FileProblem(path, "it exists already", "name a folder that does not exist")
 
 
 def _sync_all(folder: Path) -> None:

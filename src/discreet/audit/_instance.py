@@ -22,7 +22,7 @@ from discreet.privacy._instance import instance_readings
 
 __all__ = ["BANNER", "InstanceGuarantee", "instance_guarantee"]
 
-BANNER = "CONFIDENTIAL: computed from the data; do not publish"
+BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 """How the text of every result of this package begins."""
 
 _ITERATIONS = 10_000
@@ -90,8 +90,7 @@ class InstanceGuarantee:
             f"  the one-sided probability by simulation: {about(found.estimate, 6)}, between "
             f"{rounded_down(found.lower, 6)} and "
             f"{rounded_up(found.upper, 6)} ({counted(found.iterations, 'release')})",
-            f"For every table, and public: delta {rounded_up(self.unconditional, 6)}. Only that is a guarantee "
-            f"one can publish.",
+            f"For every table: delta {rounded_up(self.unconditional, 6)}. Only this number is public and a guarantee.",
         ]
         return "\n".join(lines)
 
@@ -157,7 +156,9 @@ def instance_guarantee(
     <confidential InstanceGuarantee>
     """
     if confidential.relation_group > 1:
-        raise ParameterError("instance-level guarantees are for one record; this table was counted by a unit of more")
+        raise ParameterError(
+            "instance-level guarantees are for one record, and this table was counted with a multi-record privacy unit"
+        )
     if confidential.provenance is not None and confidential.provenance.domain != mechanism.domain:
         raise ParameterError("the mechanism's domain is not the one the confidential table was encoded with")
     integer("iterations", iterations, least=1)
@@ -185,10 +186,12 @@ def instance_guarantee(
 
 
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
-    """Return what the law of a mechanism's kernel at a table depends on.
+    """Return what the law of a mechanism's kernel depends on at a table.
 
     Raises ParameterError for mechanisms without instance-level deltas.
     """
     if not isinstance(mechanism, HeldMechanism):
-        raise ParameterError(f"there are no instance-level deltas of {mechanism.name}: its law must be that of an urn")
+        raise ParameterError(
+            f"{mechanism.name} has no instance-level deltas. Only mechanisms whose law is that of an urn have them"
+        )
     return mechanism.held_table(x)

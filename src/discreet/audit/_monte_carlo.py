@@ -102,7 +102,7 @@ def simulate(
 
 
 def _draws(size: int, masses: tuple[float, ...], iterations: int, rng: np.random.Generator) -> list[Integers]:
-    """Return the counts of an urn's cells, one array a cell."""
+    """Return the counts of an urn's cells, one array per cell."""
     gammas = rng.standard_gamma(np.tile(np.asarray(masses, dtype=np.float64), (iterations, 1)))
     counts = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
     return list(counts.T)

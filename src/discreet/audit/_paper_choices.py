@@ -53,12 +53,17 @@ class PaperChoices:
         lines = [
             BANNER,
             f"empirical-Bayes strength {about(self.strength, 6)}",
-            f"values held once: {self.singletons:,}; doubling them makes {counted(self.doubled_records, 'record')}",
+            f"values held once: {self.singletons:,} (doubling them makes {counted(self.doubled_records, 'record')})",
         ]
         if self.least_prior is not None and self.largest_prior is not None:
             between = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
             lines.append(f"data-dependent priors of held cells: {between}")
-        return "\n".join([*lines, "A release with parameters chosen this way has no guarantee: choose them before."])
+        return "\n".join(
+            [
+                *lines,
+                "A release with parameters chosen this way has no guarantee. Choose them before looking at the data.",
+            ]
+        )
 
 
 def paper_choices(

@@ -83,7 +83,7 @@ _delta = click.option(
     type=float,
     default=0.0,
     show_default=True,
-    help="Privacy budget: the probability by which epsilon may be exceeded. 0 asks for pure differential privacy.",
+    help="Privacy budget: how much probability may escape the bound by epsilon. 0 asks for pure differential privacy.",
 )
 
 
@@ -94,7 +94,9 @@ _delta = click.option(
 @_delta
 @click.option("--size", type=int, help="Number of records to release. Required, except with --counts.")
 @click.option("--counts", is_flag=True, help="Release estimated counts per cell with standard errors, not records.")
-@click.option("--mechanism", help="Registry name. By default the one with the least error predicted from public facts.")
+@click.option(
+    "--mechanism", help="Registry name. By default the one with the least predicted error, from public facts."
+)
 @_param
 @click.option("--out", type=click.Path(), required=True, help="File to write: .parquet or .csv.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
@@ -210,12 +212,16 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
 @click.command()
 @click.argument("mechanism")
 @_records
-@click.option("--size", type=int, help="Number of records released. Not needed where the guarantee is free of it.")
+@click.option("--size", type=int, help="Number of records released. Only needed where the guarantee depends on it.")
 @_param
 @_relation
 @click.option("--epsilon", type=float, help="Compute the delta at this epsilon.")
 @click.option("--delta", type=float, help="Compute the epsilon at this delta.")
-@click.option("--data", type=click.Path(), help="CONFIDENTIAL table. Also print what a release reveals of this table.")
+@click.option(
+    "--data",
+    type=click.Path(),
+    help="CONFIDENTIAL table. Also print its instance-level deltas: what a release reveals of this table.",
+)
 @click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
 @_json
 def privacy(
@@ -276,7 +282,7 @@ def _instance(
     from discreet.planner._stated import on_domain
 
     if data is None or domain_file is None or epsilon is None:
-        raise ParameterError("what a release reveals of a table takes --data, --domain and --epsilon. Give all three")
+        raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
     declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **_parameters(pairs))
     found = reveal_to_custodian(
@@ -297,7 +303,9 @@ def _instance(
 @_records
 @_epsilon
 @_delta
-@click.option("--size", type=int, help="Number of records released. Solved for by default, where it matters.")
+@click.option(
+    "--size", type=int, help="Number of records released. By default, solved for where the guarantee depends on it."
+)
 @_param
 @_relation
 @_json
@@ -341,8 +349,8 @@ def _written(value: Any) -> str:
 @click.command()
 @click.argument("certificate", type=click.Path())
 @click.option("--data", type=click.Path(), help="The released file. Also check its hash, rows and columns.")
-@click.option("--recover", "settle", is_flag=True, help="First finish or undo a write of it that was interrupted.")
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="The most time that recomputing may take.")
+@click.option("--recover", "settle", is_flag=True, help="First finish or undo an interrupted write of the release.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Time limit for recomputing the claims.")
 @_json
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
     """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
@@ -378,7 +386,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
             f"{len(wrong)} of {counted(len(checks), 'claim')} disagree: do not rely on this certificate."
             if wrong
             else f"All {len(checks)} claims agree"
-            + ("." if compared else "; the released file was not checked (--data).")
+            + ("." if compared else ". The released file was not checked: give it as --data.")
         )
     return 1 if wrong else 0
 
@@ -389,10 +397,12 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
 @_domain
 @click.option(
     "--measures",
-    help="Measures to add, beside those of bootstrap samples: all, or names such as w1,ks,transport,pmse.",
+    help="Measures to add to those of bootstrap samples: all, or names such as w1,ks,transport,pmse.",
 )
 @click.option(
-    "--holdout", type=click.Path(), help="CONFIDENTIAL table of the same population that the release was not made from."
+    "--holdout",
+    type=click.Path(),
+    help="CONFIDENTIAL holdout: a table of the same population that the release was not made from.",
 )
 @click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples.")
 @_json
@@ -465,7 +475,11 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
 @click.option("--strength", type=float, help="Weight of the prior, in records. By default that of an urn, otherwise 1.")
 @click.option("--draws", type=click.IntRange(2), default=1000, show_default=True, help="Number of posterior draws.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the draws. Everything read here is public."
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of the draws. It needs no secrecy: everything read here is public.",
 )
 @_json
 def estimate(

@@ -88,7 +88,7 @@ def _told(error: BaseException, arguments: list[str] | None) -> int:
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return _complain("interrupted; no file was left half-written", 2)
+        return _complain("interrupted. No file was left half-written", 2)
     told = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
     return _complain(str(told), told.exit_status)
 

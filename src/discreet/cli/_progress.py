@@ -12,8 +12,8 @@ __all__ = ["progress_bar"]
 def progress_bar(total: int | None, quiet: bool, parts: str | None = None) -> Any:
     """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
 
-    The counts it shows are public, but for chains: how often and how long they are run depends on the data, and is for
-    the eyes of the custodian, who waits for them.
+    The counts it shows are public, but for chains: how often and how long they are run depends on the data, and is
+    visible only to the custodian running it.
     """
     from rich.console import Console
 

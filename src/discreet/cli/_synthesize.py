@@ -31,16 +31,18 @@ __all__ = ["synthesize"]
               "holds if they are exact draws, which cannot be shown.")  # fmt: skip
 @click.option("--clusters", type=int, help="Number of clusters of a mixture. 10 by default.")
 @click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Transform of the sensitive column.")
-@click.option("--draws", type=int, default=1000, show_default=True, help="Draws kept per chain.")
+@click.option("--draws", type=int, default=1000, show_default=True, help="Posterior draws kept per chain.")
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Warm-up draws per chain.")
 @click.option("--chains", type=int, default=4, show_default=True, help="Number of Markov chains.")
-@click.option("--max-r-hat", type=float, default=1.05, show_default=True, help="Refuse chains with a larger R-hat.")
-@click.option("--min-effective", type=float, default=25.0, show_default=True, help="Refuse fewer effective draws "
-              "per chain.")  # fmt: skip
-@click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Refuse a larger share of "
-              "divergent transitions.")  # fmt: skip
-@click.option("--doublings", type=int, default=3, show_default=True, help="How often chains beyond a limit are "
-              "run to twice their length before they are refused.")  # fmt: skip
+@click.option(
+    "--max-r-hat", type=float, default=1.05, show_default=True, help="Maximum R-hat. Chains above it are refused."
+)
+@click.option("--min-effective", type=float, default=25.0, show_default=True, help="Minimum effective sample size "
+                                                                                   "per chain.")  # fmt: skip
+@click.option("--max-divergent", type=float, default=0.0, show_default=True, help="Maximum share of divergent "
+                                                                                  "transitions.")  # fmt: skip
+@click.option("--doublings", type=int, default=3, show_default=True, help="How often to double unconverged chains "
+                                                                          "before refusing.")  # fmt: skip
 @click.option("--out", type=click.Path(), required=True, help="Folder to write. It must not exist.")
 @click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
 @click.option("--seed", type=int, help="Make the tables reproducible, and mark them as not for publication.")
@@ -77,7 +79,9 @@ def synthesize(
     from discreet.releases import publish
 
     if (target_epsilon is None) == (bound is None):
-        raise ParameterError("give either --target-epsilon (risk weights, asymptotic) or --bound (censored form)")
+        raise ParameterError(
+            "give exactly one of --target-epsilon (risk weights, asymptotic) and --bound (censored form)"
+        )
     if bound is not None and not accept_empirical:
         raise GuaranteeKindError(
             "with --bound the tables come from Markov chains, and the guarantee holds only if these draw from the "
@@ -106,7 +110,7 @@ def synthesize(
     closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
     rng = None if options["seed"] is None else seeded(options["seed"])
     accept = {"asymptotic"} if bound is None else {"empirical"}
-    with progress_bar(1, as_json, "fitting, draws a chain") as progress:
+    with progress_bar(1, as_json, "fitting, draws per chain") as progress:
         made = publish(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
     if as_json:
         show({"out": str(made.path), **made.certificate.facts})

@@ -88,7 +88,7 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
             settled = grouped[0].height
     table = _merged(grouped, columns) if grouped else None
     if table is None or table.height == 0:
-        raise DataError(None, "has no rows", "there is nothing to compare")
+        raise DataError(None, "has no rows", "give one with rows")
     if source.texts:
         table = parsed(table, columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)

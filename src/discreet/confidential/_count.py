@@ -131,7 +131,7 @@ def _slotted_counts(
 
 
 def public_size(counts: Confidential[Any]) -> int:
-    """Return the number of records, which the replacement relation makes public by definition.
+    """Return the number of records, which is public under the replacement relation.
 
     Under replacement, neighbouring tables have equally many records, so no mechanism has to hide their number. This is
     a definition, not a proof that the number is harmless: filtering the table beforehand by a confidential value turns
@@ -153,13 +153,15 @@ def public_size(counts: Confidential[Any]) -> int:
 def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
     if unit is None:
         if max_records is not None:
-            raise ParameterError("max_records needs unit, the column that names the privacy unit")
+            raise ParameterError("max_records needs a privacy unit. Write unit=..., the column that names it")
         return 1
     if max_records is None or isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
-        raise ParameterError("unit needs max_records, a whole number of at least 1: the slots of a unit")
+        raise ParameterError(
+            "unit needs the most records that a unit may have. Write max_records=..., an integer of at least 1"
+        )
     for name, column in domain.columns.items():
         if not column.nullable:
-            raise DomainError(f'column {name!r}: unused slots of a unit need a null cell; write: nulls = "category"')
+            raise DomainError(f'column {name!r}: unused slots of a unit need a null cell. Write: nulls = "category"')
     return max_records
 
 

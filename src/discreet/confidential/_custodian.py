@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def reveal_to_custodian(result: Confidential[T]) -> T:
-    """Open a result that was computed from confidential data, for whoever may see the confidential table itself.
+    """Open a result computed from confidential data, for those who may see the confidential table itself.
 
     Nothing protects what this returns: publishing it, or choosing parameters or releases by it, spends privacy that no
     certificate accounts for.

@@ -33,7 +33,7 @@ def table_schema(table: Any) -> dict[str, str]:
     if source.kind == "csv" and looks_like_a_record(source.names):
         raise DataError(
             None,
-            "its first line is a record and no header: a field is empty, a number, a truth value or a date",
+            "its first line is a record and not a header, since a field is empty, a number, a truth value or a date",
             "put a line with the names of the columns first, or write the declaration by hand",
         )
     return source.types()
@@ -56,4 +56,4 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     try:
         return frame.to_pandas() if kind == "pandas" else frame.to_arrow()
     except ImportError:
-        raise ParameterError(f"a frame for {kind} needs PyArrow: pip install pyarrow") from None
+        raise ParameterError(f"a {kind} frame needs PyArrow. Install it: pip install pyarrow") from None

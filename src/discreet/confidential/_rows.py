@@ -64,7 +64,7 @@ class Rows:
 def confidential_rows(
     data: Any, domain: Domain, *, ignore_other_columns: bool = False, empty: bool = False
 ) -> Confidential[Rows]:
-    """Take a confidential table in parts, for mechanisms that can read it so (``reads_parts``).
+    """Wrap a confidential table to be read in parts, for mechanisms that can (``reads_parts``).
 
     Memory then holds one part at a time, so the number of records is bounded by the disk.
 

@@ -134,7 +134,7 @@ def not_in(source: Source, name: str, wanted: Collection[str], *, table: str = "
         which = "none" if not known else f"{known}"
         has = counted(len(source.names), "column")
         remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
-        remedy += ": does its first line hold the names?" if source.kind == "csv" else ": check their names"
+        remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
     return DataError(name, f"is not in the {table}", remedy)
 
 
@@ -172,7 +172,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a Parquet or CSV file with a table")
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        broken = FileProblem(text, "is not a readable Parquet file", "it may be truncated or of another format")
+        broken = FileProblem(text, "is not a readable Parquet file", "give the complete file, in this format")
         scan = quietly(lambda: _parquet.scanned(path), broken)
         schema = quietly(scan.collect_schema, broken)
         return Source(
@@ -185,7 +185,9 @@ def _open_path(data: str | PathLike[str]) -> Source:
         )
     if suffix == ".csv":
         broken = FileProblem(
-            text, "is not a readable CSV file", "it needs a header line, UTF-8 and as many fields a row"
+            text,
+            "is not a readable CSV file",
+            "give it a header line, save it as UTF-8, and give every row as many fields",
         )
         header = [unescaped(name) for name in quietly(lambda: _header(path), broken)]
         if not header:
@@ -245,7 +247,7 @@ def _open_frame(data: Any) -> Source:
         names = [str(name) for name in data.columns]
     _refuse_repeated(names, "frame")
     if type(data).__module__.partition(".")[0] == "pandas" and importlib.util.find_spec("pyarrow") is None:
-        raise ParameterError("a pandas table needs PyArrow to be read: pip install pyarrow")
+        raise ParameterError("reading a pandas table needs PyArrow. Install it: pip install pyarrow")
     frame = quietly(lambda: nw.from_native(data), unsupported)
     if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         raise unsupported

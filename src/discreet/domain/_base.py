@@ -44,10 +44,10 @@ class ExactWeights:
         exceed 2**31, floats are rounded to integer weights of about that total, each at least 1; integers are refused.
         """
         if isinstance(weights, str) or not isinstance(weights, (Sequence, np.ndarray)) or len(weights) != size:
-            refuse(f"base weights are a list of {size} numbers, one a cell (the null's last)")
+            refuse(f"base weights must be a list of {size} numbers, one per cell (the null's last)")
         for weight in weights:
             if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
-                refuse("base weights are positive finite numbers; a cell that cannot occur is left out of the domain")
+                refuse("base weights must be positive finite numbers. Leave a cell that cannot occur out of the domain")
         parts = [Fraction(weight) if isinstance(weight, Integral) else Fraction(float(weight)) for weight in weights]
         denominator = lcm(*(part.denominator for part in parts))
         whole = [int(part * denominator) for part in parts]
@@ -56,7 +56,7 @@ class ExactWeights:
         total = sum(whole)
         if total > _TOTAL:
             if all(part.denominator == 1 for part in parts):
-                refuse("integer base weights have a total of at most 2**31; divide them")
+                refuse("integer base weights must have a total of at most 2**31. Divide them")
             whole = [max(1, weight * (_TOTAL - size) // total) for weight in whole]
             common = gcd(*whole)
             whole = [weight // common for weight in whole]
@@ -108,10 +108,14 @@ class Density:
             names = [part.strip() for part in (base.dist.shapes or "").split(",") if part.strip()] + ["loc", "scale"]
             plain = {"distribution": base.dist.name, **dict(zip(names, base.args, strict=False)), **base.kwds}
         else:
-            refuse('base is a frozen scipy.stats distribution, or {distribution = "lognorm", s = 1.2, scale = 3e4}')
+            refuse(
+                'base must be a frozen scipy.stats distribution, or {distribution = "lognorm", s = 1.2, scale = 3e4}'
+            )
         name = plain.pop("distribution", None)
         if not isinstance(name, str):
-            refuse('base of a continuous column names its distribution: {distribution = "lognorm", s = 1.2}')
+            refuse(
+                'base of a continuous column must name its distribution, such as {distribution = "lognorm", s = 1.2}'
+            )
         for key, value in plain.items():
             plain[key] = real(f"base parameter {key}", value, error=refuse)
         return {"distribution": name, **plain}

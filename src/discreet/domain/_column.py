@@ -40,7 +40,7 @@ class Column(ABC):
     nulls : {"error", "category"}
         What a null is: an error, or one more cell of the column (the last one).
     base : mapping, optional
-        The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight a cell,
+        The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight per cell,
         the null's last; see :class:`~discreet.domain.Numeric` for densities on a continuous column.
     """
 
@@ -82,7 +82,7 @@ class Column(ABC):
             If the column does not declare ``nulls="category"``.
         """
         if not self.nullable:
-            self._refuse('nulls are not declared; write: nulls = "category"')
+            self._refuse('nulls are not declared. Write: nulls = "category"')
         return self.values
 
     # -- values to codes and back -------------------------------------------------------------------------------
@@ -116,7 +116,9 @@ class Column(ABC):
         else:
             if not self._accepts(series.dtype):
                 found = _type_name(series.dtype)
-                raise DataError(name, f"holds {found} values, not the declared {self.kind}", "cast it or redeclare it")
+                raise DataError(
+                    name, f"holds {found} values, not the declared {self.kind}", "cast it, or declare the type it has"
+                )
             nulls = series.is_null()
             if series.dtype.is_float() and series.is_nan().any():
                 nulls = nulls | series.is_nan().fill_null(value=False)
@@ -124,7 +126,7 @@ class Column(ABC):
                 return quietly(lambda: self._codes(series, name), self._unreadable(name))
             missing, present = nulls.to_numpy(), series.filter(~nulls)
         if not self.nullable and len(missing):
-            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
+            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
         codes = np.full(len(missing), self.null_code if self.nullable else 0, dtype=self._code_type)
         if present is not None:
             codes[~missing] = quietly(lambda: self._codes(present, name), self._unreadable(name))
@@ -200,7 +202,7 @@ class Column(ABC):
     def least(self) -> tuple[Fraction, Fraction | None]:
         """Return the smallest and second smallest masses of the column's cells (None: there is one cell only)."""
         if self.size is None:
-            self._refuse("a column without finitely many cells has no smallest mass; declare cells")
+            self._refuse("a column without finitely many cells has no smallest mass. Declare cells")
         if self._weights is not None:
             return self._weights.least()
         return Fraction(1, self.size), None if self.size == 1 else Fraction(1, self.size)
@@ -363,7 +365,7 @@ class Column(ABC):
         if self.base is None:
             return
         if not isinstance(self.base, Mapping) or set(self.base) != {"weights"} or self.size is None:
-            self._refuse("base of a finite column is {weights = [one positive weight a cell]}")
+            self._refuse("base of a finite column must be {weights = [one positive weight per cell]}")
         weights = ExactWeights.of(self.base["weights"], size=self.size, refuse=self._refuse)
         self._settle(base={"weights": weights.integers}, _weights=weights)
 

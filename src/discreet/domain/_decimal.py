@@ -98,7 +98,7 @@ class Decimal(LatticeColumn):
 
         exact = series.cast(pl.Decimal(38, self.digits), strict=False)
         if exact.null_count():
-            raise DataError(name, "a value lies outside the declared bounds", "it has too many digits; recode it")
+            raise DataError(name, "a value lies outside the declared bounds", "recode it with fewer digits")
         if isinstance(series.dtype, pl.Decimal) and series.dtype.scale > self.digits and not (exact == series).all():
             raise DataError(
                 name, "holds numbers with more digits after the point than declared", "round them, or raise digits"

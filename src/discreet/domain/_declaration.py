@@ -29,9 +29,9 @@ _BLANK = "<fill in>"
 def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``Domain`` from plain data."""
     if not isinstance(spec, Mapping) or not isinstance(spec.get("columns", {}), Mapping):
-        raise DomainError("a domain is written as one table [columns.NAME] a column")
+        raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
-        raise DomainError("metric_weights is a table of one number a column")
+        raise DomainError("metric_weights must be a table of one number per column")
     unknown = set(spec) - {"columns", "metric_weights"}
     if unknown:
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME] and [metric_weights]")
@@ -47,12 +47,12 @@ def _refuse_large(columns: Mapping[str, Any]) -> None:
         raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(columns):,}")
     asked = [facts.get("cells") for facts in columns.values() if isinstance(facts, Mapping)]
     if sum(cells for cells in asked if isinstance(cells, int)) > MOST_CELLS:
-        raise DomainError(f"cells are at most {MOST_CELLS:,} in all columns together; declare fewer")
+        raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
 
 
 def _column(name: str, facts: Any) -> Column:
     if not isinstance(facts, Mapping):
-        raise DomainError(f"column {name!r}: write it as a table [columns.{key(name)}] with a type")
+        raise DomainError(f"column {name!r} must be a table [columns.{key(name)}] with a type")
     rest = dict(facts)
     kind = _kind(name, rest.pop("type", _BLANK), rest)
     _check_keys(name, kind, rest)
@@ -75,7 +75,7 @@ def _kind(name: str, given: Any, rest: Mapping[str, Any]) -> str:
             )
         return "category" if "categories" in rest else "open_labels"
     if not isinstance(given, str) or given not in KINDS:
-        raise DomainError(f"column {name!r}: unknown type {given!r}; known types: {_TYPES}")
+        raise DomainError(f"column {name!r}: unknown type {given!r}. Known types: {_TYPES}")
     return given
 
 
@@ -85,7 +85,8 @@ def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
     for fact, value in rest.items():
         if fact not in known:
             raise DomainError(
-                f"column {name!r}: unknown key {fact!r}; {with_article(kind)} column knows: {', '.join(sorted(known))}"
+                f"column {name!r}: unknown key {fact!r}. Keys of {with_article(kind)} column: "
+                f"{', '.join(sorted(known))}"
             )
         if value == _BLANK:
             example = next((shown for wanted, shown, _ in _FACTS[kind] if wanted == fact), "...")

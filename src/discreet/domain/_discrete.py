@@ -102,18 +102,18 @@ class Category(Column):
         self._need("categories", "its list of categories", 'categories = ["first", "second"]')
         raw: Any = self.categories
         if isinstance(raw, str) or not hasattr(raw, "__len__") or not len(raw):
-            self._refuse("categories is a list of at least one string, integer or bool")
+            self._refuse("categories must be a list of at least one string, integer or bool")
         found = tuple(item.item() if isinstance(item, np.generic) else item for item in raw)
         kinds = {type(item) for item in found}
         if len(kinds) != 1 or not kinds <= set(_DEFAULT_TYPES):
-            self._refuse("categories are all strings, all integers or all bools")
+            self._refuse("categories must be all strings, all integers or all bools")
         if len(set(found)) != len(found):
-            self._refuse("categories are distinct")
+            self._refuse("categories must be distinct")
         for item in found:
             if isinstance(item, str) and not _encodable(item):
                 self._refuse("a category is not valid Unicode text")
             if type(item) is int and not -(2**63) <= item < 2**63:
-                self._refuse("integer categories fit in 64 bits")
+                self._refuse("integer categories must fit in 64 bits")
         self._settle(categories=found, dtype=self.dtype or _DEFAULT_TYPES[self._of])
         flag("ordered", self.ordered, error=self._error)
         if self._of is int:
@@ -235,9 +235,9 @@ class OpenLabels(Column):
 
     def __post_init__(self) -> None:
         if not isinstance(self.prefix, str) or not self.prefix or not _encodable(self.prefix):
-            self._refuse("prefix is a text of at least one character")
+            self._refuse("prefix must be a text of at least one character")
         if self.base is not None:
-            self._refuse("an open set of labels has no base measure to declare")
+            self._refuse("open labels have no base measure to declare. Leave base out")
         self._settle_common()
 
     @property

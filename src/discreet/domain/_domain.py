@@ -30,7 +30,7 @@ class _Frozen(dict[str, Any]):
     """A dictionary that refuses changes."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise DomainError("a domain does not change; build another")
+        raise DomainError("a domain cannot be changed. Build another")
 
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
@@ -42,7 +42,7 @@ class _Frozen(dict[str, Any]):
 class Domain:
     """Named columns in order: everything that is declared public about a table besides its size.
 
-    A record is a tuple of one code a column. The base measure is the product of the columns' base measures, and the
+    A record is a tuple of one code per column. The base measure is the product of the columns' base measures, and the
     ground distance of two records is ``sum_c weight_c * distance_c``, each column's distance being in [0, 1].
 
     Parameters
@@ -73,7 +73,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
-            raise DomainError("a domain has at least one column; declare it under [columns.NAME]")
+            raise DomainError("a domain must have at least one column. Declare it under [columns.NAME]")
         if len(self.columns) > MOST_COLUMNS:
             raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
         for name, column in self.columns.items():
@@ -232,7 +232,7 @@ class Domain:
         Returns
         -------
         polars.DataFrame
-            One row a record.
+            One row per record.
         """
         import polars as pl
 
@@ -240,7 +240,7 @@ class Domain:
         return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
 
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
-        """Name cells: one row a record, a column that holds the value where cells are values.
+        """Name cells: one row per record, a column that holds the value where cells are values.
 
         Where the cells of a column NAME are intervals, two columns NAME_from and NAME_to hold their ends.
 
@@ -360,12 +360,12 @@ class Domain:
     def _need_finite(self) -> None:
         if not self.finite:
             name = next(name for name, column in self.columns.items() if not column.finite)
-            raise DomainError(f"column {name!r}: this needs finitely many cells; declare cells, a grid or categories")
+            raise DomainError(f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories")
 
     def _flat_sizes(self) -> list[int]:
         self._need_finite()
         if self._size is None or self._size > _MOST_FLAT:
-            raise DomainError("the domain has more than 2**62 cells, too many to number; use its records instead")
+            raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
         return [column.size or 1 for column in self.columns.values()]
 
 
@@ -378,9 +378,9 @@ def _check_column(name: object, column: object) -> None:
     except UnicodeEncodeError:
         raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
     if name == "*" or (name.startswith("^") and name.endswith("$")):
-        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern; rename the column")
+        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
     if not isinstance(column, Column):
-        raise DomainError(f"column {name!r}: declare it as a Column, such as Numeric(lower=0, upper=1)")
+        raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
 
 
 def require_domain(given: Any) -> None:

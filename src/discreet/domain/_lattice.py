@@ -55,7 +55,7 @@ class LatticeColumn(Column):
         if not start < stop:
             self._refuse("lower must be below upper")
         if stride < 1 or stride > stop - start:
-            self._refuse("step is positive and no longer than upper - lower")
+            self._refuse("step must be positive and at most upper - lower")
         points = (stop - start) // stride + 1
         if points > _MOST_POINTS or not -(2**62) <= start <= stop <= 2**62:
             self._refuse("the bounds are too far apart for 64-bit integers")

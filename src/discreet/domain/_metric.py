@@ -95,8 +95,8 @@ def refuse_open_labels(domain: Domain, api: str) -> None:
     for name, column in domain.columns.items():
         if isinstance(column, OpenLabels):
             raise ParameterError(
-                f"column {name!r}: the API {api} cannot invent or compare open labels; use Callables or a text model, "
-                "which bring their own embedding, or declare the labels as a category"
+                f"column {name!r}: the API {api} cannot invent or compare open labels. Use Callables or a text "
+                "model, which bring their own embedding, or declare the labels as a category"
             )
 
 

@@ -130,18 +130,18 @@ class Numeric(Column):
         step = self._real("step")
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
         if step <= 0 or width > upper - lower:
-            self._refuse("step is positive and no longer than upper - lower")
+            self._refuse("step must be positive and at most upper - lower")
         exponents = [part.as_tuple().exponent for part in (lower, width)]
         places = max(0, *(-power for power in exponents if isinstance(power, int)))
         points = int((upper - lower) / width) + 1
         start, stride = int(lower.scaleb(places)), int(width.scaleb(places))
         if points > _MOST_POINTS or places > 22 or max(abs(start), start + points * stride) > 2**62:
-            self._refuse("step is too short for the bounds; round the bounds or lengthen it")
+            self._refuse("step is too short for the bounds. Round the bounds or lengthen it")
         self._settle(step=step, _lattice=(start, stride, points, places))
 
     def _settle_grid(self) -> None:
         if self.cells is not None or self.step is not None or self.spacing != "linear":
-            self._refuse("grid stands alone: leave cells, spacing and step out")
+            self._refuse("a grid cannot be combined with cells, spacing or step. Leave them out")
         raw: Any = self.grid
         if (
             isinstance(raw, str)
@@ -149,11 +149,11 @@ class Numeric(Column):
             or not len(raw)
             or not all(_is_real(point) for point in raw)
         ):
-            self._refuse("grid is a list of numbers")
+            self._refuse("grid must be a list of numbers")
         points = tuple(float(point) for point in raw)
         inside = self.lower <= points[0] and points[-1] <= self.upper
         if not inside or any(a >= b for a, b in pairwise(points)):
-            self._refuse("grid is increasing and lies between lower and upper")
+            self._refuse("grid must be increasing and lie between lower and upper")
         self._settle(grid=points)
 
     def _settle_cells(self) -> None:
@@ -166,14 +166,14 @@ class Numeric(Column):
             edges = np.linspace(self.lower, self.upper, cells + 1)
         edges[0], edges[-1] = self.lower, self.upper
         if not np.all(np.diff(edges) > 0):
-            self._refuse("cells are too many: some would be narrower than a float64")
+            self._refuse("there are too many cells: some would be narrower than a float64. Declare fewer")
         # What a decoded value may be: at least low, at most high, both included, in the released type.
         low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
         high[-1] = self.upper
         if self.dtype == "float32":
             low, high = _round_inward(low, high)
         if np.any(low > high):
-            self._refuse("cells are too many: some hold no float32; take dtype = 'float64'")
+            self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
         self._settle(cells=cells, _edges=edges, _inside=(low, high))
         if self._lattice is None:
             return
@@ -192,7 +192,7 @@ class Numeric(Column):
         points: Sequence[float] = self.grid or ((self.lower, self.step) if self.step is not None else (0.5,))
         stray = self.cells is not None and self._inside is not None and np.any(self._inside[0] > self._inside[1])
         if stray or not all(float(point).is_integer() for point in points):
-            self._refuse(f'dtype {self.dtype} needs whole points: declare step = 1, or type = "integer"')
+            self._refuse(f'dtype {self.dtype} needs whole points. Declare step = 1, or type = "integer"')
 
     # -- facts --------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class Records:
     Parameters
     ----------
     columns : tuple of ndarray, each of shape (size,)
-        One array a column of the domain, in the domain's order: int64 codes, float64 values, or object strings.
+        One array per column of the domain, in the domain's order: int64 codes, float64 values, or object strings.
     """
 
     columns: tuple[npt.NDArray[np.generic], ...]

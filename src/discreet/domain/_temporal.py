@@ -175,7 +175,7 @@ class Datetime(LatticeColumn):
             raise self._unfit(name, "a datetime such as 2024-01-31T12:00:00")
         if self.time_zone is None:
             if found.tzinfo is not None:
-                self._refuse(f"{name} has a time zone: declare time_zone, or leave the offset out")
+                self._refuse(f"{name} has a time zone. Declare time_zone, or leave out the offset")
             return found
         return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
 

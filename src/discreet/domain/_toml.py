@@ -16,7 +16,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b
 
 
 def write(spec: Mapping[str, Any]) -> str:
-    """Write a domain's plain data as TOML: one table a column."""
+    """Write a domain's plain data as TOML: one table per column."""
     lines: list[str] = []
     for name, part in spec.items():
         if name == "columns":

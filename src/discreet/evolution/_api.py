@@ -101,7 +101,7 @@ class API(ABC):
         Returns
         -------
         Records
-            ``len(records) * variations_each()`` records in blocks, one block a record, the record itself first.
+            ``len(records) * variations_each()`` records in blocks, one block per record, the record itself first.
         """
 
     @abstractmethod
@@ -141,10 +141,14 @@ class API(ABC):
         """
         known = [item.name for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
         if unknown := sorted(set(parameters) - set(known)):
-            raise ParameterError(f"unknown parameter {unknown[0]!r}; the API {cls.name} has: {', '.join(known)}")
+            raise ParameterError(
+                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(known)}"
+            )
         needed = {item.name for item in fields(cast("Any", cls)) if item.init and item.default is item.default_factory}
         if needed - {"domain", *parameters}:
-            raise ParameterError(f"the API {cls.name} cannot be rebuilt from these parameters alone")
+            raise ParameterError(
+                f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
+            )
         return cast("Self", cast("Any", cls)(domain=domain, **parameters))
 
 
@@ -228,7 +232,7 @@ class NamedAPI(API):
 
     def _refuse(self) -> NoReturn:
         raise ParameterError(
-            f"the API {self.name!r} is known by its parameters only, and cannot run: build it again with the "
+            f"the API {self.name!r} is known by its parameters only, and cannot run. Build it again with the "
             "functions, model or public table it was made of"
         )
 
@@ -237,7 +241,7 @@ def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
     """Put each record and its variations side by side, the record first.
 
     ``records``: the originals.
-    ``varied``, shape (len(records), variations): one array a column: row i holds the codes of the variations of record
+    ``varied``, shape (len(records), variations): one array per column: row i holds the codes of the variations of record
     i.
 
     Examples

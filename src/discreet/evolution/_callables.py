@@ -93,7 +93,7 @@ class Callables(API):
 
     def __post_init__(self) -> None:
         if not isinstance(self.label, str) or not self.label:
-            raise ParameterError("label says in words what the functions are, for the certificate")
+            raise ParameterError("label must say in words what the functions are, for the certificate")
         for name in ("generate", "vary", "embedding"):
             if not callable(getattr(self, name)):
                 raise unfit(name, "a function", getattr(self, name))
@@ -142,7 +142,7 @@ class Callables(API):
         Raises
         ------
         ParameterError
-            When it fails, or gives something else than finite numbers, one row a record.
+            When it fails, or gives something else than finite numbers, one row per record.
         """
         return checked_points(self.embedding, self._frame(records))
 
@@ -159,7 +159,7 @@ class Callables(API):
         first, again = self.embed(records), self.embed(records.take(np.arange(len(records))[::-1]))[::-1]
         if not np.array_equal(first, again):
             raise ParameterError(
-                "the embedding of a row is not the same each time, which would break the guarantee: it must not draw "
+                "the embedding of a row is not the same each time, which would break the guarantee. It must not draw "
                 "at random, nor keep anything from one call to the next"
             )
 
@@ -176,7 +176,7 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
         return np.empty((0, 0))
     points: Floats | None
     try:
-        # One row a call: a product of matrices rounds a row differently in batches of different sizes, and where the
+        # One row per call: a product of matrices rounds a row differently in batches of different sizes, and where the
         # number of distinct records changes, thousands of votes of records that did not change would move.
         each = [np.asarray(embedding(rows[row : row + 1]), dtype=np.float64) for row in range(len(rows))]
         points = np.concatenate(each)
@@ -185,7 +185,7 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     except BaseException:  # noqa: BLE001 - whatever it is, it may quote the rows
         points = None
     if points is None:
-        raise ParameterError("the embedding failed; try it on a public frame (decode what random gives) to see why")
+        raise ParameterError("the embedding failed. Try it on a public frame (decode what random gives) to see why")
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
-        raise ParameterError("the embedding has to give an array of finite numbers, one row a record")
+        raise ParameterError("the embedding must give an array of finite numbers, one row per record")
     return points

@@ -130,14 +130,16 @@ class Box(_GaussianVariations):
         for name, column in self.domain.columns.items():
             if not is_ordered(column):
                 raise ParameterError(
-                    f"column {name!r}: a box needs an order; use the API Table, or order its categories"
+                    f"column {name!r}: a box needs an order. Use the API Table, or order its categories"
                 )
             if column.nullable:
-                raise ParameterError(f"column {name!r}: a null has no place in a box; use Table")
+                raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
         flag("scaled", self.scaled)
         self._settle(norm=settled_norm(self.norm))
         if not self.diameter > 0:
-            raise ParameterError("the box is a single point: nothing can vary")
+            raise ParameterError(
+                "the box is a single point, so nothing can vary. Declare an upper bound above the lower one"
+            )
         self._settle_alpha()
 
     @property
@@ -196,7 +198,7 @@ class Ball(_GaussianVariations):
     radius : float, optional
         By default the largest that the declared bounds allow.
     centre : sequence of float, optional
-        One number a column; the middle of the bounds by default.
+        One number per column; the middle of the bounds by default.
     alpha : float, optional
         Finest scale, in the columns' unit; by default the diameter / 256.
 
@@ -229,15 +231,17 @@ class Ball(_GaussianVariations):
     def __post_init__(self) -> None:
         for name, column in self.domain.columns.items():
             if not isinstance(column, Numeric) or column.finite or column.nullable:
-                raise ParameterError(f"column {name!r}: a ball needs continuous numeric columns without nulls; use Box")
+                raise ParameterError(
+                    f"column {name!r}: a ball needs continuous numeric columns without nulls. Use the API Box"
+                )
         low, high = np.array([first_and_last(column) for column in self.domain.columns.values()]).T
         centre = (low + high) / 2 if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         if centre.shape != low.shape or not np.isfinite(centre).all():
-            raise ParameterError("centre has one finite number a column")
+            raise ParameterError("centre must have one finite number per column")
         room = float(min((centre - low).min(), (high - centre).min()))
         radius = room if self.radius is None else real("radius", self.radius, above=0)
         if not 0 < radius <= room * (1 + 1e-12):
-            raise ParameterError(f"the ball is not within the declared bounds, which leave a radius of {room:g}")
+            raise ParameterError(f"the ball is not within the declared bounds. Its radius must be at most {room:g}")
         self._settle(norm=settled_norm(self.norm), radius=radius, centre=tuple(centre.tolist()))
         self._settle_alpha()
 

@@ -26,16 +26,16 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
     try:
         table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     except Exception as problem:  # whatever the frame is
-        raise ParameterError(f"{source} is no table: give a polars.DataFrame, or a mapping of columns") from problem
+        raise ParameterError(f"{source} is not a table. Give a polars.DataFrame, or a mapping of columns") from problem
     if missing := [name for name in domain.names if name not in table.columns]:
         have = ", ".join(map(repr, table.columns))
-        raise ParameterError(f"{source} lacks column {missing[0]!r}; its columns are: {have}")
+        raise ParameterError(f"{source} lacks column {missing[0]!r}. Its columns are: {have}")
     if rows is not None and table.height != rows:
-        raise ParameterError(f"{source} has {counted(table.height, 'row')} where {rows:,} were asked for")
+        raise ParameterError(f"{source} must have {counted(rows, 'row')}, got {table.height:,}")
     try:
         return domain.encode(table)
     except DataError as problem:
-        raise ParameterError(f"{source} has to keep to the declared facts: {problem}") from problem
+        raise ParameterError(f"{source} must keep to the declared facts: {problem}") from problem
 
 
 def refuse_wide_cells(domain: Domain, api: str) -> None:
@@ -48,6 +48,6 @@ def refuse_wide_cells(domain: Domain, api: str) -> None:
     for name, column in domain.columns.items():
         if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:
             raise ParameterError(
-                f"column {name!r}: its cells hold several values, and the API {api} works on values; declare "
+                f"column {name!r}: its cells hold several values, and the API {api} works on values. Declare "
                 'within = "midpoint", a grid or a step, or leave cells out'
             )

@@ -91,13 +91,16 @@ class DiffusionImages(API):
         shape = tuple(integer("shape", side, least=1, most=10**5) for side in self.shape)
         if len(shape) != 3 or prod(shape) != len(self.domain.columns):
             raise ParameterError(
-                f"shape is height, width and channels, {len(self.domain.columns)} pixels in all as there are columns"
+                "shape must be height, width and channels, whose product is the number of columns, "
+                f"{len(self.domain.columns)}"
             )
         integer("inference_steps", self.inference_steps, least=1, most=10**4)
         integer("batch", self.batch, least=1, most=10**6)
         box = Box(domain=self.domain)
         if self.embedding is not None and self.diameter is None:
-            raise ParameterError("an embedding needs its diameter, a public upper bound on the distance of two images")
+            raise ParameterError(
+                "an embedding needs its diameter. Give a public upper bound on the distance of two images"
+            )
         facts = {
             "shape": shape,
             "degrees": settled_degrees(self.degrees, self.shrink),
@@ -135,7 +138,7 @@ class DiffusionImages(API):
         Raises
         ------
         ParameterError
-            When the embedding fails, or gives something else than finite numbers, one row an image.
+            When the embedding fails, or gives something else than finite numbers, one row per image.
         """
         return (
             self._box.embed(records)

@@ -87,7 +87,7 @@ class MeasuredProperty:
                 f"{percent_as_written(self.confidence)}, on average over pairs met on the way)."
             )
         else:
-            lines.append("No distance was found beyond which a step is sure to help: measure more pairs, or vary more.")
+            lines.append("No distance was found beyond which a step is sure to help. Measure more pairs, or vary more.")
         return "\n".join(lines)
 
 

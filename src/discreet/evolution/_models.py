@@ -16,7 +16,7 @@ def needed(*packages: str) -> None:
     """Refuse to go on without packages. Raises ParameterError naming the extra that has them."""
     for package in packages:
         if find_spec(package) is None:
-            raise ParameterError(f"this needs {package}; install it with: pip install 'discreet[evolution]'")
+            raise ParameterError(f"this needs {package}. Install it: pip install 'discreet[evolution]'")
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...
     real("shrink", shrink, above=0, most=1)
     found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
     if not found:
-        raise ParameterError("degrees must hold one number a variation, at least one")
+        raise ParameterError("degrees must hold at least one number, one per variation")
     return found
 
 

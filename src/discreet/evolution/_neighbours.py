@@ -84,7 +84,7 @@ class NearestCandidates:
     The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
     module states: the same by every method. Raises ParameterError if candidates, norm or method are not as stated.
 
-    ``candidates``, shape (V, d): public points, one a row; at least one, and of at most :math:`10^{150}` in every
+    ``candidates``, shape (V, d): public points, one per row; at least one, and of at most :math:`10^{150}` in every
     coordinate. Repeated candidates are searched once, and the first gets the votes.
     ``norm``, {1.0, 2.0, inf}: the norm of the distance.
     ``method``, {"auto", "tree", "blocks"}: ``tree``: a k-d tree; ``blocks``: every distance, a block at a time, for
@@ -113,7 +113,7 @@ class NearestCandidates:
         choice("method", method, ("auto", "tree", "blocks"))
         points = _checked(candidates, "candidates")
         if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
-            raise ParameterError(f"there have to be candidates, of 1 to {_MOST_COORDINATES:,} coordinates")
+            raise ParameterError(f"need at least one candidate, with 1 to {_MOST_COORDINATES:,} coordinates")
         self._count = len(points)
         self._first = _first_of_each(points)
         self._candidates = points[self._first]
@@ -141,7 +141,9 @@ class NearestCandidates:
         """
         points = _checked(points, "points")
         if points.shape[1] != self._candidates.shape[1]:
-            raise ParameterError(f"points need {self._candidates.shape[1]} coordinates, as the candidates have")
+            raise ParameterError(
+                f"points must have as many coordinates as the candidates ({self._candidates.shape[1]})"
+            )
         if len(self._candidates) == 1:
             return np.zeros(len(points), dtype=np.int64)
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
@@ -269,7 +271,7 @@ def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidat
     total = np.zeros(len(candidates), dtype=np.int64)
     for points, frequencies in chunks:
         if frequencies.shape != (len(points),) or (frequencies < 0).any():
-            raise ParameterError("each point needs one frequency, at least 0")
+            raise ParameterError("each point must have one frequency of at least 0")
         np.add.at(total, candidates.nearest(points), frequencies)
     return total
 
@@ -315,10 +317,10 @@ def _checked(points: Floats, name: str) -> Floats:
     """Return the points as rows of doubles."""
     rows = np.asarray(points)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-        raise ParameterError(f"{name} have to be an array of numbers, one point a row")
+        raise ParameterError(f"{name} must be an array of numbers, one point per row")
     rows = rows.astype(np.float64, copy=False)
     if not (np.abs(rows) <= _LARGEST).all():
-        raise ParameterError(f"the coordinates of {name} have to be numbers of at most {_LARGEST:g} in size")
+        raise ParameterError(f"the coordinates of {name} must be numbers of at most {_LARGEST:g} in size")
     return rows
 
 

@@ -70,7 +70,7 @@ class Resampling(GroundAPI):
         given = self.table
         held = given if isinstance(given, Records) else to_records(given, self.domain, source="the public table")
         if len(held) < 2:
-            raise ParameterError("the public table has at least 2 rows")
+            raise ParameterError("the public table must have at least 2 rows")
         object.__setattr__(self, "table", held)
         object.__setattr__(self, "_points", ground_embedding(self.domain, held))
 

@@ -41,7 +41,7 @@ class _Texts(API):
         needed("torch", "transformers")
         (name, column), *others = self.domain.columns.items()
         if others or not isinstance(column, OpenLabels) or column.nullable:
-            raise ParameterError(f"column {name!r}: texts are the only column, of open labels without nulls")
+            raise ParameterError(f"column {name!r}: the texts must be the only column, of open labels without nulls")
         integer("tokens", self.tokens, least=2, most=10**5)
         integer("batch", self.batch, least=1, most=10**6)
         object.__setattr__(self, "degrees", settled_degrees(self.degrees, self.shrink))
@@ -73,7 +73,7 @@ class _Texts(API):
         Raises
         ------
         ParameterError
-            When it fails, or gives something else than finite numbers, one row a text.
+            When it fails, or gives something else than finite numbers, one row per text.
         """
         return checked_points(self.embedding or self._mean_words, records.columns[0].tolist())
 
@@ -172,7 +172,7 @@ class MaskedTexts(_Texts):
     def __post_init__(self) -> None:
         _Texts.__post_init__(self)
         if None in (self.tokenizer.mask_token_id, self.tokenizer.cls_token_id, self.tokenizer.sep_token_id):
-            raise ParameterError("the tokenizer has no mask, start or end token; a causal model is for ContinuedTexts")
+            raise ParameterError("the tokenizer has no mask, start or end token. Use ContinuedTexts for a causal model")
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Draw texts from masks alone."""
@@ -233,12 +233,12 @@ class ContinuedTexts(_Texts):
     def __post_init__(self) -> None:
         _Texts.__post_init__(self)
         if not self.prompts or isinstance(self.prompts, str):
-            raise ParameterError("prompts is a list of public beginnings, at least one")
+            raise ParameterError("prompts must be a list of at least one public beginning")
         longest = max(len(self._ids(prompt)) for prompt in self.prompts)
         if min(len(self._ids(prompt)) for prompt in self.prompts) < 1 or longest >= self.tokens:
-            raise ParameterError("prompts have at least one token, and fewer than tokens")
+            raise ParameterError("prompts must have at least one token, and fewer than tokens")
         if self.tokenizer.eos_token_id is None:
-            raise ParameterError("the tokenizer has no end token: set its eos_token")
+            raise ParameterError("the tokenizer has no end token. Set its eos_token")
         object.__setattr__(self, "prompts", tuple(self.prompts))
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:

@@ -20,7 +20,7 @@ def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
             import arviz
             import xarray
     except ImportError:
-        raise ParameterError("this needs ArviZ: pip install 'discreet[bayes]'") from None
+        raise ParameterError("this needs ArviZ. Install it: pip install 'discreet[bayes]'") from None
     variables = {
         name: (("chain", "draw", *(f"{name}_{i}" for i in range(values.ndim - 2))), values)
         for name, values in posterior.items()

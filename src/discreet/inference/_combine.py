@@ -101,7 +101,7 @@ def combine(
     """
     q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.ndim != 1 or q.shape != u.shape or not len(q) or not (np.isfinite(q).all() and np.isfinite(u).all()):
-        raise ParameterError("give one finite estimate and one finite variance a table")
+        raise ParameterError("give one finite estimate and one finite variance per table")
     if u.min() < 0.0:
         raise ParameterError("variances must be at least 0")
     real("level", level, above=0, below=1)
@@ -111,11 +111,13 @@ def combine(
     adjusted, degrees = False, math.inf
     if kind == "urn":
         if size is None or n is None:
-            raise ParameterError("the urn's rule needs size and n: released and confidential records")
+            raise ParameterError(
+                "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
+            )
         share = positive_size("size", size) / positive_size("n", n)
         variance = within * (share + (1.0 + share) / count)
     elif count < 2:
-        raise ParameterError("this rule needs several tables; for one urn release take kind='urn'")
+        raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
     elif kind == "fully":
         spread = (1.0 + 1.0 / count) * between
         variance = spread - within

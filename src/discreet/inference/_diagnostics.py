@@ -90,7 +90,7 @@ def _r_hat(x: Floats) -> float:
 def _split(x: Floats) -> Floats:
     """Cut each chain in halves, so that a drift shows as disagreement."""
     if x.ndim != 2 or not x.size or not np.isfinite(x).all():
-        raise ParameterError("chains are finite numbers, one row a chain")
+        raise ParameterError("chains must be finite numbers, one row per chain")
     half = x.shape[1] // 2
     return np.concatenate((x[:, :half], x[:, x.shape[1] - half :])) if half >= 2 else x
 

@@ -92,7 +92,7 @@ def fit(
         When the certificate says that so many records were released from so few that the model's intervals, which take
         them for observations, are visibly too short.
     NotConverged
-        When R-hat is above 1.01, fewer than 100 effective draws a chain, or transitions diverged; with the numbers.
+        When R-hat is above 1.01, fewer than 100 effective draws per chain, or transitions diverged; with the numbers.
 
     References
     ----------
@@ -106,7 +106,7 @@ def fit(
             import jax
             from numpyro.infer import MCMC, NUTS
     except ImportError:
-        raise ParameterError("this needs NumPyro: pip install 'discreet[bayes]'") from None
+        raise ParameterError("this needs NumPyro. Install it: pip install 'discreet[bayes]'") from None
     z = read_release(release, facts)
     if z.held is not None and 2.0 * z.size / z.held > _LARGE_SHARE:
         remedy = "take the posterior from process_posterior, or the urn's rule in combine"
@@ -127,7 +127,7 @@ def fit(
     if agreement > 1.01 or effective < 100 * chains or divergences:
         warnings.warn(
             f"do not rely on these draws yet: R-hat {agreement:.3f} (at most 1.01), effective draws {effective:,.0f} "
-            f"(at least {100 * chains}), divergent transitions {divergences:,} (none); run longer or rewrite the model",
+            f"(at least {100 * chains}), divergent transitions {divergences:,} (none). Run longer or rewrite the model",
             NotConverged,
             stacklevel=2,
         )
@@ -143,7 +143,7 @@ def fit(
 
 def _array(name: str, column: Column, codes: Any) -> Any:
     if isinstance(column, OpenLabels):
-        raise ParameterError(f"column {name!r} holds open labels, which are no numbers: leave it out of the domain")
+        raise ParameterError(f"column {name!r} holds open labels, which are not numbers. Leave it out of the domain")
     if isinstance(column, (Boolean, Category)):
         return np.asarray(codes)
     return column.positions(codes)

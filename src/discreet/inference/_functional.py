@@ -29,7 +29,7 @@ class Functional:
     """A number that a distribution has.
 
     ``name``: as it was asked for.
-    ``of``: from a :class:`~discreet.inference._line.Line` to one number a draw.
+    ``of``: from a :class:`~discreet.inference._line.Line` to one number per draw.
     ``unit``, {"value", "length", "number"}: whether the result is a value of the column, a difference of two, or
     neither.
     """
@@ -59,7 +59,7 @@ def functional(name: str, column: Column) -> Functional:
     if found := _PROBABILITY.fullmatch(text):
         return Functional(text, _probability(found[1], found[2], column, text))
     if not _ordered(column):
-        raise ParameterError(f"{text!r} needs values with an order; ask for P(=a) of the column's categories")
+        raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
     if text == "mean":
         return Functional(text, Line.mean, "value")
     if text == "variance":
@@ -69,13 +69,13 @@ def functional(name: str, column: Column) -> Functional:
     if (found := _QUANTILE.fullmatch(text)) and 0.0 < float(found[1]) < 100.0:
         level = float(found[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value")
-    raise ParameterError(f"{text!r} is not a functional; there are: {_FORMS}")
+    raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 
 def needs_order(column: Column) -> None:
     """Refuse a column whose values are not on a line. Raises ParameterError when its values have no order."""
     if not _ordered(column):
-        raise ParameterError("the column's values have no order; ask for P(=a) of its categories")
+        raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
 
 
 def _ordered(column: Column) -> bool:
@@ -86,10 +86,10 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Call
     if sign is None:
         first, dots, last = text.partition("..")
         if not dots:
-            raise ParameterError(f"{name!r} is not a functional; there are: {_FORMS}")
+            raise ParameterError(f"{name!r} is not a functional. The functionals are: {_FORMS}")
         low, high = _point(first, column, name), _point(last, column, name)
         if low > high:
-            raise ParameterError(f"{name!r} is empty: its first value is above its last")
+            raise ParameterError(f"{name!r} is empty, since its first value is above its last")
         return lambda line: line.at_most(high) - line.at_most(low, strict=True)
     if sign == "=" and not _ordered(column):
         return _share(text, column, name)
@@ -114,7 +114,7 @@ def _share(text: str, column: Column, name: str) -> Callable[[Line], Floats]:
 def _point(text: str, column: Column, name: str) -> float:
     """Return where a value written as text lies on the column's line."""
     if not _ordered(column):
-        raise ParameterError(f"{name!r} needs values with an order; ask for P(=a) of the column's categories")
+        raise ParameterError(f"{name!r} needs values with an order. Ask for P(=a) of the column's categories")
     if isinstance(column, (Boolean, Category)):
         return float(_code(text, column, name))
     import polars as pl

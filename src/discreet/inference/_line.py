@@ -119,7 +119,7 @@ class Line:
         return self._sum((self.codes == code).astype(np.float64), np.asarray(own, dtype=np.float64))
 
     def at_most(self, a: float | Floats, *, strict: bool = False) -> Floats:
-        """Return the mass of ``(-inf, a]`` in each draw, or of ``(-inf, a)``; ``a`` is one number or one a draw."""
+        """Return the mass of ``(-inf, a]`` in each draw, or of ``(-inf, a)``; ``a`` is one number or one per draw."""
         point = np.asarray(a, dtype=np.float64)
         if point.ndim == 0:
             return self._sum(self._share(self.low, self.high, point, strict),

@@ -248,7 +248,7 @@ def _posterior(
     target = continuous_domain(domain) if choice("within", within, ("even", "process")) == "process" else domain
     if 2 * wanted * len(alpha) > _MOST_NUMBERS:
         raise ParameterError(
-            f"{counted(wanted, 'draw')} of {counted(len(alpha), 'cell')} are too many to hold; ask for fewer draws"
+            f"{counted(wanted, 'draw')} of {counted(len(alpha), 'cell')} do not fit in memory. Ask for fewer draws"
         )
     rng = seeded(seed)
     result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps, progress=progress)
@@ -270,7 +270,7 @@ def _posterior(
         chains=result.chains,
         notes=(
             f"given what {about['mechanism']} released about {counted(about['records'], 'record')}, taken as "
-            f"independent draws of the population; Dirichlet process prior of strength {about['strength']:g}",
+            f"independent draws of the population, with a Dirichlet process prior of strength {about['strength']:g}",
             *([f"approximate, not exact: {model.approximation}"] if model.approximation else []),
         ),
         facts={

@@ -35,7 +35,7 @@ class Band(NamedTuple):
     at, mean : ndarray of float64, shape (points,)
         Values, and the posterior mean of the distribution function there.
     lower, upper : ndarray of float64, shape (points,)
-        Equal-tailed credible intervals, one a point.
+        Equal-tailed credible intervals, one per point.
     simultaneous_lower, simultaneous_upper : ndarray of float64, shape (points,)
         A band that holds the whole function at these points with the same probability.
     """
@@ -120,9 +120,12 @@ class Posterior:
         others = None if own_weights is None else np.asarray(own_weights, dtype=np.float64)
         total = masses.sum(axis=1) + (0.0 if others is None else others.sum(axis=1))
         if masses.ndim != 2 or masses.shape[1] != len(support) or not np.allclose(total, 1.0, rtol=0.0, atol=1e-8):
-            raise ParameterError("weights hold one row a draw, one column a record of the support, and sum to one")
+            raise ParameterError(
+                "weights must have one row per draw and one column per record of the support, and each row must sum "
+                "to one"
+            )
         if (own is None) != (others is None) or (others is not None and own is not None and others.size != len(own)):
-            raise ParameterError("own records and their weights go together, draws times T of them")
+            raise ParameterError("own records and their weights must be given together, in arrays of shape (draws, T)")
         made = Draws(masses, own, others)
         return cls(
             domain=domain,
@@ -143,8 +146,8 @@ class Posterior:
         ----------
         functional : str or callable
             A name such as "mean", "q25", "P(>0.75)" (see :func:`~discreet.inference._functional.functional`), or a
-            function ``f(values, weights)`` that returns one number a draw. It gets arrays of shape ``(draws, A)``: the
-            mass of each piece, and its value (the middle of a cell, the label of an unordered column); without a
+            function ``f(values, weights)`` that returns one number per draw. It gets arrays of shape ``(draws, A)``:
+            the mass of each piece, and its value (the middle of a cell, the label of an unordered column); without a
             column, ``values`` is a dict of such arrays by column.
         column : str, optional
             The column; the only one by default.
@@ -307,10 +310,10 @@ class Posterior:
 
     def _one_column(self, column: str | None) -> str:
         if column is None and len(self.domain.names) != 1:
-            raise ParameterError(f"say which column; there are: {', '.join(self.domain.names)}")
+            raise ParameterError(f"several columns are declared. Name one of: {', '.join(self.domain.names)}")
         name = self.domain.names[0] if column is None else column
         if name not in self.domain.columns:
-            raise ParameterError(f"there is no column {name!r}; there are: {', '.join(self.domain.names)}")
+            raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(self.domain.names)}")
         needs_order(self.domain.columns[name])
         return name
 
@@ -345,11 +348,11 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
     """
     names = [column] if column is not None else list(domain.names)
     if column is not None and column not in domain.columns:
-        raise ParameterError(f"there is no column {column!r}; there are: {', '.join(domain.names)}")
+        raise ParameterError(f"there is no column {column!r}. The columns are: {', '.join(domain.names)}")
     known: list[Functional | None] = []
     for item in asked:
         if isinstance(item, str) and len(names) != 1:
-            raise ParameterError(f"say which column {item!r} is of; there are: {', '.join(names)}")
+            raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
         known.append(functional(item, domain.columns[names[0]]) if isinstance(item, str) else None)
     return known
 

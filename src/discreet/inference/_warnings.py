@@ -37,5 +37,5 @@ class ReleaseTakenForSample(DiscreetWarning):
         super().__init__(
             f"the release of {counted(released, 'record')} is analysed as if it were a sample of the population, but "
             f"it was drawn from {counted(held, 'confidential record')}: an interval computed from it should be about "
-            f"{self.factor:.3g} times as wide; {remedy}"
+            f"{self.factor:.3g} times as wide. {remedy}"
         )

@@ -107,7 +107,7 @@ def named(name: str) -> type[Mechanism]:
         When there is none of that name.
     """
     if name not in _NAMES:
-        raise ParameterError(f"there is no mechanism {name!r}; there are: {', '.join(REGISTRY)}")
+        raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
     return REGISTRY[name]
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from discreet._arrays import Floats, Integers
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
 from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
@@ -101,7 +102,7 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """
     count = math.prod(map(len, ranges))
     if count > MOST_LISTED:
-        raise ParameterError(f"{count:,} outcomes are too many to enumerate; take a smaller universe")
+        raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
     return product(*ranges)
 
 
@@ -218,7 +219,7 @@ class PrivateStep(ABC):
         ParameterError
             When the mechanism releases records only.
         """
-        raise ParameterError(f"{self.name} releases records, not counts: ask for records")
+        raise ParameterError(f"{self.name} releases records, not counts. Ask for records")
 
     @classmethod
     def gives_counts(cls) -> bool:
@@ -247,7 +248,7 @@ class PrivateStep(ABC):
         """
         known = (*cls.known(), *others)
         if left := sorted(set(given) - set(known)):
-            raise ParameterError(f"unknown parameter {left[0]!r}; {cls.name} has: {', '.join(known)}")
+            raise ParameterError(f"unknown parameter {left[0]!r}. Parameters of {cls.name}: {', '.join(known)}")
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and numbers of records."""
@@ -281,7 +282,7 @@ class PrivateStep(ABC):
                 raise ParameterError(f"{cls.name} needs {item.name}=...")
         if unknown := sorted(set(values) - set(known)):
             named = ", ".join(name for name in known if name not in given)
-            raise ParameterError(f"unknown parameter {unknown[0]!r}; {cls.name} has: {named}")
+            raise ParameterError(f"unknown parameter {unknown[0]!r}. Parameters of {cls.name}: {named}")
         return cls(domain=domain, **values)
 
     @classmethod
@@ -334,7 +335,7 @@ def finite_cells(domain: Domain, name: str) -> int:
     Raises ParameterError when it is not.
     """
     if domain.size is None:
-        raise ParameterError(f"{name} needs a finite domain: declare cells, a grid or categories")
+        raise ParameterError(f"{name} needs a finite domain. Declare cells, a grid or categories")
     return domain.size
 
 
@@ -346,8 +347,8 @@ def numbered_cells(domain: Domain, name: str) -> int:
     cells = finite_cells(domain, name)
     if cells > MOST_CELLS:
         raise ParameterError(
-            f"{name} goes by the cells of the domain, and the product of its columns has "
-            f"{shown_cells(cells)}, more than can be numbered: declare fewer columns or fewer cells"
+            f"{name} needs the cells of the domain to be numbered, and the product of its columns has "
+            f"{shown_cells(cells)}, too many for that. Declare fewer columns or fewer cells"
         )
     return cells
 
@@ -355,7 +356,7 @@ def numbered_cells(domain: Domain, name: str) -> int:
 def shown_cells(cells: int) -> str:
     """Write a number of cells, by its order of magnitude where it is long."""
     digits = len(str(cells)) if cells < 10**300 else round(cells.bit_length() * math.log10(2.0))
-    return f"{cells:,} cells" if digits <= 16 else f"about 1e{digits - 1} cells"
+    return counted(cells, "cell") if digits <= 16 else f"about 1e{digits - 1} cells"
 
 
 def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:

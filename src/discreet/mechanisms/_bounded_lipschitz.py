@@ -83,7 +83,7 @@ def bounded_lipschitz_projection(
     """
     masses, points, metric = _checked(masses, points, diameter, norm)
     if not tolerance >= 0.0:
-        raise ParameterError("tolerance must be at least 0: it is a share of the diameter")
+        raise ParameterError("tolerance must be at least 0, as a share of the diameter")
     created = max(0.0, 1.0 - float(masses.sum()))
     if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
         kept, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
@@ -121,7 +121,7 @@ def bounded_lipschitz_distance(
     0.75
     """
     if np.shape(masses_a) != np.shape(masses_b):
-        raise ParameterError("masses_a and masses_b are on the same points: give them the same shape")
+        raise ParameterError("masses_a and masses_b must have the same shape, since they are on the same points")
     difference = np.asarray(masses_a, np.float64) - np.asarray(masses_b, np.float64)
     signed, points, metric = _checked(difference, points, diameter, norm)
     total = float(signed.sum())
@@ -181,15 +181,15 @@ def certified_gap(
 def _checked(masses: Floats, points: Floats, diameter: float, norm: float) -> tuple[Floats, Floats, Metric]:
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if masses.ndim != 1 or not len(masses) or not np.isfinite(masses).all():
-        raise ParameterError("masses are finite numbers, one a point, of at least one point")
+        raise ParameterError("masses must be finite numbers, one per point, for at least one point")
     if points.ndim != 2 or points.shape[0] != len(masses) or not points.shape[1] or not np.isfinite(points).all():
-        raise ParameterError("points are finite coordinates, one row for each of the masses")
+        raise ParameterError("points must be finite coordinates, one row per mass")
     if norm not in (1.0, 2.0, float("inf")):
-        raise ParameterError("norm is 1, 2 or infinity")
+        raise ParameterError("norm must be 1, 2 or infinity")
     if not 0.0 < diameter < float("inf"):
         raise ParameterError("diameter must be a positive number")
     if np.ptp(points, axis=0).max() > diameter * (1.0 + 1e-9):
-        raise ParameterError("diameter is smaller than the distance of two points; give the diameter of the space")
+        raise ParameterError("diameter is smaller than the distance of two points. Give the diameter of the space")
     return masses, points, Metric(float(norm), float(diameter))
 
 

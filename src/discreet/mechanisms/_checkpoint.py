@@ -78,15 +78,15 @@ class Checkpoint:
             raise FileProblem(
                 self._path,
                 "it is the checkpoint of a run with another mechanism or domain",
-                "continue it with the same parameters, or name another file; what it holds stays spent",
+                "continue it with the same parameters, or name another file. What it holds stays spent",
             )
         if len(released) > self._steps or not all(map(self._fits, released)):
             raise FileProblem(self._path, "it holds steps that no run of this kind releases", "name another file")
         if len(released) == self._steps and not redraw:
             raise FileProblem(
                 self._path,
-                "all its steps are done: nothing would be asked of the table, whichever it is",
-                "name another file for a new run; for other records from the votes it holds, write "
+                "all its steps are done, so no step would read the table",
+                "name another file for a new run. For other records from the votes it holds, write "
                 "checkpoint=Checkpoint(..., redraw=True)",
             )
         return released

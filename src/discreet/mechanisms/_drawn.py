@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from discreet._numeric import least_integer, least_real
-from discreet._text import as_written
+from discreet._text import as_written, counted
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import Output, feasible
@@ -49,7 +49,7 @@ class DrawnMechanism(Mechanism):
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Return the kernel's records as they are."""
         if size != self.size:
-            raise ParameterError(f"this mechanism releases {self.size} records, not {size}: it was calibrated for them")
+            raise ParameterError(f"this mechanism was calibrated for {counted(self.size, 'record')}, not {size}")
         return cast(Iterator[Records], y)
 
     @classmethod
@@ -134,7 +134,7 @@ def _solved(
     make, search, budget, looked = search_for
     if size is None:
         if value is None:
-            raise ParameterError(f"give a size or a {parameter}: one of the two can be solved for")
+            raise ParameterError(f"give a size or a {parameter}, since only one of the two can be solved for")
         most = search_for.largest_size(value)
         if most == 0:
             feasible(search(make(1, value)), budget, f"{budget} with {parameter} {as_written(value)}")

@@ -15,7 +15,7 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._checks import positive_size
 from discreet._numeric import least_real, written
-from discreet._text import as_written
+from discreet._text import as_written, counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
@@ -70,8 +70,8 @@ class NoisyCounts(Mechanism):
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         if self._length > _MOST_CELLS:
             raise ParameterError(
-                f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them; the domain "
-                "has more: use dirichlet-multinomial or stability-histogram, or declare fewer cells"
+                f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them, fewer than the "
+                "domain has. Use dirichlet-multinomial or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
         check_sampling(self.sampling)
@@ -96,7 +96,9 @@ class NoisyCounts(Mechanism):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
         if x.n != self.records:
-            raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
+            raise ParameterError(
+                f"the table must have {counted(self.records, 'record')}, for which the mechanism was made, got {x.n:,}"
+            )
         return self._counts(x) + self.law.draw(self.scale, self._length, rng=rng)
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet._arrays import Floats
-from discreet._text import as_written
+from discreet._text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._metric import ground_embedding
 from discreet.errors import ParameterError
@@ -21,7 +21,10 @@ from discreet.errors import ParameterError
 __all__ = ["PublicPoints"]
 
 _MOST_NUMBERS = 1000
-_FORMS = "points are a Polars table, encoded records or rows of codes; of a certificate also their count and sha256"
+_FORMS = (
+    "points must be a Polars table, encoded records or rows of codes. A certificate may give their count and "
+    "sha256 instead"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ class PublicPoints:
             return cls._described(given)
         for name, column in domain.columns.items():
             if isinstance(column, OpenLabels):
-                raise ParameterError(f"column {name!r}: points need a metric; declare the labels as categories")
+                raise ParameterError(f"column {name!r}: points need a metric. Declare the labels as categories")
         records = _encoded(given, domain)
         _, first = np.unique(ground_embedding(domain, records), axis=0, return_index=True)
         kept = tuple(_row(row) for row in records.take(np.sort(first)).rows())
@@ -91,7 +94,8 @@ class PublicPoints:
         """Return the points as records. Raises ParameterError when only their number and hash are known."""
         if self.rows is None:
             raise ParameterError(
-                f"the {self.count:,} public points are known by their number and hash only: give the points themselves"
+                f"{counted(self.count, 'public point')} must be given in full: the number and the hash alone are "
+                "not enough"
             )
         columns = zip(domain.columns.values(), zip(*self.rows, strict=True), strict=True)
         kinds = ((codes, np.int64 if column.finite else np.float64) for column, codes in columns)
@@ -115,7 +119,9 @@ def _encoded(given: Any, domain: Domain) -> Records:
             raise ParameterError(_FORMS)
         rows = domain.encode(given).rows()
     if not len(rows) or any(not isinstance(row, Sequence) or len(row) != len(domain.columns) for row in rows):
-        raise ParameterError(f"points are at least one row of {len(domain.columns)} codes, one a column")
+        raise ParameterError(
+            f"points must be at least one row of {counted(len(domain.columns), 'code')}, one per column"
+        )
     columns = zip(domain.columns.items(), zip(*rows, strict=True), strict=True)
     return Records(columns=tuple(_codes(name, column, codes) for (name, column), codes in columns))
 
@@ -125,7 +131,7 @@ def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
     if column.finite:
         if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):
             return np.array(codes, dtype=np.int64)
-        raise ParameterError(f"points: codes of column {name!r} are cells, integers from 0 to {column.size - 1}")
+        raise ParameterError(f"points: the codes of column {name!r} must be integers from 0 to {column.size - 1}")
     if all(code is None or isinstance(code, Real) for code in codes):
         values: Floats = np.array(codes, dtype=np.float64)
         missing = np.isnan(values)

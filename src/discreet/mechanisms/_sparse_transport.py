@@ -287,7 +287,7 @@ def _solved(
     """
     if not transport_available():
         raise ParameterError(
-            "a projection in two or more dimensions needs POT 0.9.7: pip install 'discreet[transport]'"
+            "a projection in two or more dimensions needs POT 0.9.7. Install it: pip install 'discreet[transport]'"
         )
     import ot
     import scipy.sparse
@@ -310,7 +310,7 @@ def _solved(
         check_marginals=False,
     )
     if log.get("warning"):
-        raise ParameterError("the transport was not solved; take fewer points, or masses of a smaller spread")
+        raise ParameterError("the transport was not solved. Take fewer points, or masses of a smaller spread")
     sent = scipy.sparse.coo_matrix(plan)
     moved = (sent.row < n) & (sent.col < k)
     i, j, mass = sent.row[moved], sent.col[moved], sent.data[moved] * total

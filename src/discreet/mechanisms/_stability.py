@@ -15,7 +15,7 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._checks import integer, positive_size
 from discreet._numeric import least_integer, least_real
-from discreet._text import rounded_down, rounded_up
+from discreet._text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, RelationNotSupported
@@ -127,10 +127,10 @@ class StableCounts(Mechanism):
                 "measure, none from the table",
                 0.0,
             )
-        labels = "1 label was" if kept.distinct == 1 else f"{kept.distinct:,} labels were"
+        were = "was" if kept.distinct == 1 else "were"
         return Outcome(
-            f"{labels} kept; the noisy counts add up to about {rounded_down(100.0 * share)} % of the {n:,} records, "
-            "the others have rarer labels",
+            f"{counted(kept.distinct, 'label')} {were} kept. The noisy counts add up to about "
+            f"{rounded_down(100.0 * share)} % of the table's records ({n:,}). The others have rarer labels",
             share,
         )
 
@@ -164,8 +164,8 @@ class StableCounts(Mechanism):
             theorem="T8",
             chosen="the scale and the threshold",
             caveats=(
-                f"labels that fewer than about {self.threshold:,} records hold are left out; how many records have "
-                "such labels depends on the data and is not known beforehand",
+                f"labels that fewer than about {counted(self.threshold, 'record')} hold are left out; how many "
+                "records have such labels depends on the data and is not known beforehand",
                 f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}",
                 "any number of records may be drawn from the noisy counts at no further cost",
             ),
@@ -235,8 +235,8 @@ def solve_threshold(
     between = Relation(name=relation, group=group)
     if budget.delta == 0.0:
         raise Infeasible(
-            f"{budget} with undeclared labels (a label that only one record holds could never be released, nor then, a "
-            "record at a time, any other: give a delta above 0, such as 1e-9)",
+            f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
+            "only one record holds could never be released otherwise, nor, one record at a time, any other)",
             {},
         )
 

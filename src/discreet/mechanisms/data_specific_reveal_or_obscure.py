@@ -133,8 +133,8 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         n = positive_size("n", n)
         if self.schedule != "optimal":
             raise GuaranteeKindError(
-                "the published schedule is not private at the epsilon it is made for: ROO25, Theorem 2, does not hold; "
-                "use schedule='optimal'"
+                "the published schedule is not private at the epsilon it is made for, since Theorem 2 of ROO25 does "
+                "not hold. Use schedule='optimal'"
             )
         profile: Profile = ConstantProfile(value=0.0)
         first = 0.0
@@ -152,9 +152,8 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
             theorem="T7",
             chosen="the cells and the schedule",
             caveats=(
-                f"up to {percent(first)} of the released records are uniform over the cells, not from the data; "
-                f"how many "
-                "depends on the confidential smallest count",
+                f"up to {percent(first)} of the released records are uniform over the cells, not from the data; how "
+                "many depends on the confidential smallest count",
             ),
         )
 

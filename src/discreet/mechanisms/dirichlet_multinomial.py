@@ -41,7 +41,7 @@ _TWO_CELL_DRAWS = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class DirichletMultinomial(HeldMechanism):
-    r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` a cell.
+    r"""Release ``size`` draws from the posterior predictive of a Dirichlet prior with mean mass ``prior`` per cell.
 
     Draw ``i + 1`` falls in cell ``l`` with probability ``(alpha_l + n_l + S_l) / (A + i)``, ``A = n + sum alpha``, with
     ``S_l`` earlier draws there and ``alpha_l = prior * cells * H(l)`` for the domain's base measure ``H``.
@@ -53,7 +53,7 @@ class DirichletMultinomial(HeldMechanism):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     prior : float
-        Mean prior mass a cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20; the
+        Mean prior mass per cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20; the
         guarantee is that of the rounded value.
 
     Raises

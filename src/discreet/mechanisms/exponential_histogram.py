@@ -101,14 +101,13 @@ class ExponentialHistogram(DrawnMechanism):
             if (terms := self._cells * (self.size + 1) ** 2) > _MOST_TERMS:
                 raise ParameterError(
                     f"exponential-histogram with loss 'l1' sums cells * (size + 1)^2 terms: {terms:,} here, at most "
-                    f"{_MOST_TERMS:,}; take fewer cells or a smaller size, or perturbed-histogram"
+                    f"{_MOST_TERMS:,}. Take fewer cells or a smaller size, or perturbed-histogram"
                 )
         elif (log_count := _log_vectors(self.size, self._cells)) + math.log(self._cells) > math.log(_MOST_COUNTS):
             raise ParameterError(
-                f"exponential-histogram with loss {self.loss!r} lists every vector of {self._cells:,} counts that sum "
-                f"to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many; take "
-                f"loss 'l1', fewer "
-                "cells or a smaller size"
+                f"exponential-histogram with loss {self.loss!r} lists every vector of {self._cells:,} counts that "
+                f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
+                "'l1', fewer cells or a smaller size"
             )
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._arrays import Floats
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import Infeasible, ParameterError
@@ -57,11 +58,11 @@ class HierarchicalHistogram(NoisyCounts):
 
     Notes
     -----
-    A replaced record changes the counts of at most two nodes a level. Guarantee (theorem T9, exact for groups too): the
-    pair in which, on each of the ``L`` levels, one node gains ``g`` records and another loses them, with the discrete
-    noise's own law; pure ``epsilon = 2 g L/scale`` (laplace). An upper bound for Laplace noise and groups above 64.
-    Releases draw noise with OpenDP's exact samplers, so floating point costs nothing. The leaves' counts are the
-    best linear unbiased estimate given all noisy counts and ``n``, then kept non-negative from the root downwards.
+    A replaced record changes the counts of at most two nodes per level. Guarantee (theorem T9, exact for groups too):
+    the pair in which, on each of the ``L`` levels, one node gains ``g`` records and another loses them, with the
+    discrete noise's own law; pure ``epsilon = 2 g L/scale`` (laplace). An upper bound for Laplace noise and groups
+    above 64. Releases draw noise with OpenDP's exact samplers, so floating point costs nothing. The leaves' counts are
+    the best linear unbiased estimate given all noisy counts and ``n``, then kept non-negative from the root downwards.
 
     References
     ----------
@@ -145,7 +146,7 @@ class HierarchicalHistogram(NoisyCounts):
         uneven within a leaf is not.
         """
         if self._cells > _MOST_LISTED:
-            raise ParameterError(f"{self._cells:,} cells are too many to list (at most {_MOST_LISTED:,}): draw records")
+            raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {self._cells:,}. Draw records")
         cells, tree = self.domain.unflat(np.arange(self._cells)), self.reading.tree
         if not self.reading.measured:
             return Estimates(cells, np.full(1, float(self.records)), np.zeros(1))
@@ -179,7 +180,7 @@ class HierarchicalHistogram(NoisyCounts):
         most = self.reading.tree.largest_leaf()
         if most == 1:
             return promised
-        within = f"leaves hold up to {most:,} cells each: where in its leaf a record lies is not from the data"
+        within = f"where in its leaf (of up to {counted(most, 'cell')}) a record lies is not from the data"
         return replace(promised, caveats=(*promised.caveats, within))
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
@@ -227,14 +228,15 @@ def _check_columns(domain: Domain) -> None:
     """Refuse more columns than arrays have dimensions."""
     if len(domain.columns) > _MOST_COLUMNS:
         raise ParameterError(
-            f"hierarchical-histogram cuts at most {_MOST_COLUMNS} columns, not {len(domain.columns):,}: declare fewer"
+            f"hierarchical-histogram cuts at most {_MOST_COLUMNS} columns, not {len(domain.columns):,}. Declare fewer"
         )
 
 
 def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
     """Return the levels as increasing integers. Raises ParameterError when they are not."""
     wanted = ParameterError(
-        f"levels are increasing integers from 1 to {deepest}, such as 2,5,6, or one of them for all down to it"
+        f"levels must be increasing integers from 1 to {deepest}, such as 2,5,6, or a single one for all levels "
+        "down to it"
     )
     if isinstance(given, str):
         try:

@@ -15,7 +15,7 @@ import numpy as np
 from discreet._arrays import Floats, Integers
 from discreet._checks import choice, positive_size, real
 from discreet._numeric import log_rising
-from discreet._text import counted_up, rounded_up
+from discreet._text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import LawNotAvailable, ParameterError
@@ -195,10 +195,10 @@ class PitmanYor(PitmanYorUrn):
             theorem="T1" if tight else "T2",
             assumptions=tuple(assumptions),
             caveats=(
-                f"a released record is a confidential record verbatim with probability "
-                f"{bound}{rounded_up(verbatim, 10)}: about "
-                f"{counted_up(self.size * verbatim)} of the {self.size:,} released records are expected to be; what is "
-                "protected is which records are drawn, not a record that is drawn",
+                "a released record is a confidential record verbatim with probability "
+                f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the "
+                f"{counted(self.size, 'released record')} are expected to be; what is protected is which records "
+                "are drawn, not a record that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
             ),
         )

@@ -16,7 +16,7 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._checks import choice, integer, positive_size, unfit
 from discreet._random import SecureGenerator, public, seeded
-from discreet._text import rounded_down
+from discreet._text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.domain._records import Parts
@@ -53,7 +53,7 @@ _MOST_STEPS = 256
 _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
-_MOST_PROJECTED = 1 << 15  # candidates a step where none are asked for: their nearest probabilities are exact
+_MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their nearest probabilities are exact
 _MOST_COORDINATES = 64  # up to which steps are chosen by trying them out
 _LARGEST = 1e150  # coordinate: squared distances stay finite
 _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
@@ -102,8 +102,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     Notes
     -----
     A record's vote is a function of that record and of public candidates (the API must embed each record by itself), so
-    a replaced record moves one vote a step, and an added or removed one changes one count. Guarantee (theorem T16), for
-    all steps together however the candidates were chosen: Gaussian noise gives the exact profile of ``2 T``
+    a replaced record moves one vote per step, and an added or removed one changes one count. Guarantee (theorem T16),
+    for all steps together however the candidates were chosen: Gaussian noise gives the exact profile of ``2 T``
     (replacement) or ``T`` (add/remove) counts that change by ``g``, without a composition theorem; Laplace noise with a
     threshold composes the profile of T8, an upper bound. Equal candidates are merged before the vote: all votes would
     go to the first of them, and the others would be noise alone.
@@ -167,7 +167,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         check_sampling(self.sampling)
         if self.candidates > _MOST_CANDIDATES:
             raise ParameterError(
-                f"{self.candidates:,} candidates a step are more than {_MOST_CANDIDATES:,}: take a smaller population"
+                f"a step must have at most {_MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
+                "population"
             )
 
     @property
@@ -184,7 +185,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
     @property
     def candidates(self) -> int:
-        """Number of candidates a step, those that turn out equal included."""
+        """Number of candidates per step, those that turn out equal included."""
         members = 2 * self.records if self.variant == "theoretical" else self.population
         return members * self._api.variations_each()
 
@@ -227,7 +228,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
         """Return all steps: distinct candidates and their noisy votes.
 
-        ``x`` is read in parts, once a step where it is larger than memory (``Rows``).
+        ``x`` is read in parts, once per step where it is larger than memory (``Rows``).
 
         Raises
         ------
@@ -240,7 +241,9 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if self._path is None:
             return self._evolved(x, None, rng)
         if not isinstance(rng, SecureGenerator):
-            raise ParameterError("a run that continues has no use for a seed: leave out the checkpoint, or the seed")
+            raise ParameterError(
+                "a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed"
+            )
         facts = {"mechanism": self.parameters(), "records": self.records, "domain": self.domain.to_toml()}
         checkpoint = Checkpoint(self._path, facts, steps=self.steps, fits=self._could_release)
         with checkpoint.held():
@@ -304,7 +307,9 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         _check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
         points = self._api.embed(varied)
         if points.ndim != 2 or len(points) != len(varied) or not (np.abs(points) < _LARGEST).all():
-            raise ParameterError(f"the embedding of the API {self._api.name!r} gives finite numbers, a row a candidate")
+            raise ParameterError(
+                f"the embedding of the API {self._api.name!r} must give finite numbers, one row per candidate"
+            )
         _, first = np.unique(points, axis=0, return_index=True)
         return varied.take(np.sort(first))
 
@@ -496,10 +501,12 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         steps, said, share = cast("list[Votes]", y), [], None
         if steps and self._nothing_kept(steps[-1].votes):
             share = 0.0
-            said.append("no votes were kept in the last step: its candidates are drawn alike, whatever the table holds")
+            said.append(
+                "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds"
+            )
         if self._path is not None:
             said.append(
-                "the noisy votes were kept in a checkpoint: steps may be of an earlier run, and serve other releases"
+                "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other releases"
             )
         return Outcome("; ".join(said), share) if said else None
 
@@ -518,12 +525,15 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return the steps, the population and the noise."""
         if not self.steps:
             return f"no step: records are drawn from the API {self._api.name!r} alone"
-        each = f"released from {self.threshold:,} votes on" if self.noise == "laplace" else "on every candidate's votes"
+        each = (
+            f"released from {counted(self.threshold, 'vote')} on"
+            if self.noise == "laplace"
+            else "on every candidate's votes"
+        )
         return (
-            f"{self.steps} steps, each with {self.candidates:,} candidates made by the API {self._api.name!r} of "
-            f"{self.population:,} records; {self.noise} noise of scale {rounded_down(self.scale, 4)} votes, "
-            f"{each}; {self.variant} "
-            "variant"
+            f"{counted(self.steps, 'step')} of {counted(self.candidates, 'candidate')}, made by the API "
+            f"{self._api.name!r} of {counted(self.population, 'record')}, with {self.noise} noise of scale "
+            f"{rounded_down(self.scale, 4)} {each}, {self.variant} variant"
         )
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
@@ -737,7 +747,7 @@ class _Embedded:
         if points.ndim != 2 or len(points) != len(records) or not (np.abs(points) < _LARGEST).all():
             raise ParameterError(
                 f"the embedding of the API {self._api.name!r} did not give one row of finite numbers for each record "
-                "of the table: try it on records of its own"
+                "of the table. Try it on records that the API makes"
             )
         return points
 
@@ -756,7 +766,7 @@ def _api(given: Any, domain: Domain) -> API:
     if not isinstance(given, API):
         raise unfit("api", "an API of discreet.evolution or the name of one", given)
     if given.domain != domain:
-        raise ParameterError("the API's domain is not the mechanism's: build it on the same declaration")
+        raise ParameterError("the API's domain is not the mechanism's. Build it on the same declaration")
     return given
 
 
@@ -766,7 +776,9 @@ def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
     Raises ParameterError when it is not as many records of the domain.
     """
     if len(records.columns) != len(domain.columns) or len(records) != rows:
-        raise ParameterError(f"{what} of the API gives {rows:,} records with a column for each of the domain's")
+        raise ParameterError(
+            f"{what} of the API must give {counted(rows, 'record')} with a column for each of the domain's"
+        )
     for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
         fits = codes.dtype == column._code_type and len(codes) == rows
         if fits and column.size is not None:
@@ -776,4 +788,4 @@ def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
             at = column.positions(codes)
             fits = bool(column.nullable or np.isfinite(at).all())
         if not fits:
-            raise ParameterError(f"column {name!r}: {what} of the API gives something else than codes of the domain")
+            raise ParameterError(f"column {name!r}: {what} of the API must give codes of the domain")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import MissingExtra, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts
@@ -36,7 +37,7 @@ class SignedMeasure(NoisyCounts):
     .. math:: \tilde\mu = \sum_c \tilde p_c \delta_{x_c},\qquad
         \tilde p_c = \frac1n \Bigl(D_c + \frac{n - \sum_b D_b}{k}\Bigr),
 
-    on one representative point a cell, and records are drawn from a distribution :math:`\hat\mu` on these points that
+    on one representative point per cell, and records are drawn from a distribution :math:`\hat\mu` on these points that
     minimises the bounded-Lipschitz distance to it, in the ground metric of the domain: what noise put too much in one
     place fills what it took nearby.
 
@@ -127,7 +128,8 @@ class SignedMeasure(NoisyCounts):
         promised = super().guarantee(relation, n=n)
         if self.points is None:
             return promised
-        within = f"released records are copies of {self.points.count:,} public points: where around them is not said"
+        points = counted(self.points.count, "public point")
+        within = f"released records are copies of {points}: where around them is not said"
         return replace(
             promised,
             assumptions=("the points and the noise were chosen without looking at the data",),

@@ -16,6 +16,8 @@ import numpy as np
 from discreet._arrays import Floats
 from discreet._checks import positive_size, real
 from discreet.domain import Counts, Records
+from discreet._text import counted
+from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import Output
@@ -93,7 +95,9 @@ class StabilisedPitmanYor(StableCounts):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""
         if x.n != self.records:
-            raise ParameterError(f"the mechanism was made for {self.records} records, the table has {x.n}")
+            raise ParameterError(
+                f"the table must have {counted(self.records, 'record')}, for which the mechanism was made, got {x.n:,}"
+            )
         return super().kernel(x, rng=rng)
 
     def _missing(self, kept: int) -> int:
@@ -127,7 +131,7 @@ class StabilisedPitmanYor(StableCounts):
         """Return the expected share of new values and noise, for a table like that one.
 
         Records whose labels are too rare to be kept come back as new values from the base measure: in the worst case
-        all of them. How many, only the data tell.
+        all of them. How many cannot be stated without the data.
         """
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)

@@ -48,7 +48,7 @@ class SubsampledRandomisedResponse(Mixture):
     Guarantee (theorem T13): pure ``epsilon = log(1 + (m/n) k (1-q)/q)``, exact, and an upper bound on the profile from
     a dominating pair that reveals how many records were replaced; one draw has the exact profile of theorem T5. Records
     without replacement are independent draws of the population when the table's records are. The kernel draws integers
-    only: floating point costs nothing. It needs 16 bytes of memory a record held.
+    only: floating point costs nothing. It needs 16 bytes of memory per record held.
 
     References
     ----------

@@ -127,8 +127,8 @@ class UrnHistogram(PitmanYorUrn):
             theorem="T12",
             assumptions=("the strength and discount were chosen without looking at the data",),
             caveats=(
-                f"every released record is a confidential record verbatim, and {most}about {counted_up(expected)} are "
-                "expected; what is protected is which records are drawn, not a record that is drawn",
+                f"every released record is a confidential record verbatim, and {most}about {counted_up(expected)} "
+                "are expected; what is protected is which records are drawn, not a record that is drawn",
                 "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
                 f"the number of released records is random, at most {self.size:,}, and part of what is released",
             ),

@@ -1,4 +1,4 @@
-"""The papers' own bounds and calculators, a module a paper, to compare with and to reproduce their tables.
+"""The papers' own bounds and calculators, one module per paper, to compare with and to reproduce their tables.
 
 None of them is used by a guarantee of this library: the exact profiles replace them. None reads data but where its
 docstring says so.

@@ -220,7 +220,7 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
     real("moment", moment, above=1, infinite=True)
     left_out = 2.0 if d <= 2 else d / (d - 1)
     if moment == left_out:
-        raise ParameterError(f"the theorem leaves out moment {as_written(moment)} in dimension {d}; take a smaller one")
+        raise ParameterError(f"the theorem leaves out moment {as_written(moment)} in dimension {d}. Take a smaller one")
     tail = 0.0 if math.isinf(moment) else math.pow(n, -(moment - 1) / moment)
     spread = math.pow(n, -1 / max(d, 2))
     return spread * (math.log1p(n) if d == 2 else 1.0) + tail

@@ -100,7 +100,7 @@ def _linear(column: Numeric, cells: int) -> Numeric:
 
 
 class _Search:
-    """Powers of two of cells a column, each with the error that is predicted of them."""
+    """Powers of two of cells per column, each with the error that is predicted of them."""
 
     def __init__(self, calibrated: Callable[[int], Mechanism], columns: int, n: int, size: int | None) -> None:
         self.calibrated, self.n, self.size = calibrated, n, size
@@ -147,9 +147,9 @@ def chosen_cells(declared: Domain, used: Domain) -> list[str]:
     """Return one sentence for each column whose cells were chosen rather than declared."""
     return [
         f"column {name!r}: {column.cells} {column.spacing}-spaced cells, the widest "
-        f"{about(np.diff(column.edges).max(), 4)} wide, chosen from its bounds, the number of records, the budget and "
-        "the size; where in its cell a released value lies is not from the data, so declare cells yourself if this is "
-        "too coarse"
+        f"{about(np.diff(column.edges).max(), 4)} wide, chosen from its bounds, the number of records, the budget "
+        "and the size. Where in its cell a released value lies is not from the data. If this is too coarse, declare "
+        "cells"
         for name, column in used.columns.items()
         if isinstance(column, Numeric) and column != declared.columns[name]
     ]

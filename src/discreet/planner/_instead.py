@@ -48,9 +48,9 @@ def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str |
     if domain.size is not None and domain.size <= most:
         return None
     if most < 2:
-        return f"what to do instead: {budget} is too little for {counted(n, 'record')}, whatever the cells"
+        return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger epsilon or delta"
     return (
-        f"what to do instead: {counted(n, 'record')} at {budget} can carry about {most:,} cells in all; with more, "
+        f"{counted(n, 'record')} at {budget} can support about {most:,} cells in all. With more, "
         f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {_within(domain, most)}"
     )
 

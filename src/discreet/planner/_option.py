@@ -204,9 +204,9 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     if share >= _HOPELESS and wide:
         why = option.share_in_words
     elif not mechanism.predictable:
-        why = "its error would take minutes to predict; ask for it by name"
+        why = "its error would take minutes to predict. Ask for it by name"
     elif (expected := size * mechanism.share_released(n)) < 1.0:
-        why = f"of {counted(size, 'draw')}, {about(expected, 2)} would be released within the budget"
+        why = f"{about(expected, 2)} of {counted(size, 'draw')} would be released within the budget"
     if why is not None:
         return Option(name=name, request=request, refused=why)
     hopeless = share > POOR_UTILITY and wide  # its error takes seconds to predict, and it would be refused

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet._checks import positive_size
-from discreet._text import about, counted, percent, rounded_up
+from discreet._text import about, counted, percent, rounded_up, sentence
 from discreet.domain import Domain
 from discreet.errors import Infeasible
 from discreet.mechanisms import Mechanism, first_names, named
@@ -68,7 +68,7 @@ class Plan:
         if not extras:
             return None
         names = ", ".join(o.name for o in self.options if o.extra is not None)
-        return f"not compared: {names}; they need: pip install 'discreet[{','.join(sorted(extras))}]'"
+        return f"not compared: {names}. Install what they need: pip install 'discreet[{','.join(sorted(extras))}]'"
 
     @property
     def feasible(self) -> list[Option]:
@@ -101,13 +101,13 @@ class Plan:
 
     @property
     def why(self) -> str:
-        """Why the best option was chosen, in one sentence."""
+        """Why the best option was chosen, from public facts alone."""
         best, *others = self.feasible
         behind = any(_rank(o.w1) < _rank(best.w1) for o in others)
         those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
         if best.w1 is None:
-            reason = f"{best.name}: errors are not predicted of what is mostly not from the data"
-            return reason if self.missing is None else f"{reason}; {self.missing}"
+            reason = f"{best.name}: errors are not predicted for records that are mostly not from the data"
+            return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
         if best.poor:
             those = "mechanisms, each mostly not from the data, that"
         least = (
@@ -117,9 +117,11 @@ class Plan:
         )
         reason = f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.request.budget}"
         if others:
-            reason += f"; next {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
-        reason += f"; predicted from public facts alone{_unlike(self.request.domain, best.w1)}"
-        return reason if self.missing is None else f"{reason}; {self.missing}"
+            reason += (
+                f". Next: {others[0].name} ({'not predicted' if others[0].w1 is None else about(others[0].w1, 4)})"
+            )
+        reason += f". Predicted from public facts alone{_unlike(self.request.domain, best.w1)}"
+        return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -330,9 +332,8 @@ def _unlike(domain: Domain, w1: float) -> str:
     if others or not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or w1 < _UNLIKE * (high - low):
         return ""
     return (
-        f"; that is {percent(w1 / (high - low), 0)} of the column's range: the records will hardly be like the "
-        f"table's, so ask "
-        "for a larger epsilon or declare a narrower range"
+        f". That is {percent(w1 / (high - low), 0)} of the column's range, so the records will hardly be like the "
+        "table's. Ask for a larger epsilon or declare a narrower range"
     )
 
 

@@ -72,9 +72,9 @@ def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None,
     ParameterError
         When a parameter is missing, unknown or out of range.
     """
-    for name in ("cells", "group"):
+    for name, source in (("cells", "domain"), ("group", "table")):
         if name in parameters:
-            raise ParameterError(f"leave {name} out: the domain and the table say it")
+            raise ParameterError(f"do not pass {name}. It comes from the {source}")
     kind, _, _, fixed = _resolve(mechanism, {**parameters, "cells": domain.size or 2})
     made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
     return made

@@ -34,14 +34,14 @@ def said_before(
     if not mechanism.steps:
         return lines
     if not mechanism.predictable:
-        return [*lines, "what no step, or a histogram, would do is not predicted: it would take minutes"]
+        return [*lines, "what no step, or a histogram, would do is not predicted, since that would take minutes"]
     own = predicted_w1(mechanism, n=n, size=drawn, reference=like)
     none = predicted_w1(cast(Mechanism, replace(cast(Any, mechanism), steps=0)), n=n, size=drawn, reference=like)
     if none <= own:
         lines.append(
             f"WARNING: no step at all is predicted to do as well (W1 {about(none, 4)} against {about(own, 4)}), "
             f"for a table like "
-            f"{_table(reference)}, and costs no privacy: ask for steps=0, or a larger epsilon"
+            f"{_table(reference)}, and costs no privacy. Ask for steps=0, or a larger epsilon"
         )
     try:
         kind = named(mechanism.one_step_instead)

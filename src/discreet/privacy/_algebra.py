@@ -78,7 +78,7 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     It is not a filter: composing what was spent so far, and going on while the result stays within a budget, does not
     keep that budget where the next profile, or whether there is one, is chosen by looking at the releases before. On
     every path the composed profile may meet the budget, and the whole exceed it. Adding up pure epsilons, or pairs
-    ``(epsilon, delta)`` with one epsilon a release, can be used to stop.
+    ``(epsilon, delta)`` with one epsilon per release, can be used to stop.
 
     References
     ----------

@@ -161,7 +161,7 @@ def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
     """
     if guarantee.kind == "instance":
         raise GuaranteeKindError(
-            "an instance-level guarantee is computed from the data: it is as confidential as they are, and no "
+            "an instance-level guarantee is computed from the data. It is as confidential as they are, and no "
             "certificate can hold it"
         )
     if guarantee.kind != "unconditional" and guarantee.kind not in accept:

@@ -119,7 +119,7 @@ class HeldTable:
         """
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
-            raise ParameterError("frequencies are integers of at least 1")
+            raise ParameterError("frequencies must be integers of at least 1")
         return cls(
             size=size,
             total=strength + int((distinct * count).sum()),

@@ -19,7 +19,7 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
     Raises ParameterError when there is no sample, or an empty one.
 
-    ``samples``: one sample a distribution.
+    ``samples``: one sample per distribution.
     ``size``: how many quantiles, at levels ``(i + 1/2) / size``.
     Returns, shape (size,): the barycentre's quantiles, increasing.
 

@@ -124,7 +124,7 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
 
 @dataclass(frozen=True, slots=True)
 class CensoredPosterior:
-    r"""The censored posterior mechanism: ``2M`` a table for every pair of neighbours, given an exact posterior draw.
+    r"""The censored posterior mechanism: ``2M`` per table for every pair of neighbours, given an exact posterior draw.
 
     Parameters
     ----------
@@ -138,10 +138,10 @@ class CensoredPosterior:
         A **public** function from encoded data to one weight in [0, 1] a record. It is called with one record at a
         time, and refused where it would give others for the whole table; 1 by default.
     grid : mapping of str to array_like, optional
-        A public list of parameters: values of every latent site, one row a parameter. The posterior is then a finite
+        A public list of parameters: values of every latent site, one row per parameter. The posterior is then a finite
         distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
     tables : int
-        Tables to release, each from its own draw: the budget is so many times that of one.
+        Tables to release, each from its own draw. The privacy cost is multiplied by this number.
     size : int, optional
         Records of a synthetic table, a public number, where nothing is given; by default as many as are held, a number
         that is public under replacement and confidential under add/remove. With a size the prior comes from a blank
@@ -194,7 +194,8 @@ class CensoredPosterior:
         positive_size("size", size)
         if self.synthesiser.given:
             raise ParameterError(
-                "size is for full synthesis: a partially synthetic table has as many records as the confidential one"
+                "size is for full synthesis, since a partially synthetic table has as many records as the "
+                "confidential one. Leave size out"
             )
 
     def fit(
@@ -301,7 +302,7 @@ class CensoredPosterior:
         Raises
         ------
         RelationNotSupported
-            For add/remove under partial synthesis, which publishes one row a record, and without a ``size``.
+            For add/remove under partial synthesis, which publishes one row per record, and without a ``size``.
         """
         held = Relation() if relation is None else relation
         if held.name == "add-remove":
@@ -336,7 +337,8 @@ class CensoredPosterior:
         if self.size is None:
             raise RelationNotSupported(
                 "censored-posterior", relation.name,
-                "without a size the tables have as many records as the confidential one; give size, a public number",
+                "without a size the tables have as many records as the confidential one. Write size=..., a public "
+                "number",
             )  # fmt: skip
 
     def _blanks(self, columns: Columns) -> tuple[dict[str, npt.NDArray[Any]], ...]:
@@ -347,15 +349,15 @@ class CensoredPosterior:
         return () if self.size is None else tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
-        """Return one weight a record, each from its own record; what is computed from the whole table only compares."""
+        """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
         each = [self._weight(rows(data, slice(i, i + 1))) for i in range(count)]
         whole = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
         if whole.shape != (count,) or not np.allclose(whole, each, rtol=1e-6, atol=1e-9):
             raise ParameterError(
-                "record_weights must give one weight per record, each from its own record alone: the bound does not "
-                "hold for others. PseudoPosterior takes them; its guarantee is asymptotic"
+                "record_weights must give one weight per record, each from its own record alone, or the bound does "
+                "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
             )
         return np.asarray(each)
 

@@ -35,7 +35,7 @@ UNCHECKED = (
     "outside it, a file) is seen by no check"
 )
 _CONFIDENTIAL_NUMBER = (
-    "changes with the number of records, which is confidential under add/remove (a size was given): write a public "
+    "changes with the number of records, which is confidential under add/remove (a size was given). Write a public "
     "number in place of len(data[...]), or leave size out, for tables of as many records as are held"
 )
 _TRIED = 3
@@ -51,8 +51,8 @@ def latent_sites(
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
-    Raises ParameterError when a latent variable is discrete, improper or one a record, the likelihood does not give one
-    number a record, a sensitive column has no observed site or one that does not draw one value a record, or the model
+    Raises ParameterError when a latent variable is discrete, improper or one per record, the likelihood does not give one
+    number per record, a sensitive column has no observed site or one that does not draw one value a record, or the model
     fails on one record by itself.
 
     ``synthesiser``: the model.
@@ -67,7 +67,7 @@ def latent_sites(
     for name, shape in sites.items():
         if single.get(name) != shape:
             raise ParameterError(
-                f"site {name!r} is a latent variable of each record: sum it out, or give one to each group of records"
+                f"site {name!r} is a latent variable of each record. Sum it out, or give one to each group of records"
             )
     return sites
 
@@ -82,7 +82,7 @@ def _small(
         raise ParameterError(f"on {said}: {error}") from None
     except Exception as error:
         raise ParameterError(
-            f"the model cannot be run on {said}: take the sizes of plates and observed sites from the data, as in "
+            f"the model cannot be run on {said}. Take the sizes of plates and observed sites from the data, as in "
             "len(data[...]), and give no record a latent variable of its own"
         ) from error
 
@@ -114,15 +114,15 @@ def _sites(
 
     jax.eval_shape(look, {name: np.asarray(value) for name, value in data.items()})
     if not shapes:
-        raise ParameterError("the model has no latent variable: there is nothing to learn")
+        raise ParameterError("the model has no latent variable, so there is nothing to learn")
     return shapes
 
 
 def _check_drawn(name: str, drawn: tuple[int, ...], held: tuple[int, ...]) -> None:
     if drawn != held:
         raise ParameterError(
-            f"site {name!r} draws values of shape {drawn}, and not one a record, {held}: put it in a numpyro.plate of "
-            "as many records as the data have"
+            f"site {name!r} draws values of shape {drawn}, and not one per record, {held}. Put it in a numpyro.plate "
+            "of as many records as the data have"
         )
 
 
@@ -133,10 +133,10 @@ def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
 
     if getattr(site["fn"].support, "is_discrete", False):
         raise ParameterError(
-            f"site {name!r} is a discrete latent variable: sum it out, as numpyro.distributions.Mixture does"
+            f"site {name!r} is a discrete latent variable. Sum it out, as numpyro.distributions.Mixture does"
         )
     if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
-        raise ParameterError(f"site {name!r} has an improper prior: a posterior needs one that is a probability")
+        raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
     return tuple(biject_to(site["fn"].support).inverse_shape(site["value"].shape))
 
 
@@ -219,13 +219,13 @@ def check_model(
         (prior, records), _ = ran(blank, told)
         for table in (alternating, held):
             found, single = ran(table, told)
-            _check_same(found[0], prior, "changes with the sensitive columns: a prior or a factor is fixed without "
-                        "looking at them, and what depends on a record belongs into an observed site, "
-                        "obs=data[...]")  # fmt: skip
+            _check_same(found[0], prior, "changes with the sensitive columns. A prior or a factor must be fixed "
+                                         "without looking at them, and what depends on a record belongs in an "
+                                         "observed site, obs=data[...]")  # fmt: skip
             if table is told:
                 _check_alone(sum(found[1].values()), single)
-            _check_same(found[1], records, "has a law that changes with the sensitive columns: where one of them "
-                        "depends on another, use what numpyro.sample returns for it")  # fmt: skip
+            _check_same(found[1], records, "has a law that changes with the sensitive columns. Where one of them "
+                                           "depends on another, use what numpyro.sample returns for it")  # fmt: skip
 
 
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
@@ -304,7 +304,7 @@ def _check_alone(together: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:
     near = np.abs(a - b) <= _TOLERANCE * (1.0 + np.abs(a))
     if not (near & (np.isfinite(together) == np.isfinite(single))).all():
         raise ParameterError(
-            "the log-density of the table is not the sum of those of its records by themselves: a record's density "
+            "the log-density of the table is not the sum of those of its records by themselves. A record's density "
             "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "
             "largest value, a total)"
         )

@@ -66,7 +66,7 @@ class Response:
         if not self.lower < self.upper:
             raise ParameterError(f"column {self.column!r}: lower must be below upper")
         if self.transform == "log" and not self.lower > 0:
-            raise ParameterError(f"column {self.column!r}: a logarithm needs a lower bound above 0; take 'asinh'")
+            raise ParameterError(f"column {self.column!r}: a logarithm needs a lower bound above 0. Take 'asinh'")
 
     @classmethod
     def between(cls, column: str, lower: float, upper: float, *, transform: str | None = None) -> Response:
@@ -136,9 +136,11 @@ class Predictor:
     def __post_init__(self) -> None:
         bounds = self.lower is not None and self.upper is not None
         if (self.categories is not None) + (self.edges is not None) + bounds != 1:
-            raise ParameterError(f"column {self.column!r}: give its categories, its edges, or its two bounds")
+            raise ParameterError(f"column {self.column!r} needs its categories, its edges, or its two bounds")
         if self.nulls and self.categories is not None:
-            raise ParameterError(f"column {self.column!r}: count the null among its categories instead of nulls")
+            raise ParameterError(
+                f"column {self.column!r}: list the null among its categories instead of declaring nulls"
+            )
 
     def coded(self, values: npt.NDArray[Any]) -> Floats:
         """Return its columns of the design, shape (n, width)."""

@@ -32,7 +32,7 @@ class Convergence:
     """When Markov chains are relied on.
 
     The defaults ask for what synthetic tables need: draws worth a hundred independent ones in four chains that agree.
-    Who reports posterior means to three digits asks for more: 1.01, and 100 a chain, in the reference.
+    Who reports posterior means to three digits asks for more: 1.01, and 100 per chain, in the reference.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ class PosteriorDraws:
         failed = self.beyond(convergence)
         if failed:
             raise Refused(
-                f"the chains did not converge ({', '.join(failed)}): nothing was released. Take "
-                "more warm-up and draws, another model, a larger bound in the censored form, or limits of your own: "
-                "convergence=Convergence(...)"
+                f"the chains did not converge ({', '.join(failed)}): nothing was released. Take more warm-up and "
+                "draws, another model, a larger bound in the censored form, or limits of your own "
+                "(convergence=Convergence(...))"
             )
 
 

@@ -106,8 +106,8 @@ def _without_predictors(domain: Domain, name: str, model: str) -> Synthesiser:
     """Return a model of one column alone."""
     if len(domain.columns) > 1:
         raise ParameterError(
-            f"the {model} model has no predictors: the domain declares the sensitive column alone, and the "
-            "table's others are left out (ignore_other_columns=True)"
+            f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
+            "others are left out (ignore_other_columns=True)"
         )
     column = domain.columns[name]
     if model == "categorical":
@@ -120,7 +120,7 @@ def _without_predictors(domain: Domain, name: str, model: str) -> Synthesiser:
 def sensitive_nulls(name: str) -> DomainError:
     """Return the error of a sensitive column that may hold nulls."""
     return DomainError(
-        f"column {name!r}: a sensitive column cannot have nulls, which no model draws; fill them in or leave their "
+        f"column {name!r}: a sensitive column cannot have nulls, which no model draws. Fill them in or leave their "
         "records out beforehand, and declare the column without nulls"
     )
 
@@ -129,7 +129,7 @@ def _bounds(name: str, column: Column) -> tuple[float, float]:
     """Return a column's bounds in the unit of its positions."""
     if isinstance(column, (Boolean, Category, OpenLabels)):
         raise DomainError(
-            f"column {name!r}: {with_article(column.kind)} cannot be a number here; leave it out or recode it"
+            f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
         )
     if isinstance(column, Numeric):
         return column.lower, column.upper

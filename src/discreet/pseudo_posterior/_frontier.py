@@ -90,8 +90,8 @@ def frontier(
 ) -> list[FrontierPoint]:
     """Fit every weighting, measure its bound and its tables, and keep each result as it comes.
 
-    The unweighted posterior is fitted once a call. Each finished point is a file of its own: a call that is interrupted
-    goes on where it stopped when it is repeated, with the numbers that it would have had.
+    The unweighted posterior is fitted once per call. Each finished point is a file of its own: a call that is
+    interrupted goes on where it stopped when it is repeated, with the numbers that it would have had.
 
     Parameters
     ----------
@@ -189,9 +189,11 @@ class _Shared:
         except Refused as reason:
             return self._failed(label, str(reason))
         if not math.isfinite(made.lipschitz):
-            return self._failed(label, "the likelihood of a record that counts is 0 at some draw: no bound is finite")
+            return self._failed(
+                label, "the likelihood of a record that counts is 0 at some draw, so no bound is finite"
+            )
         if not math.isfinite(made.draws.r_hat):
-            return self._failed(label, "the chains stand still: take more warm_up")
+            return self._failed(label, "the chains do not move. Take more warm-up draws (warm_up=...)")
         tables = self.mechanism.synthesise(made, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
         found = {
@@ -237,8 +239,8 @@ def _check_picklable(parts: object) -> None:
         ForkingPickler.dumps(parts)
     except Exception:  # noqa: BLE001  # there is no common class of what pickling raises
         raise ParameterError(
-            "workers: what several processes share has to be picklable; define models, maps and statistics as "
-            "functions of a module, no lambdas and none within others, or take workers=1"
+            "what several processes share must be picklable. Define models, maps and statistics as functions of a "
+            "module, not as lambdas or nested functions, or take workers=1"
         ) from None
 
 

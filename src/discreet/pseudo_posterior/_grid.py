@@ -1,8 +1,8 @@
 r"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
 
 What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
-and those of neighbours differ by at most ``2^36`` units a record. The log-weights that are made of these sums are drawn
-from with integers (:func:`discreet.mechanisms._weights.draw_weighted`). Whatever is rounded on the way is at most
+and those of neighbours differ by at most ``2^36`` units per record. The log-weights that are made of these sums are
+drawn from with integers (:func:`discreet.mechanisms._weights.draw_weighted`). Whatever is rounded on the way is at most
 :func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
 """
 
@@ -102,7 +102,7 @@ def drawn_on_grid(
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
-        raise ParameterError("a grid has at most 2^23 parameters, and is for at most 2^26 records")
+        raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
     latent = set(latent_sites(synthesiser, data, at={name: value[0] for name, value in points.items()},
                               blanks=blanks))  # fmt: skip
     if latent != set(points):
@@ -141,11 +141,11 @@ def _possible(points: Mapping[str, Any], log_prior: Floats) -> tuple[dict[str, A
     """Return the parameters of positive prior, and their log-densities, the largest of which is 0."""
     possible = np.isfinite(log_prior)
     if np.isposinf(log_prior).any() or not possible.any():
-        raise ParameterError("the prior's densities on the grid are finite, and some are above 0")
+        raise ParameterError("the prior's densities on the grid must be finite, and some of them above 0")
     held = log_prior[possible] - log_prior[possible].max()
     if held.min() < -_PRIOR_SPREAD:
         raise ParameterError(
-            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart: leave out "
+            f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart. Leave out "
             "the parameters that it rules out"
         )
     return rows(points, possible), held

@@ -1,6 +1,6 @@
 """A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
 
-The observed sites of a model are its likelihood; each gives one log-density a record. Nothing here changes a model:
+The observed sites of a model are its likelihood; each gives one log-density per record. Nothing here changes a model:
 what its sites do is read and redirected by effect handlers. What a record contributes to a posterior is computed by
 running the model on that record alone, and the prior by running it without the sensitive columns: so neither can see
 anything else, whatever the model does with its data.
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Model = Callable[[Mapping[str, Any]], None]
-"""A NumPyro model: a function of a mapping of arrays, one row a record."""
+"""A NumPyro model: a function of a mapping of arrays, one row per record."""
 
 _BLOCK = 64
 
@@ -48,7 +48,7 @@ def quiet() -> Iterator[None]:
         try:
             import numpyro  # noqa: F401
         except ImportError:
-            raise ParameterError("this needs NumPyro: pip install 'discreet[bayes]'") from None
+            raise ParameterError("this needs NumPyro. Install it: pip install 'discreet[bayes]'") from None
         yield
 
 
@@ -77,7 +77,7 @@ def log_density(site: Mapping[str, Any]) -> Any:
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     """Run a model with its observed sites hidden, and return their log-densities summed record by record.
 
-    Raises ParameterError when the model has no observed site, or one that does not give one number a record.
+    Raises ParameterError when the model has no observed site, or one that does not give one number per record.
 
     ``model``: the model; latent sites are met by the handlers around this call.
     ``data``: its data.
@@ -91,15 +91,15 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     total: Any = 0.0
     found = [site for site in sites.values() if is_likelihood(site)]
     if not found:
-        raise ParameterError("the model has no observed site: pass the data as obs=data[...] to numpyro.sample")
+        raise ParameterError("the model has no observed site. Pass the data as obs=data[...] to numpyro.sample")
     for site in found:
         if site["scale"] is not None:
-            raise ParameterError(f"site {site['name']!r} is scaled or subsampled already; weights need the whole table")
+            raise ParameterError(f"site {site['name']!r} is scaled or subsampled already. Weights need the whole table")
         logs = site["fn"].log_prob(site["value"])
         if logs.shape != (count,):
             raise ParameterError(
-                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one a record ({count},): "
-                "use to_event() for what belongs to one record"
+                f"site {site['name']!r} gives log-densities of shape {logs.shape}, not one per record ({count},). "
+                "Use to_event() for what belongs to one record"
             )
         total = total + logs
     return total
@@ -110,7 +110,7 @@ def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> A
 
     ``model``: the model.
     ``values``: values of its latent sites.
-    ``data``: its data, one row a record; what is shared by all records is public.
+    ``data``: its data, one row per record; what is shared by all records is public.
     Returns, shape (count,): Nats. Entry i is a function of row i, of what is shared and of the parameters.
     """
     import jax
@@ -220,7 +220,7 @@ def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any
 
     ``model``: the model.
     ``count``: number of records.
-    Returns: Takes draws (values of the latent sites by name, one row a draw) and the model's data, and returns two
+    Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
     ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
     import jax

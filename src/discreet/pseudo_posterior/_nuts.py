@@ -57,7 +57,7 @@ def nuts_chain(
         state = placed(onwards, z, facts)
         if not np.isfinite(state.potential_energy):
             raise Refused(
-                "the posterior density is finite at no start: give the synthesiser a start of its own"
+                "the posterior density is not finite at any start. Give the synthesiser a start of its own"
                 if values is None
                 else "the posterior density is not finite at the start that the synthesiser or an earlier fit gives"
             )

@@ -28,7 +28,7 @@ def _figure(width: float, height: float, *, confidential: bool) -> Any:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise ParameterError("a picture needs matplotlib: pip install 'discreet[report]'") from None
+        raise ParameterError("a picture needs matplotlib. Install it: pip install 'discreet[report]'") from None
     mpl.rcParams["svg.hashsalt"] = "discreet"  # the same bytes every time
     figure = Figure(figsize=(width, height), layout="constrained")
     if confidential:
@@ -117,7 +117,7 @@ def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
     """
     shown = [point for point in points if point.failed is None]
     if not shown:
-        raise ParameterError("there is no point to show: every weighting failed")
+        raise ParameterError("there is no point to show, since every weighting failed")
     document = [
         {
             "label": point.label,

@@ -138,7 +138,7 @@ class PseudoPosterior:
     target_epsilon : float, optional
         Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
     tables : int
-        Number of tables to release, each from its own draw: the budget is so many times that of one.
+        Number of tables to release, each from its own draw. The privacy cost is multiplied by this number.
     draws, warm_up, chains : int
         Of the Markov chains.
     convergence : Convergence
@@ -196,7 +196,7 @@ class PseudoPosterior:
         Parameters
         ----------
         columns : mapping of str to ndarray
-            Confidential: the columns that the synthesiser reads, one entry a record.
+            Confidential: the columns that the synthesiser reads, one entry per record.
         rng : numpy.random.Generator
             Source of everything.
         unweighted : PosteriorDraws, optional
@@ -255,7 +255,7 @@ class PseudoPosterior:
             When six refits do not reach the target, or chains did not converge.
         """
         if self.target_epsilon is None:
-            raise ParameterError("give target_epsilon, the local epsilon of one table")
+            raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
         sampler = self.sampler(columns, progress=progress)
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
@@ -270,8 +270,8 @@ class PseudoPosterior:
                 return made
             aim *= 0.97 * target / made.epsilon
         raise Refused(
-            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits: raise it, "
-            "or take another weighting"
+            f"the target local epsilon {rounded_up(self.target_epsilon, 6)} was not met in {_REFITS} refits. Raise "
+            "it, or take another weighting"
         )
 
     def _foreseen_at_most(self, aim: float, risks: Risks, sampler: Sampler) -> Weighting:
@@ -283,7 +283,7 @@ class PseudoPosterior:
 
         found = least_real(lambda tightening: foreseen(tightening) <= aim, 1.0, 1e9, relative=1e-3)
         if found is None:
-            raise Refused("no weights of this kind meet the target local epsilon: raise it, or take another weighting")
+            raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
         return self.weighting.tightened(1.0 / found)
 
     def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
@@ -336,7 +336,8 @@ class PseudoPosterior:
         """
         if self.target_epsilon is None:
             raise ParameterError(
-                "give target_epsilon: a local epsilon that was computed from the data is as confidential as they are"
+                "a local epsilon that was computed from the data is as confidential as they are. Write "
+                "target_epsilon=..."
             )
         return self.target_epsilon
 
@@ -434,7 +435,7 @@ class PseudoPosterior:
         """
         weights = weighting.weights(risks.by_record, sampler.data)
         if not weights.any():
-            raise Refused("every record would get weight 0: raise c, g, the bound M or the target")
+            raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():
             draws = first
         else:

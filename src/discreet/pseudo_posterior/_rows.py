@@ -1,4 +1,4 @@
-"""A model's data, record by record: arrays with one row a record, and arrays that belong to all records together."""
+"""A model's data, record by record: arrays with one row per record, and arrays that belong to all records together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
 
 Columns = Mapping[str, npt.NDArray[Any]]
-"""Columns of a table, one entry a record: numbers, and codes ``0, 1, ..`` of categories."""
+"""Columns of a table, one entry per record: numbers, and codes ``0, 1, ..`` of categories."""
 
 
 def records_of(data: Mapping[str, Any]) -> int:

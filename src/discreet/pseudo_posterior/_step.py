@@ -74,7 +74,7 @@ def model_step(
 
     def run(x: Any, *, rng: np.random.Generator) -> list[dict[str, npt.NDArray[Any]]]:
         if not isinstance(x, Counts):
-            raise ParameterError("a model does not read a table in parts: give it the counts of confidential()")
+            raise ParameterError("a model does not read a table in parts. Give it the counts of confidential()")
         order = rng.permutation(x.n)
         codes = (np.repeat(column, x.frequencies)[order] for column in x.records.columns)
         held = dict(zip(domain.names, codes, strict=True))
@@ -127,7 +127,7 @@ def model_step(
 
 def _utility(_n: int) -> dict[str, Any]:
     """Say that nothing is known beforehand: a model gives its own values wherever it does not fit."""
-    words = "how near the tables come to the data depends on how well the model fits; no number tells beforehand"
+    words = "how near the tables come to the data depends on how well the model fits, which no number tells beforehand"
     return {"share_not_from_data": None, "share_at_most": 1.0, "share_in_words": words}
 
 
@@ -139,7 +139,9 @@ def _check(domain: Domain, synthesiser: Synthesiser) -> None:
         raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
     for name, column in domain.columns.items():
         if isinstance(column, OpenLabels):
-            raise DomainError(f"column {name!r}: a model has no open labels; declare it as a category, or leave it out")
+            raise DomainError(
+                f"column {name!r}: a model cannot have open labels. Declare the column as a category, or leave it out"
+            )
         if column.nullable and name in synthesiser.sensitive:
             raise sensitive_nulls(name)
 

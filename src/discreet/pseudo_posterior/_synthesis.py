@@ -66,13 +66,13 @@ def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str
         new = redrawn(synthesiser.model, one, data, key)
     except ValueError as error:  # NumPyro's, where a distribution's parameters are not in its domain
         raise ParameterError(
-            "the model drew no records: with some latent values a distribution has parameters outside its domain, or "
-            "too large for single precision; choose a prior or a grid that keeps them inside"
+            "the model drew no records, since with some latent values a distribution has parameters outside its "
+            "domain, or too large for single precision. Choose a prior or a grid that keeps them inside"
         ) from error
     made = {name: np.asarray(new[name]) for name in synthesiser.sensitive}
     for name, values in made.items():
         if values.shape[:1] != data[name].shape[:1]:
-            raise ParameterError(f"site {name!r} does not draw one value a record: put it in a numpyro.plate")
+            raise ParameterError(f"site {name!r} does not draw one value per record. Put it in a numpyro.plate")
     return made
 
 

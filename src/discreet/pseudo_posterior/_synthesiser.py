@@ -74,8 +74,8 @@ class Synthesiser(ABC):
     def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that the model reads beside the sensitive columns: public, for so many records.
 
-        It is handed the given columns and no other. Arrays have one row a record, but for those whose name begins with
-        :data:`SHARED`, which belong to all records together.
+        It is handed the given columns and no other. Arrays have one row per record, but for those whose name begins
+        with :data:`SHARED`, which belong to all records together.
         """
         return {name: np.asarray(columns[name]) for name in self.given}
 
@@ -166,7 +166,7 @@ class FromModel(Synthesiser):
     """Any NumPyro model as a synthesiser.
 
     ``function``: a NumPyro model ``function(data)`` with ``obs=data[column]`` at the sites of the sensitive columns,
-    which are named as them. ``data`` maps each column to an array, one entry a record. Discrete latent variables have
+    which are named as them. ``data`` maps each column to an array, one entry per record. Discrete latent variables have
     to be summed out. Where one sensitive column depends on another, use the value that ``numpyro.sample`` returns.
     ``columns``: the sensitive columns.
     ``others``: columns that they depend on.
@@ -183,7 +183,7 @@ class FromModel(Synthesiser):
 
     def __post_init__(self) -> None:
         if not self.columns or set(self.columns) & set(self.others):
-            raise ParameterError("name at least one sensitive column, and none of them among the others")
+            raise ParameterError("name at least one sensitive column, and name no column twice")
 
     @property
     def sensitive(self) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class Weighting(ABC):
         return self if factor == 1.0 else Scaled(weighting=self, factor=factor)
 
     def weights(self, risks: npt.ArrayLike, data: Data) -> Floats:
-        """Return one weight a record.
+        """Return one weight per record.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class Weighting(ABC):
         Raises
         ------
         ParameterError
-            When the map gives something else than a finite number a record.
+            When the map gives something else than a finite number per record.
         """
         z = np.asarray(risks, dtype=np.float64)
         finite = np.isfinite(z)
@@ -195,7 +195,7 @@ class CountWeights(Weighting):
 
     ``column``: Array of the model's data that is isolated or not.
     ``radius``: in the unit of that array, above 0.
-    ``known``: Arrays of the model's data that an intruder knows, of one number a record; all records are compared by
+    ``known``: Arrays of the model's data that an intruder knows, of one number per record; all records are compared by
     default.
     ``c``, ``g``: scale and shift, as for :class:`LinearWeights`.
 

@@ -174,7 +174,7 @@ class Certificate:
         wrong = misshapen(self.facts)
         if wrong is not None:
             raise ParameterError(
-                f"the certificate's field {wrong} is missing or of the wrong kind; give the file that was written"
+                f"the certificate's field {wrong} is missing or of the wrong kind. Give the file that was written"
             )
         return self
 

@@ -49,7 +49,7 @@ def within(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     if late:
-        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s; allow more seconds")
+        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds")
 
 
 def _can_stop() -> bool:

@@ -43,9 +43,11 @@ def step_of(
     if isinstance(given, type) or not isinstance(given, Publishable):
         raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
     if size is not None or counts:
-        raise ParameterError("size and form are for mechanisms; a model has its own number of records")
+        raise ParameterError(
+            "size and form are for mechanisms, since a model has its own number of records. Leave them out"
+        )
     if domain is None:
-        raise ParameterError("the confidential table must be encoded with a domain: use confidential(data, domain)")
+        raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
     return given.step(domain, progress=progress)
 
 
@@ -96,7 +98,7 @@ def _run(mechanism: Mechanism, x: Any, *, rng: np.random.Generator) -> Any:
     """Run the kernel; refuse a table in parts that it cannot read."""
     if isinstance(x, Counts) or isinstance(mechanism, PartsMechanism):
         return mechanism.kernel(x, rng=rng)
-    raise ParameterError(f"{mechanism.name} does not read a table in parts: give it the counts of confidential()")
+    raise ParameterError(f"{mechanism.name} does not read a table in parts. Give it the counts of confidential()")
 
 
 def _drawn(
@@ -120,7 +122,7 @@ def _counted(mechanism: Mechanism, output: Any, *, rng: np.random.Generator) -> 
 def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
     """Return a table of no counts, or refuse them before anything is drawn."""
     if not mechanism.gives_counts():
-        raise ParameterError(f"{mechanism.name} releases records, not counts: ask for records")
+        raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
     return _table(mechanism, Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0)), seeded(0))
 
 
@@ -130,7 +132,7 @@ def _table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator)
     described = mechanism.domain.describe(estimates.records, rng=rng)
     for name in ("count", "standard_error"):
         if name in described.columns:
-            raise ParameterError(f"column {name!r} has the name of a column of counts; rename it")
+            raise ParameterError(f"column {name!r} has the name of a column of counts. Rename it")
     return described.with_columns(
         pl.Series("count", estimates.counts), pl.Series("standard_error", estimates.standard_errors)
     )
@@ -157,7 +159,7 @@ def _utility(mechanism: Mechanism, n: int) -> dict[str, Any]:
 def _size(mechanism: Mechanism, size: int | None) -> int:
     fixed = mechanism.size if isinstance(mechanism, DrawnMechanism) else None
     if fixed is None and size is None:
-        raise ParameterError("give the number of records to release as size")
+        raise ParameterError("the number of records to release is needed. Write size=...")
     if fixed is not None and size is not None and size != fixed:
         raise ParameterError(f"size must be {fixed:,}, for which the mechanism was made, got {size:,}")
     return size if fixed is None else fixed  # type: ignore[return-value]  # one of the two is given

@@ -218,7 +218,7 @@ def _public_number(confidential: Confidential[Any], step: Step, relation: Relati
     """Return the number of records that a certificate holds: the true one under replacement, public by definition."""
     if relation.name != "replacement":
         if step.records is None:
-            raise RelationNotSupported(step.name, relation.name, "it declares no number of records in public")
+            raise RelationNotSupported(step.name, relation.name, "it must declare a number of records in public")
         return step.records
     n = public_size(confidential)
     if step.records not in (None, n):
@@ -250,7 +250,7 @@ def _place(
         require_whole_pair(*paths)
         return paths
     if certificate is not None:
-        raise ParameterError("a folder of tables holds its certificate: leave the certificate's name out")
+        raise ParameterError("a folder of tables holds its certificate. Leave out the certificate's name")
     folder = check_folder(out)
     return folder, folder / FOLDER_CERTIFICATE
 

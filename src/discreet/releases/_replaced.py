@@ -37,4 +37,4 @@ def require_whole_pair(path: Path, where: Path) -> None:
 
 
 def _foreign(path: Path, problem: str) -> FileProblem:
-    return FileProblem(path, problem, "nothing of it is overwritten: remove it yourself, or give another name")
+    return FileProblem(path, problem, "remove it yourself, or give another name")

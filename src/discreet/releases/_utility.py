@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet._text import about, counted, percent
+from discreet._text import about, counted, percent, sentence
 from discreet.domain._commonness import Commonness
 from discreet.errors import PoorUtility
 from discreet.mechanisms import Mechanism
@@ -46,24 +46,24 @@ def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Com
         raise PoorUtility(poor_utility(mechanism, n, like))
     if size is not None and (kept := size * mechanism.share_released(n)) < 1.0:
         raise PoorUtility(
-            f"of {counted(size, 'draw')} {about(kept, 2)} would be released, on average: "
+            f"{about(kept, 2)} of {counted(size, 'draw')} would be released, on average. "
             f"{_either(['allow a larger delta'])}"
         )
 
 
 def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -> str:
     """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
-    said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused: "
+    said = f"{mechanism.share_in_words(n, like)}. More than {percent(POOR_UTILITY, 0)} is refused. "
     helps = [_WORDS[remedy] for remedy in mechanism.remedies(n)]
     if mechanism.leaves_out and like is None:
         helps.append(
             "give a public table like this one as reference, if its labels are commoner than guessed (reference=...)"
         )
-    text = said[0].upper() + said[1:] + _either(helps)
+    text = sentence(said) + _either(helps)
     if len(mechanism.domain.columns) >= _MARGINALS:
-        text += "; tables with many columns are the business of marginal-based tools such as AIM or MST"
+        text += ". For tables with many columns, use a marginal-based tool such as AIM or MST"
     return text
 
 
 def _either(helps: list[str]) -> str:
-    return ", ".join([*helps, "or accept poor utility: accept_poor_utility=True"])
+    return sentence(", ".join([*helps, "or accept poor utility (accept_poor_utility=True)"]))

@@ -86,7 +86,7 @@ def verify(
     if not isinstance(certificate, Certificate):
         if Path(certificate).is_dir():
             if data is not None:
-                raise ParameterError("a folder of synthetic tables holds them beside their certificate: leave data out")
+                raise ParameterError("a folder of synthetic tables holds them beside their certificate. Leave data out")
             data = certificate
         certificate = Certificate.read(certificate)
     facts = certificate.facts

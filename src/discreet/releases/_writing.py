@@ -61,7 +61,7 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     if os.path.lexists(folder):
         raise FileProblem(
-            out, "it exists already", "name a folder that does not: earlier tables spent budget of their own"
+            out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
         )
     if not folder.absolute().parent.is_dir():
         raise FileProblem(out, "the folder above it does not exist", "create it first")

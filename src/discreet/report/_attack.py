@@ -31,7 +31,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """The best attacker's power: a picture, and one row a false-alarm rate."""
+    """The best attacker's power: a picture, and one row per false-alarm rate."""
 
     chart: Chart
     rates: tuple[Rate, ...]

@@ -53,7 +53,7 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     try:
         from statsmodels.datasets import randhie
     except ImportError:
-        raise ParameterError("the demonstration needs statsmodels: pip install 'discreet[demo]'") from None
+        raise ParameterError("the demonstration needs statsmodels. Install it: pip install 'discreet[demo]'") from None
     own_folder(out, private=False)
     visits = pl.DataFrame({"visits": randhie.load_pandas().data["mdvis"].to_numpy().astype("int64")})
     data, declared = out / "visits.parquet", out / "visits.toml"
@@ -104,4 +104,4 @@ def _require_same(path: Path, same: Callable[[], bool]) -> None:
 
 
 def _foreign(path: Path) -> FileProblem:
-    return FileProblem(path, "it exists and is not of this demonstration", "choose another folder: out=...")
+    return FileProblem(path, "it exists and is not of this demonstration", "choose another folder (out=...)")

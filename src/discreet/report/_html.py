@@ -34,12 +34,12 @@ CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
 
 _MEANINGS = {
-    "w1": "Wasserstein-1 distance, the average distance by which values have to be moved",
+    "w1": "Wasserstein-1 distance, the average distance by which values must be moved",
     "ks": "Kolmogorov-Smirnov distance, the largest difference between the shares at or below any value",
-    "tv": "total variation, the share of records that have to be changed",
+    "tv": "total variation, the share of records that must be changed",
     "hellinger": "Hellinger distance of the shares",
     "kde-l2": "L2 distance of kernel density estimates",
-    "transport": "the average distance by which whole records have to be moved",
+    "transport": "the average distance by which whole records must be moved",
     "marginals-2": "total variation of pairs of columns",
     "marginals-3": "total variation of triples of columns",
     "correlation": "difference of the associations between two columns",
@@ -136,7 +136,7 @@ def write_report(
     check_writable(path)
     require_own(path)
     if domain is not None and data is None:
-        raise ParameterError("a domain is only needed with the confidential table: give data as well")
+        raise ParameterError("a domain is only needed with the confidential table. Give data as well")
     promise = Promise.read(where, data=release)
     others = tuple(Promise.read(other) for other in also)
     files = [release / one["file"] for one in promise.certificate.tables] if promise.certificate.several else [release]
@@ -212,7 +212,7 @@ def _confidential(
     """Return what the page shows of the confidential table, and the marks that go with it."""
     used = page["domain"] if domain is None else public_domain(domain, data=data)
     if used.names != page["domain"].names:
-        raise ParameterError("the domain names other columns than the certificate: give the one of the release")
+        raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
     bins = {name: column.bins for name, column in page["columns"].items()}
     shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
     # Distances are between records; a table of counts has none.
@@ -243,7 +243,7 @@ def _rendered(page: dict[str, Any]) -> str:
     try:
         import jinja2
     except ImportError:
-        raise ParameterError("the report needs Jinja2: pip install 'discreet[report]'") from None
+        raise ParameterError("the report needs Jinja2. Install it: pip install 'discreet[report]'") from None
     loader = jinja2.PackageLoader("discreet.report", "page")
     environment = jinja2.Environment(
         loader=loader,

@@ -51,7 +51,7 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ParameterError("the picture needs matplotlib: pip install 'discreet[report]'") from None
+        raise ParameterError("the picture needs matplotlib. Install it: pip install 'discreet[report]'") from None
     domain = Domain.from_dict(certificate.facts["domain"])
     name = domain.names[0]
     figure = Figure(figsize=(11, 4.2), layout="constrained")
@@ -65,7 +65,7 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
         f"({facts['mechanism']['name']})"
     )
     if confidential is not None:
-        figure.supxlabel("CONFIDENTIAL: drawn from the private data; not for publication", color="#b00020", fontsize=10)
+        figure.supxlabel("CONFIDENTIAL: drawn from the private data. Not for publication", color="#b00020", fontsize=10)
     figure.suptitle(title, fontsize=12)
     return save_figure(figure, out, confidential=confidential is not None, dpi=120)
 

@@ -138,7 +138,7 @@ class Promise:
         """What delta means for this number of records."""
         n, delta = self.guarantee.n, self.delta
         if delta == 0.0:
-            return "Delta is 0: the limit on what can be learned has no exception."
+            return "Delta is 0, so the limit on what can be learned has no exception."
         exposed = delta * n
         if exposed > 0.1:
             return (
@@ -230,11 +230,11 @@ def joint(promises: tuple[Promise, ...]) -> Joint | None:
         return None
     if len({(p.guarantee.relation.name, p.guarantee.relation.group) for p in promises}) > 1:
         raise ParameterError(
-            "the certificates protect different things (relation or size of the unit): they cannot be composed"
+            "the certificates protect different things (relation or size of the unit), so they cannot be composed"
         )
     for i, promise in enumerate(promises):
         if any(promise.certificate.facts == other.certificate.facts for other in promises[:i]):
-            raise ParameterError(f"the certificate {promise.name!r} is given twice: a release counts once")
+            raise ParameterError(f"the certificate {promise.name!r} is given twice. A release counts once")
     profile = compose([promise.guarantee.profile for promise in promises])
     delta = min(1.0, math.fsum(promise.delta for promise in promises) * (1.0 + 1e-15))
     total = math.fsum(promise.epsilon for promise in promises) * (1.0 + 1e-15)

@@ -118,7 +118,7 @@ def check_predictive(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0
     drawn = np.array(
         [mechanism.predictive(held, support=support, n=_POOR_RECORDS, rng=rng) for _ in range(_SHARE_RUNS)]
     )
-    assert drawn.shape == (_SHARE_RUNS, _LINE + 1), f"{kind.__name__}.predictive gives other than one number a record"
+    assert drawn.shape == (_SHARE_RUNS, _LINE + 1), f"{kind.__name__}.predictive gives other than one number per record"
     assert (drawn >= 0.0).all(), f"{kind.__name__}.predictive gives negative probabilities"
     assert np.allclose(drawn.sum(axis=1), 1.0, atol=1e-9), f"{kind.__name__}.predictive does not sum to one"
     predicted = float((drawn[:, :-1] @ np.arange(_LINE) / (_LINE - 1) + 0.5 * drawn[:, -1]).mean())

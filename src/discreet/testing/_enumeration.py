@@ -168,7 +168,7 @@ def _release_size(mechanism: Mechanism) -> int:
 
 def _few(count: int) -> None:
     if count > MOST_LISTED:
-        raise ParameterError(f"{count:,} outcomes are too many to enumerate; take a smaller universe")
+        raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
 
 
 def _log_arrangements(counts: Sequence[int]) -> float:

@@ -35,7 +35,7 @@ def count_vectors(total: int, cells: int) -> Integers:
     [[0, 2], [1, 1], [2, 0]]
     """
     if total < 0 or cells < 1:
-        raise ParameterError("a count vector has at least one cell and a total of at least 0")
+        raise ParameterError("a count vector must have at least one cell and a total of at least 0")
     if cells == 1:
         return np.array([[total]], dtype=np.int64)
     parts = []
@@ -71,7 +71,7 @@ def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers,
     [([0, 1], [1, 0]), ([1, 0], [0, 1])]
     """
     if n < 1 or group < 1:
-        raise ParameterError("neighbours have at least one record, and differ in at least one")
+        raise ParameterError("neighbours must have at least one record, and differ in at least one")
     tables = count_vectors(n, cells)
     moved = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // 2
     left, right = np.nonzero((moved >= 1) & (moved <= group))

@@ -81,7 +81,7 @@ class _Side:
         if values.dtype.is_float():
             missing = missing | values.is_nan().fill_null(value=False).to_numpy()
         if missing.any() and not column.nullable:
-            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
+            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
         present = ~missing
         if codes is None:
             points = values.filter(present).to_numpy().astype(str)

@@ -40,7 +40,7 @@ class Comparison:
 
     ``records``: records of the confidential table.
     ``released``: records of the release.
-    ``columns``: one a column of the domain, in its order.
+    ``columns``: one per column of the domain, in its order.
     ``measures``: the measures asked for, each beside its baselines.
     """
 
@@ -198,7 +198,7 @@ def _measure_lines(measures: Sequence[Measured]) -> list[str]:
         rows.append((one.measure, _number(one.release), _number(mean), spread, _number(one.holdout), one.of))
     how = dict.fromkeys(f"  {one.measure}: {one.how}" for one in measures)
     return [
-        "Measures, beside what bootstrap samples of the confidential table reach at the size of the release",
+        "Measures, beside those of bootstrap samples of the confidential table, of the release's size",
         *_table(head, rows),
         *how,
     ]

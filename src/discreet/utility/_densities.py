@@ -56,7 +56,7 @@ def hellinger(
     1.0
     """
     if np.ndim(x) != 1 or np.ndim(y) != 1:
-        raise ParameterError("x and y are samples in one dimension")
+        raise ParameterError("x and y must be samples in one dimension")
     labels, which = np.unique(np.concatenate((np.asarray(x), np.asarray(y))), return_inverse=True)
     roots, start = [], 0
     for name, values, given in (("x", np.asarray(x), x_weights), ("y", np.asarray(y), y_weights)):

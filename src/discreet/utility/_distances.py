@@ -209,7 +209,7 @@ def _sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> 
     points = np.asarray(values, dtype=np.float64)
     weight = _weights(name, points, weights)
     if not np.isfinite(points).all():
-        raise ParameterError(f"{name} holds a value that is not finite; take nulls and infinities out first")
+        raise ParameterError(f"{name} holds a value that is not finite. Take out nulls and infinities first")
     if (points[1:] >= points[:-1]).all():
         return points, weight
     if weight is None:
@@ -220,17 +220,17 @@ def _sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> 
 
 def _weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights | None:
     if values.ndim != 1 or not len(values):
-        raise ParameterError(f"{name} is a sample of at least one value, in one dimension")
+        raise ParameterError(f"{name} must be a sample of at least one value, in one dimension")
     if weights is None:
         return None
     given = np.asarray(weights)
     if given.shape != values.shape or given.dtype.kind not in "iuf":
-        raise ParameterError(f"the weights of {name} are numbers, one a value")
+        raise ParameterError(f"the weights of {name} must be numbers, one per value")
     weight: Weights
     weight = given.astype(np.float64, copy=False) if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
     total = float(weight.sum(dtype=np.float64))
     if not (np.isfinite(total) and total > 0 and weight.min() >= 0):
-        raise ParameterError(f"the weights of {name} are finite, at least 0, and not all 0")
+        raise ParameterError(f"the weights of {name} must be finite, at least 0, and not all 0")
     return weight
 
 

@@ -134,7 +134,7 @@ def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> 
 
     ``data``: the confidential table.
     ``domain``: public.
-    ``bins``: one a column to be counted.
+    ``bins``: one per column to be counted.
     Returns: Closed; :func:`reveal_to_custodian` opens it.
 
     Raises

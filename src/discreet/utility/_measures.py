@@ -56,7 +56,7 @@ def chosen(measures: str | Iterable[str]) -> tuple[str, ...]:
     names = set(MEASURES) if measures == "all" else {measures} if isinstance(measures, str) else set(measures)
     unknown = sorted(names - set(MEASURES))
     if unknown:
-        raise ParameterError(f"unknown measure {unknown[0]!r}; there are: all, {', '.join(MEASURES)}")
+        raise ParameterError(f"unknown measure {unknown[0]!r}. The measures are: all, {', '.join(MEASURES)}")
     return tuple(name for name in MEASURES if name in names)
 
 

@@ -25,7 +25,7 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     value is :math:`c (1 - c)`. If both samples came from the same law, a model with ``k`` coefficients beside the
     intercept would have about :math:`k \, c (1-c)^2 / N` (Snoke and others, where x is fixed and y modelled).
 
-    The regression is fitted by Newton steps with a ridge of 1e-6 a record on standardised features, which keeps the
+    The regression is fitted by Newton steps with a ridge of 1e-6 per record on standardised features, which keeps the
     fit finite where the samples separate completely; scikit-learn is not needed.
 
     Parameters
@@ -59,7 +59,7 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     True
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
-        raise ParameterError("both samples are tables of at least one record with the same features")
+        raise ParameterError("both samples must be tables of at least one record with the same features")
     features = np.concatenate((x, y))
     of_y = np.concatenate((np.zeros(len(x)), np.ones(len(y))))
     counts = [np.ones(len(side)) if given is None else given for side, given in ((x, x_weights), (y, y_weights))]

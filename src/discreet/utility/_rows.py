@@ -55,7 +55,7 @@ class Values:
 class Rows:
     """Distinct rows of a table and how often each occurs.
 
-    ``columns``: one a column of the domain.
+    ``columns``: one per column of the domain.
     ``weights``, shape (columns,): the domain's metric weights.
     ``frequencies``, shape (rows,): at least 0.
     """
@@ -133,7 +133,7 @@ def _coded(name: str, column: Column, values: pl.Series) -> _Coded:
     if values.dtype.is_float():
         missing = missing | values.is_nan().fill_null(value=False).to_numpy()
     if missing.any() and not column.nullable:
-        raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill the nulls in beforehand')
+        raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
     # A release holds labels of the reserved namespace, so open labels are numbered later, not encoded.
     codes = values.to_numpy() if isinstance(column, OpenLabels) else column.encode(values, name=name)
     points = np.full(len(values), np.nan)

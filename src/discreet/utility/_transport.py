@@ -78,8 +78,8 @@ def transport_distance(
     Parameters
     ----------
     x, y : array_like of float, shapes (a, d) and (b, d)
-        Records, one a row; NaN for nulls. A column of ordered values with nulls has to be scaled so that values are at
-        most 2 apart, or ``d`` would not be a metric.
+        Records, one per row; NaN for nulls. A column of ordered values with nulls has to be scaled so that values are
+        at most 2 apart, or ``d`` would not be a metric.
     x_weights, y_weights : array_like, shapes (a,) and (b,), optional
         Weights, at least 0 and not all 0; 1 each by default. Whole numbers are subtracted exactly.
     ordered : array_like of bool, shape (d,), optional
@@ -118,11 +118,11 @@ def transport_distance(
         return 0.0
     if int(sources.sum()) * int(sinks.sum()) > pairs:
         raise ParameterError(
-            f"the samples have more than {pairs:,} pairs of points left; allow more (pairs, eight bytes each), or use "
-            "sliced_wasserstein"
+            f"the samples have more than {pairs:,} pairs of points left. Allow more (pairs=..., eight bytes each), "
+            "or use sliced_wasserstein"
         )
     if not transport_available():
-        raise ParameterError("exact transport needs POT; install it with: pip install 'discreet[transport]'")
+        raise ParameterError("exact transport needs POT. Install it: pip install 'discreet[transport]'")
     import ot
 
     p, q = signed[sources].astype(np.float64), -signed[sinks].astype(np.float64)
@@ -133,7 +133,7 @@ def transport_distance(
         p / p.sum(), q / q.sum(), costs, numItermax=_ITERATIONS, log=True, center_dual=False, check_marginals=False
     )
     if log.get("warning"):
-        raise ParameterError("the optimal transport was not solved; use sliced_wasserstein")
+        raise ParameterError("the optimal transport was not solved. Use sliced_wasserstein")
     return float(work * moved)
 
 
@@ -280,12 +280,12 @@ def _joined(
         points = np.asarray(values, dtype=np.float64)
         if points.ndim != 2 or not points.size or np.isinf(points).any():
             raise ParameterError(
-                f"{name} is a sample of at least one record: finite numbers (or NaN), one row a record"
+                f"{name} must be a sample of at least one record, in finite numbers (or NaN), one row per record"
             )
         rows.append(points + 0.0)  # one zero, not two
         weights.append(_weights(name, points[:, 0], given))
     if rows[0].shape[1] != rows[1].shape[1]:
-        raise ParameterError("both samples have the same columns")
+        raise ParameterError("both samples must have the same columns")
     metric = _metric(rows[0].shape[1], ordered, column_weights, norm)
     x_unit, y_unit, top = _units(weights[0], len(rows[0]), weights[1], len(rows[1]))
     parts = [
@@ -296,7 +296,7 @@ def _joined(
     for column in np.flatnonzero(metric.ordered & np.isnan(points).any(axis=0)):
         values = points[:, column]
         if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) > 2:
-            raise ParameterError("an ordered column with nulls needs values at most 2 apart: scale it to [0, 1]")
+            raise ParameterError("an ordered column with nulls needs values at most 2 apart. Scale it to [0, 1]")
     order = np.lexsort(points.T)
     points, signed = points[order], np.concatenate(parts)[order]
     same = (points[1:] == points[:-1]) | (np.isnan(points[1:]) & np.isnan(points[:-1]))
@@ -310,8 +310,10 @@ def _metric(columns: int, ordered: npt.ArrayLike | None, weights: npt.ArrayLike 
     flags = np.ones(columns, dtype=bool) if ordered is None else np.asarray(ordered)
     factors = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
     if flags.shape != (columns,) or flags.dtype != bool or factors.shape != (columns,):
-        raise ParameterError("ordered and column_weights have one entry a column; ordered are true or false")
+        raise ParameterError(
+            "ordered and column_weights must have one entry per column, and ordered must be true or false"
+        )
     if not (np.isfinite(factors).all() and factors.min() >= 0):
-        raise ParameterError("column weights are finite and at least 0")
+        raise ParameterError("column weights must be finite and at least 0")
     choice("norm", norm, ("sum", "euclidean"))
     return _Metric(ordered=flags, weights=factors, norm=norm)

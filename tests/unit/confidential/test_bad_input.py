@@ -240,7 +240,7 @@ def test_units_need_null_cells_and_slots() -> None:
         assert "max_records" in refused(
             frame, nullable, kind=ParameterError, unit="p", max_records=slots, ignore_other_columns=True
         )
-    assert "max_records needs unit" in refused(frame, nullable, kind=ParameterError, max_records=2)
+    assert "max_records needs a privacy unit" in refused(frame, nullable, kind=ParameterError, max_records=2)
     assert "'q': is not in the table" in refused(frame, nullable, unit="q", max_records=2, ignore_other_columns=True)
     assert "ignore_other_columns=True" in refused(frame, nullable, unit="p", max_records=2)
 

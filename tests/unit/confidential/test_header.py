@@ -37,8 +37,8 @@ def refused(action: object, *args: object) -> str:
 
 def test_no_reader_quotes_it(headless: Path) -> None:
     said = refused(confidential, headless, DOMAIN)
-    assert "column 'city': is not in the table; it has 4 columns, of which none are declared" in said
-    assert "does its first line hold the names?" in said
+    assert "column 'city': is not in the table. It has 4 columns, of which none are declared" in said
+    assert "Check that its first line holds the names" in said
     refused(public_table, headless, DOMAIN)
     refused(row_values, headless, DOMAIN.columns)
     headless.write_text("rome,rome,47\nother,rome,48\n")
@@ -54,7 +54,7 @@ def test_nor_that_of_a_frame_read_from_it(headless: Path) -> None:
 
 def test_names_of_other_tables_still_help(tmp_path: Path) -> None:
     frame = pl.DataFrame({"city": ["rome"], "aeg": [3]})
-    with pytest.raises(DataError, match="its columns are: 'city', 'aeg'"):
+    with pytest.raises(DataError, match="Its columns are: 'city', 'aeg'"):
         confidential(frame, DOMAIN)
 
 
@@ -63,7 +63,7 @@ def test_no_template_is_written_of_it(headless: Path, capsys: pytest.CaptureFixt
     assert run(["domain", "init", str(headless), "--out", str(out)]) == 2
     assert not out.exists()
     said = capsys.readouterr()
-    assert "its first line is a record and no header" in said.err
+    assert "its first line is a record and not a header" in said.err
     assert not [value for value in FIRST if value in said.out + said.err]
 
 

@@ -56,7 +56,7 @@ def test_many_categories_of_one_column() -> None:
     ("facts", "problem"),
     [
         ({"categories": []}, "at least one"),
-        ({"categories": "ab"}, "is a list"),
+        ({"categories": "ab"}, "must be a list"),
         ({"categories": ["a", "a"]}, "distinct"),
         ({"categories": ["a", 1]}, "all strings"),
         ({"categories": [1, True]}, "all strings"),

@@ -161,9 +161,9 @@ def test_the_density_form_in_toml() -> None:
         ({"distribution": "norm", "shape": 1}, "shape"),
         ({"distribution": "norm", "loc": "a"}, "finite number"),
         ({"distribution": "uniform", "loc": 50}, "no mass"),
-        ({"s": 1}, "names its distribution"),
+        ({"s": 1}, "name its distribution"),
         ("norm", "frozen scipy.stats"),
-        ({"weights": [1, 2]}, "names its distribution"),
+        ({"weights": [1, 2]}, "name its distribution"),
     ],
 )
 def test_wrong_densities_are_refused(base: Any, problem: str) -> None:
@@ -210,9 +210,9 @@ def test_missing_bounds(facts: dict[str, Any], missing: str) -> None:
         ({"lower": 0, "upper": 1, "grid": 3}, "list of numbers"),
         ({"lower": 0, "upper": 1, "grid": [0, 0]}, "increasing"),
         ({"lower": 0, "upper": 1, "grid": [0, 2]}, "increasing"),
-        ({"lower": 0, "upper": 1, "grid": [0, 1], "cells": 2}, "stands alone"),
-        ({"lower": 0, "upper": 1, "step": 0}, "step is positive"),
-        ({"lower": 0, "upper": 1, "step": 2}, "step is positive"),
+        ({"lower": 0, "upper": 1, "grid": [0, 1], "cells": 2}, "cannot be combined"),
+        ({"lower": 0, "upper": 1, "step": 0}, "step must be positive"),
+        ({"lower": 0, "upper": 1, "step": 2}, "step must be positive"),
         ({"lower": 0, "upper": 1, "step": 1e-18}, "too short"),
         ({"lower": 0, "upper": 1, "dtype": "int8"}, "whole points"),
         ({"lower": 0, "upper": 1, "cells": 2, "dtype": "int8"}, "whole points"),
@@ -235,7 +235,7 @@ def test_a_continuous_column_has_no_cells_to_number() -> None:
     column = Numeric(lower=0, upper=1)
     domain = Domain(columns={"x": column})
     for ask in (domain.least_weights, lambda: domain.flat(Records(columns=(np.zeros(1),))), lambda: column.edges):
-        with pytest.raises(DomainError, match="declare cells|without cells"):
+        with pytest.raises(DomainError, match="Declare cells|without cells"):
             ask()
     with pytest.raises(DomainError, match="no smallest mass"):
         column.least()

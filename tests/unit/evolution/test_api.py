@@ -57,11 +57,17 @@ def test_an_api_of_functions_comes_back_as_a_name_that_refuses_to_run() -> None:
 
 
 def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
-    with pytest.raises(ParameterError, match="unknown parameter 'colour'; the API box has: norm, alpha, scaled"):
+    with pytest.raises(
+        ParameterError, match="unknown parameter 'colour'. Parameters of the API box: norm, alpha, scaled"
+    ):
         api_from("box", {"colour": 1}, SQUARE)
     from discreet.evolution import Callables
 
-    with pytest.raises(ParameterError, match="cannot be rebuilt from these parameters alone"):
+    with pytest.raises(
+        ParameterError,
+        match="cannot be rebuilt from these parameters alone. Build it with what it was made of. Build it with what "
+        "it was made of",
+    ):
         Callables.of({"label": "fonts"}, SQUARE)
 
 

@@ -90,7 +90,7 @@ def test_an_embedding_that_keeps_or_draws_anything_is_refused_before_any_confide
 
     with pytest.raises(ParameterError, match="not the same each time"):
         api(embedding=counted).random(3, rng=seeded(0))
-    with pytest.raises(ParameterError, match="one row a record"):
+    with pytest.raises(ParameterError, match="one row per record"):
         api(embedding=lambda frame: np.ones((2, 2))).random(1, rng=seeded(0))
 
 
@@ -98,13 +98,13 @@ def test_an_embedding_that_keeps_or_draws_anything_is_refused_before_any_confide
     ("wrong", "message"),
     [
         (lambda count, seed: generate(count, seed).drop("n"), "what generate gave lacks column 'n'"),
-        (lambda count, seed: generate(count + 1, seed), "has 8 rows where 7 were asked for"),
+        (lambda count, seed: generate(count + 1, seed), "must have 7 rows, got 8"),
         (
             lambda count, seed: generate(count, seed).with_columns(pl.col("x") * 9 + 1),
             "column 'x': a value lies outside",
         ),
         (lambda count, seed: generate(count, seed).with_columns(n=pl.lit("a")), "column 'n': holds String values"),
-        (lambda count, seed: 3.5, "what generate gave is no table"),
+        (lambda count, seed: 3.5, "what generate gave is not a table"),
     ],
 )
 def test_what_functions_give_is_checked(wrong: Any, message: str) -> None:

@@ -164,15 +164,15 @@ def test_the_bracket_of_gamma_bounds_the_larger_of_two_chi_squares(d: int) -> No
 
 
 def test_errors_name_the_column_and_the_remedy() -> None:
-    with pytest.raises(ParameterError, match="column 'smokes': a box needs an order; use"):
+    with pytest.raises(ParameterError, match="column 'smokes': a box needs an order. Use"):
         Box(domain=Domain(columns={"smokes": Boolean()}))
     with pytest.raises(ParameterError, match="column 'x': a null has no place in a box"):
         Box(domain=Domain(columns={"x": Numeric(lower=0, upper=1, nulls="category")}))
     with pytest.raises(ParameterError, match="column 'n': a ball needs continuous numeric columns"):
         Ball(domain=Domain(columns={"n": Integer(lower=0, upper=9)}))
-    with pytest.raises(ParameterError, match="leave a radius of 1"):
+    with pytest.raises(ParameterError, match="radius must be at most 1"):
         Ball(domain=space(2), radius=1.5)
-    with pytest.raises(ParameterError, match="one finite number a column"):
+    with pytest.raises(ParameterError, match="one finite number per column"):
         Ball(domain=space(2), centre=(0.0,))
     with pytest.raises(ParameterError, match="single point"):
         Box(domain=Domain(columns={"x": Category(categories=["only"], ordered=True)}))

@@ -136,7 +136,7 @@ def test_an_own_embedding_sees_images() -> None:
     assert named.parameters() == api.parameters()
     with pytest.raises(ParameterError, match="needs its diameter"):
         diffusion(embedding=brightness)
-    with pytest.raises(ParameterError, match="64 pixels in all"):
+    with pytest.raises(ParameterError, match="number of columns, 64"):
         diffusion(shape=(SIDE, SIDE, 3))
 
 
@@ -260,11 +260,11 @@ def test_domains_and_tokenizers_that_do_not_fit_are_refused(tmp_path: Path) -> N
     ):
         from discreet.evolution import MaskedTexts
 
-        with pytest.raises(ParameterError, match="texts are the only column"):
+        with pytest.raises(ParameterError, match="texts must be the only column"):
             MaskedTexts(domain=domain, label="tiny", model=None, tokenizer=words)
     with pytest.raises(ParameterError, match="temperature"):
         masked(tmp_path, temperature=0.0)
-    with pytest.raises(ParameterError, match="prompts is a list"):
+    with pytest.raises(ParameterError, match="prompts must be a list"):
         continued(tmp_path, prompts="the")
     with pytest.raises(ParameterError, match="fewer than tokens"):
         continued(tmp_path, prompts=["the cat"], tokens=2)

@@ -75,7 +75,7 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         Resampling(domain=DOMAIN, table=FRAME.with_columns(pl.col("x") + 1))
     with pytest.raises(ParameterError, match="at least 2 rows"):
         Resampling(domain=DOMAIN, table=FRAME.head(1))
-    with pytest.raises(ParameterError, match="is no table"):
+    with pytest.raises(ParameterError, match="is not a table"):
         Resampling(domain=DOMAIN, table=object())
     with pytest.raises(ParameterError, match="open labels"):
         Resampling(domain=Domain(columns={"note": OpenLabels()}), table=pl.DataFrame({"note": ["a", "b"]}))

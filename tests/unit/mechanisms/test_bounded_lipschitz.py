@@ -357,8 +357,8 @@ def test_one_point_and_points_that_coincide() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"masses": np.array([1.0, math.nan])}, "masses are finite"),
-        ({"masses": np.array([1.0, math.inf])}, "masses are finite"),
+        ({"masses": np.array([1.0, math.nan])}, "masses must be finite"),
+        ({"masses": np.array([1.0, math.inf])}, "masses must be finite"),
         ({"masses": np.array([])}, "at least one"),
         ({"points": np.zeros((3, 2))}, "one row"),
         ({"points": np.zeros(2)}, "one row"),

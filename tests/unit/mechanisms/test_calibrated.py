@@ -155,7 +155,7 @@ def test_the_written_numbers_are_feasible_too() -> None:
         DirichletMultinomial.calibrated(
             Budget(epsilon=0.5, delta=1e-9), domain=cells(300), n=1000, size=1000, prior=1.0
         )
-    for part in str(caught.value).split(": ", 1)[1].split("; or "):
+    for part in str(caught.value).split(": ", 1)[1].split(", or "):
         parameter, sign, text = part.split()
         value = float(text.replace(",", ""))
         budget, size, prior = Budget(epsilon=0.5, delta=1e-9), 1000, 1.0

@@ -187,6 +187,6 @@ def test_a_finished_checkpoint_is_taken_only_where_asked(tmp_path: Path) -> None
     step = Votes(Records(columns=(np.array([0.5]),)), np.array([7]))
     kept = Checkpoint(tmp_path / "x", {}, steps=1, fits=lambda _: True)
     kept.write([step])
-    with pytest.raises(FileProblem, match="whichever it is"):
+    with pytest.raises(FileProblem, match="no step would read the table"):
         kept.steps()
     assert len(kept.steps(redraw=True)) == 1

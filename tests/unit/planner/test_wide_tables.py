@@ -31,7 +31,7 @@ def test_what_cannot_be_released_is_answered_at_once(domain: Domain) -> None:
     assert time.process_time() - started < 2.0
     assert all(o.poor or o.mechanism is None for o in made.options)
     assert len(made.options) == len(REGISTRY) - 1
-    assert any("carry about" in line for line in made.verdict)
+    assert any("support about" in line for line in made.verdict)
     assert "what to do instead" in str(made)
     with pytest.raises(Infeasible, match="what to do instead"):
         _ = made.best
@@ -71,7 +71,8 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "transport_available", lambda: False)
     made: Plan = plan(columns(2, 5), largest_sizes=False, **REQUEST)
     assert (
-        made.missing == "not compared: signed-measure, private-evolution; they need: pip install 'discreet[transport]'"
+        made.missing
+        == "not compared: signed-measure, private-evolution. Install what they need: pip install 'discreet[transport]'"
     )
     assert made.missing in made.notes
     assert made.missing in made.why

@@ -299,13 +299,13 @@ def one_value_for_all(data):
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_a_site_that_would_draw_one_value_for_all_records_is_refused(count) -> None:
-    """Its log-densities are one a record all the same, by broadcasting."""
+    """Its log-densities are one per record all the same, by broadcasting."""
     columns = {"y": COLUMNS["y"][:count]}
     with pytest.raises(ParameterError, match=r"'y' draws values of shape \(\).*numpyro\.plate"):
         checked(one_value_for_all, columns=columns)
     synthesiser = FromModel(function=one_value_for_all, columns=("y",))
     draws = PosteriorDraws(values={"mean": np.zeros(2)}, watched={}, divergent=0.0, exact=True)
-    with pytest.raises(ParameterError, match="does not draw one value a record"):
+    with pytest.raises(ParameterError, match="does not draw one value per record"):
         synthetic_tables(synthesiser, draws, columns, tables=1, rng=seeded(0))
 
 

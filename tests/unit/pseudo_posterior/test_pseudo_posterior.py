@@ -215,7 +215,7 @@ def test_models_that_do_not_fit_are_refused() -> None:
         numpyro.sample("mean", dist.Normal(0.0, 1.0))
 
     y = {"y": np.zeros(5)}
-    for model, said in ((labelled, "discrete latent"), (one_number, "one a record"), (unseen, "no observed site")):
+    for model, said in ((labelled, "discrete latent"), (one_number, "one per record"), (unseen, "no observed site")):
         with pytest.raises(ParameterError, match=said):
             PseudoPosterior(model, sensitive=("y",), **FEW).fit(y, rng=seeded(18))
     with pytest.raises(Refused, match="every record would get weight 0"):

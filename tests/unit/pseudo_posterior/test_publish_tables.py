@@ -97,9 +97,9 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["agrees"], document["data_checked"], len(document["checks"])) == (True, True, claims)
     assert run(["verify", str(folder), "--data", str(folder / "table-01.parquet")]) == 2
-    assert "leave data out" in capsys.readouterr().err
+    assert "Leave data out" in capsys.readouterr().err
     assert run(["verify", str(folder / "certificate.json")]) == 0
-    assert "the released file was not checked" in capsys.readouterr().out
+    assert "The released file was not checked" in capsys.readouterr().out
     assert run(["verify", str(folder / "certificate.json"), "--data", str(folder)]) == 0
     assert capsys.readouterr().out == f"All {claims} claims agree.\n"
 
@@ -417,12 +417,12 @@ def test_models_are_built_from_dates_decimals_and_nulls() -> None:
     assert cut.coded(np.array([-1.0, 0.5, 2.0, np.nan])).tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     seen = synthesiser_for(Domain(columns={"seen": MIXED.columns["seen"]}), ("seen",), model="linear")
     assert seen.response.transform == "identity"
-    with pytest.raises(DomainError, match="'born'.*sensitive column cannot have nulls.*fill them in"):
+    with pytest.raises(DomainError, match="'born'.*sensitive column cannot have nulls.*Fill them in"):
         synthesiser_for(MIXED, ("born",), model="linear")
     for column in (Date(lower="2020-01-01", upper="2020-12-31"), Integer(lower=-1, upper=9)):
         with pytest.raises(DomainError, match="counts"):
             synthesiser_for(Domain(columns={"x": column}), ("x",), model="poisson")
-    with pytest.raises(ParameterError, match="count the null"):
+    with pytest.raises(ParameterError, match="list the null"):
         Predictor(column="x", categories=3, nulls=True)
 
 

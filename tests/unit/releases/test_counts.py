@@ -56,7 +56,7 @@ def test_what_cannot_give_counts_is_refused_before_anything_is_drawn() -> None:
     for name in ("reveal-or-obscure", "exponential-histogram", "urn-histogram"):  # whatever else would be refused
         with pytest.raises(ParameterError, match=f"{name} releases records, not counts"):
             discreet.release(frame, domain, epsilon=1, counts=True, mechanism=name)
-    with pytest.raises(ParameterError, match="rename it"):
+    with pytest.raises(ParameterError, match="Rename it"):
         discreet.release(frame, domain, epsilon=1, counts=True)
 
 

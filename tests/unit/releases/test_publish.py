@@ -232,7 +232,7 @@ def test_what_an_urn_will_drop_is_said_before_and_refused_where_nothing_is_left(
     said: list[str] = []
     facts = {"domain": AGES, "epsilon": 1, "mechanism": "urn-histogram", "watch": discreet.Watch(announce=said.append)}
     made = discreet.release(FRAME, delta=0.01, size=100, **facts)  # type: ignore[arg-type]
-    assert "of 100 draws about 20.2 are expected to be released" in said
+    assert "about 20.2 of 100 draws are expected to be released" in said
     assert 0 < len(made.records) < 100  # about 20 are expected; none, with probability below e^-19
     with pytest.raises(PoorUtility, match=r"of 100 draws 0\.2 would be released"):
         discreet.release(FRAME, delta=1e-4, size=100, **facts)  # type: ignore[arg-type]
@@ -310,5 +310,5 @@ def test_steps_are_watched_kept_and_drawn_from_again(tmp_path: Path) -> None:
         discreet.release(FRAME, AGES, checkpoint=str(tmp_path / "steps"), **facts)
     again = discreet.Checkpoint(tmp_path / "steps", redraw=True)
     assert len(discreet.release(FRAME, AGES, checkpoint=again, **facts).records) == 50
-    assert "holds 2 steps: taken as released" in " ".join(said)
+    assert "holds 2 steps, taken as released" in " ".join(said)
     assert steps == [(1, 2), (2, 2)]  # none was taken again

@@ -118,9 +118,9 @@ def test_a_step_of_one_table_is_one_file(tmp_path: Path) -> None:
     [
         (Answers(), {"size": 3}, "size and form are for mechanisms"),
         (Answers(), {"form": "counts"}, "size and form are for mechanisms"),
-        (Answers(), {"relation": "add-remove"}, "declares no number of records in public"),
+        (Answers(), {"relation": "add-remove"}, "must declare a number of records in public"),
         (SmoothedHistogram(domain=VISITS, size=3, mixing=0.5), {}, "domain must be the one"),
-        (Answers(), {"out": "folder", "certificate": "c.json"}, "leave the certificate's name out"),
+        (Answers(), {"out": "folder", "certificate": "c.json"}, "Leave out the certificate's name"),
         (CensoredPosterior(PoissonMean(column="visits"), bound=1.0), {}, "must name the same columns"),
         *(
             (odd, {}, "mechanism must be a Mechanism, a PseudoPosterior or a CensoredPosterior, got")

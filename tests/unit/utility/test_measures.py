@@ -262,7 +262,7 @@ def test_text_and_plain_data_show_every_number() -> None:
     assert isinstance(closed, Confidential)
     comparison = reveal_to_custodian(closed)
     text = str(comparison)
-    assert "Measures, beside what bootstrap samples" in text
+    assert "Measures, beside those of bootstrap samples" in text
     assert "  ks: nulls left out" in text
     plain = comparison.to_dict()["measures"]
     assert [one["measure"] for one in plain] == ["ks"] * 2 + ["tv"] * 4
@@ -270,7 +270,7 @@ def test_text_and_plain_data_show_every_number() -> None:
 
 
 def test_refuses_unknown_measures_and_numbers() -> None:
-    with pytest.raises(ParameterError, match="unknown measure 'w2'; there are: all, w1"):
+    with pytest.raises(ParameterError, match="unknown measure 'w2'. The measures are: all, w1"):
         compare(DATA, RELEASE, DOMAIN, measures="w2")
     for resamples in (-1, True, 1.5):
         with pytest.raises(ParameterError, match="resamples"):

@@ -136,7 +136,7 @@ def test_refuses_what_is_no_sample_of_records(distance: Any) -> None:
             distance(bad, [[0.0, 0.0]])
     with pytest.raises(ParameterError, match="same columns"):
         distance([[0.0]], [[0.0, 1.0]])
-    with pytest.raises(ParameterError, match="one entry a column"):
+    with pytest.raises(ParameterError, match="one entry per column"):
         distance([[0.0]], [[0.0]], ordered=[True, False])
     with pytest.raises(ParameterError, match="column weights"):
         distance([[0.0]], [[0.0]], column_weights=[-1.0])

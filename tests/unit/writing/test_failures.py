@@ -295,7 +295,7 @@ def test_outputs_are_neither_inputs_nor_one_another(tmp_path: Path) -> None:
             write(*paths)
     with pytest.raises(FileProblem, match="also an input"):
         write(tmp_path / "y", inputs=(lock,))
-    with pytest.raises(FileProblem, match="in the way"):
+    with pytest.raises(FileProblem, match="not an empty file"):
         write(tmp_path / "y")
     for wrong in (folder, fifo, tmp_path / "none" / "x", Path("\0"), Path("/")):
         with pytest.raises(FileProblem):

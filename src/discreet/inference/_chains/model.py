@@ -39,7 +39,7 @@ class Model(ABC):
     """
 
     counts: Integers
-    """The present counts, one row a chain."""
+    """The present counts, one row per chain."""
     approximation: str = ""
     """What the model takes for granted that is not so, in words; empty where it is exact."""
 
@@ -62,7 +62,7 @@ class Model(ABC):
         """Move all chains once through everything; ``tune`` lets the sizes of the steps change."""
 
     def masses(self, rng: np.random.Generator) -> Floats:
-        """Draw the cells' probabilities given the counts, one row a chain: ``Dirichlet(alpha + C)``."""
+        """Draw the cells' probabilities given the counts, one row per chain: ``Dirichlet(alpha + C)``."""
         gammas = rng.standard_gamma(self.alpha + self.counts)
         return np.asarray(gammas / gammas.sum(axis=1, keepdims=True))
 

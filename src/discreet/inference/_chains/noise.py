@@ -40,7 +40,7 @@ class Noise:
             choice("noise", self.law, ("laplace", "gaussian"))
         if self.law != "laplace" and (callable(self.law) or self.scale < 1000.0):
             if 2 * self.reach + 1 > _TABLE:
-                raise ParameterError("a noise given as a function has a scale of at most 50,000")
+                raise ParameterError("a noise given as a function must have a scale of at most 50,000")
             log = np.asarray(self.log_pmf(np.arange(-self.reach, self.reach + 1, dtype=np.float64)))
             weights = np.exp(log - log.max())
             object.__setattr__(self, "_cumulated", np.cumsum(weights) / weights.sum())

@@ -25,11 +25,11 @@ class NoisyCounts(Model):
     ``levels``, shape (k,): for each level, from the coarsest, the set that each cell belongs to. Every set lies in one
     set of the level before; the last level has one set a cell. One level alone is a plain histogram.
     ``noise``: the law of the noise.
-    ``noisy``: the noisy counts of the levels' sets; or rows of them, one a chain, for several releases side by side.
+    ``noisy``: the noisy counts of the levels' sets; or rows of them, one per chain, for several releases side by side.
     """
 
     noisy: list[npt.NDArray[Any]]
-    """The noisy counts of each level, one row a chain."""
+    """The noisy counts of each level, one row per chain."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class NoisyCounts(Model):
         super().__init__(alpha, records)
         self._levels, self._noise, self._given = [np.asarray(level) for level in levels], noise, noisy
         self._sizes = [int(level.max()) + 1 for level in self._levels]
-        self._cell_of = np.argsort(self._levels[-1])  # of the last level's sets, one a cell
+        self._cell_of = np.argsort(self._levels[-1])  # of the last level's sets, one per cell
         self._parents = [
             np.zeros(size, dtype=np.intp) if t == 0 else _first_of(self._levels[t], self._levels[t - 1], size)
             for t, size in enumerate(self._sizes)
@@ -119,7 +119,7 @@ class NoisyCounts(Model):
 
     def _sums(self, level: int, counts: Integers) -> Integers:
         """Return the counts of a level's sets."""
-        if self._sizes[level] == self.cells:  # one set a cell
+        if self._sizes[level] == self.cells:  # one set per cell
             out = np.empty_like(counts)
             out[:, self._levels[level]] = counts
             return out

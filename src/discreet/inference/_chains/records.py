@@ -26,7 +26,7 @@ class ReleasedRecords(NoisyCounts):
     """Counts and noise are both latent; the records are known, and how they were drawn from noisy counts.
 
     ``alpha``, ``records``, ``levels``, ``noise``: as in :class:`NoisyCounts`.
-    ``drawn``, shape (k,): number of released records in each cell, ``z``; or rows, one a chain, for several releases of
+    ``drawn``, shape (k,): number of released records in each cell, ``z``; or rows, one per chain, for several releases of
     one size.
     ``log_release``: the exact log-likelihood of the release.
     ``reads_counts``: whether it depends on the counts beside the noisy counts.
@@ -94,7 +94,7 @@ class ReleasedRecords(NoisyCounts):
                 self.counts, self.noisy, self._log = counts, noisy, log
                 return
         raise ParameterError(
-            "no counts were found from which these records could have been drawn: check that the certificate is "
+            "no counts were found from which these records could have been drawn. Check that the certificate is "
             "theirs, or release counts instead"
         )
 

@@ -53,7 +53,7 @@ def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn:
     ``evidence``: of the mechanism, as its certificate states it.
     ``alpha``, shape (k,): Prior masses of the cells, of the leaves for a tree.
     ``records``: number of confidential records.
-    ``drawn``, shape (k,): released records of each; or rows, one a chain, for several releases of one size.
+    ``drawn``, shape (k,): released records of each; or rows, one per chain, for several releases of one size.
     """
     if isinstance(evidence, DrawnFromCounts):
         return _drawn(evidence, alpha, records, drawn)
@@ -61,8 +61,8 @@ def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn:
         return _tree_records(evidence, alpha, records, drawn)
     if not evidence.at_once:
         raise ParameterError(
-            "the posterior given these records takes a projection for each step of its chains, too slow beyond one "
-            "ordered column: release counts instead, or use hierarchical-histogram"
+            "the posterior given these records computes a projection for each step of its chains, which is too slow "
+            "beyond one ordered column. Release counts instead, or use hierarchical-histogram"
         )
     noise, levels = _noise(evidence), [np.arange(len(alpha))]
     if not isinstance(evidence, ThresholdedCounts):
@@ -86,7 +86,7 @@ def model_of_counts(evidence: CellEvidence, alpha: Floats, records: int, counts:
     if isinstance(evidence, ThresholdedCounts):
         return _thresholded(evidence, alpha, records, counts)
     if np.isnan(counts).any():
-        raise ParameterError("the table of counts lacks cells of the domain: check that it is complete")
+        raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
     if not isinstance(evidence, NoisyTree):
         return noisy_model(alpha, records, counts, _noise(evidence))
     levels = tree_levels(evidence.consistent.tree, evidence.consistent.measured)

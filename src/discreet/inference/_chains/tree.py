@@ -110,7 +110,7 @@ class TreeRecords(Model):
     # -- the errors of the splits ---------------------------------------------------------------------------------
 
     def _errors(self) -> Floats:
-        """Return the errors of all splits, one row a chain, and a last column of zeros."""
+        """Return the errors of all splits, one row per chain, and a last column of zeros."""
         estimates = np.maximum(self._held, 0.0)
         excess = _before(estimates - self.counts)
         first, second = self._splits.children[:, 0], self._splits.children[:, 1]

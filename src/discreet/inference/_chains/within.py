@@ -24,7 +24,7 @@ def continuous_domain(domain: Domain) -> Domain:
     column = next(iter(domain.columns.values()))
     whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
     if len(domain.columns) != 1 or not whole or column.dtype not in ("float64", "float32"):  # type: ignore[attr-defined]
-        raise ParameterError("shapes within cells are those of one numeric column of intervals, without step or nulls")
+        raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
     open_column = Numeric(lower=column.lower, upper=column.upper)  # type: ignore[attr-defined]
     return Domain(columns={domain.names[0]: open_column})
 
@@ -45,7 +45,7 @@ def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generat
     low, high = (np.asarray(end, dtype=np.float64) for end in column.ends(np.arange(len(alpha))))
     sticks = [max(1, math.ceil(math.log(_LEFT) / math.log(a / (1.0 + a)))) for a in alpha.tolist()]
     if len(masses) * sum(sticks) > MOST_PIECES:
-        raise ParameterError("the shapes within cells are too many to hold; ask for fewer draws")
+        raise ParameterError("the shapes within cells do not fit in memory. Ask for fewer draws")
     weights = []
     for cell, count in enumerate(sticks):
         broken = rng.beta(1.0, alpha[cell], size=(len(masses), count))

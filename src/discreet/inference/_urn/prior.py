@@ -47,15 +47,15 @@ def known_prior(z: Released, strength: float, discount: float, *, draws: int) ->
     _check(z, discount)
     real("strength", strength, above=0.0 - discount)
     if discount > 0.0 and float(z.counts.min()) <= discount:
-        raise ParameterError("with a discount above 0 every distinct record weighs more than the discount")
+        raise ParameterError("with a discount above 0 every distinct record must weigh more than the discount")
     return Prior(strength=np.full(draws, strength), discount=np.full(draws, discount))
 
 
 def _check(z: Released, discount: float) -> None:
     if real("discount", discount, least=0, below=1) > 0.0 and z.domain.finite:
         raise ParameterError(
-            "with a finite domain a discount above 0 has no closed form: equal records need not share a table; "
-            "take discount 0"
+            "with a finite domain a discount above 0 has no closed form, since equal records need not share a table. "
+            "Take discount 0"
         )
 
 

@@ -148,7 +148,7 @@ def given_parameter(z: Released, name: str, value: float | str | None) -> float 
         return float(getattr(z.urn, name))
     if name == "discount" and z.certified:
         return 0.0
-    raise ParameterError(f"give the {name} of the prior: a number, or 'learned'")
+    raise ParameterError(f"the {name} of the prior is not known. Give a number, or 'learned'")
 
 
 def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) -> tuple[str, ...]:
@@ -159,10 +159,11 @@ def _notes(z: Released, prior: Prior, held: int | None, theta: Any, sigma: Any) 
         numbers += f" and discount {float(prior.discount[0]):g}"
     origin = f"drawn from {held:,} confidential ones that are independent draws of" if held else "a sample of"
     notes = [
-        f"given {counted(z.size, 'released record')}, taken as {origin} the population; {law} process prior{numbers}"
+        f"given {counted(z.size, 'released record')}, taken as {origin} the population, with a {law} process "
+        f"prior{numbers}"
     ]
     if held is None:
-        notes.append("right where far fewer records were released than are held: say how many are held otherwise")
+        notes.append("right only where far fewer records were released than are held. Otherwise say how many are held")
     elif z.urn is None or (theta, sigma) != (z.urn.strength, z.urn.discount):
         notes.append(
             "the release is taken to have been drawn with this prior's own parameters, which is an approximation of "

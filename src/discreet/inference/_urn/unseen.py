@@ -238,9 +238,9 @@ def _read(
     theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
     held = z.held if n is None else n
     if held is None:
-        raise ParameterError("give n, the number of confidential records")
+        raise ParameterError("the number of confidential records is needed. Give it as n")
     positive_size("n", held)
     if z.domain.finite:
-        raise ParameterError("a finite domain's values are all known: there are no new ones to discover")
+        raise ParameterError("a finite domain's values are all known, so there are no new ones to discover")
     check_urn(int(z.size), len(z.counts), theta, sigma)
     return z, theta, sigma, held

@@ -1,4 +1,4 @@
-"""Laws of discrete noise, one a file: exact draws, probabilities, and the privacy profile of counts that have it.
+"""Laws of discrete noise, one per file: exact draws, probabilities, and the privacy profile of counts that have it.
 
 A law is added by its file and its line here; every mechanism of noisy counts, its calibration, its prediction and its
 posterior then know it.

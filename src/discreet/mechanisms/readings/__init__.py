@@ -1,4 +1,4 @@
-"""Readings of noisy counts: public post-processing that turns them into probabilities, one a file.
+"""Readings of noisy counts: public post-processing that turns them into probabilities, one per file.
 
 A projection is added by its file and its line here: every mechanism of noisy counts can then be asked for it
 (``perturbed-histogram`` by its ``projection``), and its posterior comes with it.

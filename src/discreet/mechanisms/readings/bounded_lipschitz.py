@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from discreet._arrays import Floats
+from discreet._text import counted
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms.readings._projection import Projection
@@ -30,13 +31,14 @@ class BoundedLipschitz(Projection):
     def unsuited(cls, cells: Cells) -> str | None:
         """Return what is needed: a metric, and few enough cells to be projected in seconds."""
         if cells.diameter == 0.0:
-            return "a metric: give a column of the domain a weight above 0"
+            return "a metric. Give a column of the domain a weight above 0"
         most = _MOST_ON_A_LINE if cells.coordinates == 1 else math.isqrt(_MOST_WORK // cells.coordinates)
         if cells.count <= most:
             return None
         return (
-            f"at most {most:,} cells in {cells.coordinates} coordinates (one per ordered column, one per category of "
-            f"the others), got {cells.count:,}: declare fewer cells, give fewer points, or use hierarchical-histogram"
+            f"at most {counted(most, 'cell')} in {cells.coordinates} coordinates (one per ordered column, one per "
+            f"category of the others), got {cells.count:,}. Declare fewer cells, give fewer points, or use "
+            "hierarchical-histogram"
         )
 
     @property

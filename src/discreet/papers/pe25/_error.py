@@ -196,7 +196,7 @@ def predicted_error(
     gamma, alpha : float
         The property: gamma in (0, 1), alpha at least 0.
     variations : int
-        ``v``, candidates a record, itself included.
+        ``v``, candidates per record, itself included.
     population : int
         ``n_s``, synthetic records.
     sigma : float
@@ -299,7 +299,7 @@ def thresholded_laplace_error(
         real("beta", beta, above=0, below=1)
     counts = np.asarray(votes)
     if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.integer) or counts.min(initial=0) < 0 or not counts.any():
-        raise ParameterError("votes are whole numbers of at least 0, and not all 0")
+        raise ParameterError("votes must be whole numbers of at least 0, and not all 0")
     n, positive_counts = int(counts.sum()), counts[counts > 0]
     share, k = positive_counts / n, len(positive_counts)
     scale = 2 / (n * real("epsilon", epsilon, above=0))

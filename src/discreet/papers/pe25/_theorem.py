@@ -84,7 +84,7 @@ def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> flo
 
 
 def theorem_variations(sigma: float, *, dimension: int) -> int:
-    r"""Return the number of candidates a record has, :math:`2 \lceil \log_2(D/\alpha) \rceil + 1`, at least 1.
+    r"""Return the number of candidates per record, :math:`2 \lceil \log_2(D/\alpha) \rceil + 1`, at least 1.
 
     With :func:`theorem_alpha`, :math:`\log_2 (D/\alpha) = \log_2(1/\sigma) / \max(d, 2)`: the diameter cancels.
 
@@ -114,7 +114,7 @@ def theorem_population(sigma: float, *, dimension: int, variations: int | None =
     sigma, dimension
         Noise on the histogram, and ``d``.
     variations : int, optional
-        ``v``, candidates a record, itself included; :func:`theorem_variations` by default.
+        ``v``, candidates per record, itself included; :func:`theorem_variations` by default.
 
     References
     ----------

@@ -69,7 +69,7 @@ class MixtureRegression(Regression):
         integer("clusters", self.clusters, least=2, most=100)
         choice("weights", self.weights, ("dirichlet", "sticks"))
         if not self.design.columns:
-            raise ParameterError("a mixture needs at least one given column; take LinearRegression, or declare one")
+            raise ParameterError("a mixture needs at least one given column. Take LinearRegression, or declare one")
 
     @property
     def monitored(self) -> tuple[str, ...]:
