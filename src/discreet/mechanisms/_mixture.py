@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet._arrays import Floats, Indices
 from discreet._checks import positive_size, real
-from discreet._text import counted, percent
+from discreet._text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, held_frequencies, require_relation

@@ -15,9 +15,8 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet._checks import positive_size, real
-from discreet.domain import Counts, Records
 from discreet._text import counted
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import Output
