@@ -49,12 +49,8 @@ _PASSING = (DiscreetError, Warning, ImportError, StopIteration)
 def seal(namespace: dict[str, Any], *results: type[Any]) -> None:
     """Put the boundary around every function and class in the ``__all__`` of a package.
 
-    Parameters
-    ----------
-    namespace : dict
-        The package's ``globals()``, once everything is imported.
-    *results : type
-        Classes that are not exported: what the exported functions return.
+    ``namespace``: the package's ``globals()``, once everything is imported.
+    ``*results``: Classes that are not exported: what the exported functions return.
     """
     for kind in results:
         _seal_class(kind)

@@ -35,10 +35,7 @@ def integer(
 ) -> int:
     """Return an integer of a range, both ends in it; no boolean is one.
 
-    Raises
-    ------
-    ParameterError
-        When it is none, or ``error``.
+    Raises ParameterError when it is none, or ``error``.
 
     Examples
     --------
@@ -67,15 +64,9 @@ def real(
 ) -> float:
     """Return a number of a range, an end in it (``least``, ``most``) or not (``above``, ``below``).
 
-    Parameters
-    ----------
-    infinite : bool
-        Whether infinity is a number here, within the bounds; NaN never is.
+    Raises ParameterError when it is none, or ``error``.
 
-    Raises
-    ------
-    ParameterError
-        When it is none, or ``error``.
+    ``infinite``: whether infinity is a number here, within the bounds; NaN never is.
 
     Examples
     --------
@@ -99,34 +90,19 @@ def real(
 
 
 def positive_size(name: str, value: Any) -> int:
-    """Return a number of records.
-
-    Raises
-    ------
-    ParameterError
-        When it is not an integer from 1 to 1e10.
-    """
+    """Return a number of records. Raises ParameterError when it is not an integer from 1 to 1e10."""
     return integer(name, value, least=1, most=10**10)
 
 
 def probability(name: str, value: Any) -> float:
-    """Return a number from 0 to 1.
-
-    Raises
-    ------
-    ParameterError
-        When it is none.
-    """
+    """Return a number from 0 to 1. Raises ParameterError when it is none."""
     return real(name, value, least=0, most=1)
 
 
 def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = ParameterError) -> _T:
     """Return the one of some texts that a value is.
 
-    Raises
-    ------
-    ParameterError
-        When it is none of them, or ``error``.
+    Raises ParameterError when it is none of them, or ``error``.
 
     Examples
     --------
@@ -143,13 +119,7 @@ def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = P
 
 
 def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
-    """Return True or False.
-
-    Raises
-    ------
-    ParameterError
-        When it is neither, or ``error``.
-    """
+    """Return True or False. Raises ParameterError when it is neither, or ``error``."""
     if isinstance(value, bool):
         return value
     raise unfit(name, "True or False", value, error=error)

@@ -22,10 +22,7 @@ _DEPTH = 16
 def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
     """Scan a Parquet file whose headers agree with one another.
 
-    Raises
-    ------
-    Exception
-        Of some kind, if the file cannot be read; for `quietly`.
+    Raises Exception of some kind, if the file cannot be read; for `quietly`.
     """
     import polars as pl
 

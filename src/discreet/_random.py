@@ -94,10 +94,7 @@ def secure() -> SecureGenerator:
 def seeded(seed: int) -> SeededGenerator:
     """Return a reproducible generator for tests and studies.
 
-    Parameters
-    ----------
-    seed : int
-        Any non-negative integer.
+    ``seed``: any non-negative integer.
 
     Examples
     --------

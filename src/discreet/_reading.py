@@ -55,19 +55,11 @@ _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
 def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str:
     """Return the text of a UTF-8 file of at most :data:`MOST_BYTES`.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    missing : str
-        What to do where there is none.
-    remedy : str
-        What to do where it cannot be read.
+    Raises FileProblem when there is no such file, or it cannot be read, is too large, or is not UTF-8.
 
-    Raises
-    ------
-    FileProblem
-        When there is no such file, or it cannot be read, is too large, or is not UTF-8.
+    ``path``: the file.
+    ``missing``: what to do where there is none.
+    ``remedy``: what to do where it cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
@@ -85,13 +77,7 @@ def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str
 
 
 def parsed_toml(text: str) -> dict[str, Any]:
-    """Parse TOML.
-
-    Raises
-    ------
-    DomainError
-        When it is not TOML, or beyond a bound of this module.
-    """
+    """Parse TOML. Raises DomainError when it is not TOML, or beyond a bound of this module."""
     if len(text) > MOST_BYTES:
         raise DomainError(f"the domain has more than {MOST_BYTES:,} characters")
     if _LONG_KEY.search(text):  # the parser's time goes with the square of the parts of a key
@@ -113,18 +99,11 @@ def parsed_toml(text: str) -> dict[str, Any]:
 def read_json(path: str | PathLike[str], *, remedy: str) -> dict[str, Any]:
     """Read a JSON object.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    remedy : str
-        What to do where it is not what is wanted.
+    Raises FileProblem when the file cannot be read, is no JSON object, names a key twice, holds a number that is not
+    finite or a text that is not Unicode, or is beyond a bound of this module.
 
-    Raises
-    ------
-    FileProblem
-        When the file cannot be read, is no JSON object, names a key twice, holds a number that is not finite or a text
-        that is not Unicode, or is beyond a bound of this module.
+    ``path``: the file.
+    ``remedy``: what to do where it is not what is wanted.
     """
     text = bounded_text(path, missing=remedy, remedy=remedy)
     try:

@@ -130,12 +130,8 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 def harmless(text: str, *, lines: bool = False) -> str:
     r"""Write what a terminal would obey rather than show as an escape: control, format and unpaired characters.
 
-    Parameters
-    ----------
-    text : str
-        Anything: a name from a file, a path.
-    lines : bool
-        Whether it may have several lines.
+    ``text``: anything: a name from a file, a path.
+    ``lines``: whether it may have several lines.
 
     Examples
     --------

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from discreet._checks import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Mechanism, Output
 from discreet.mechanisms._noisy_counts import NoisyCounts
-from discreet.mechanisms.readings import Clip, Projection
+from discreet.mechanisms.readings import PROJECTIONS, Clip, Projection
 from discreet.privacy import Budget
 from discreet.testing import check_mechanism
 from discreet.testing._behaviour import (
@@ -26,6 +27,7 @@ from discreet.testing._behaviour import (
     _MEAN,
     _SQUARE,
     check_estimates,
+    check_predictive,
     check_published_alike,
     check_share,
 )
@@ -48,6 +50,7 @@ class Sound(NoisyCounts):
 
 def test_the_sound_mechanism_passes_every_check() -> None:
     check_mechanism(Sound)
+    check_mechanism(Chosen)
 
 
 # -- the facts --------------------------------------------------------------------------------------------------------
@@ -123,6 +126,48 @@ class ForgetsAChoice(Sound):
         return super().calibrated(budget, **{**rest, "sampling": "stratified"})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chosen(Sound):
+    """Sound too, with the noise and the projection to choose from."""
+
+    noise: str = "laplace"
+    projection: str = "clip"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("projection", self.projection, PROJECTIONS)
+
+    @property
+    def reading(self) -> Projection:
+        return PROJECTIONS[self.projection](self.cells, self.records)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsTheLaw(Chosen):
+    def parameters(self) -> dict[str, Any]:
+        return super().parameters() | {"noise": "gaussian"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsTheProjection(Chosen):
+    def parameters(self) -> dict[str, Any]:
+        return super().parameters() | {"projection": "clip"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsAChosenProjection(Chosen):
+    @classmethod
+    def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
+        return super().calibrated(budget, **{**rest, "projection": "clip"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsAChosenLaw(Chosen):
+    @classmethod
+    def calibrated(cls, budget: Budget, **rest: Any) -> Sound:
+        return super().calibrated(budget, **{**rest, "noise": "gaussian"})
+
+
 # -- the claims -------------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +177,26 @@ class StatesNoShare(Sound):
 
     def share_not_from_data(self, n: int) -> float:
         return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictsWithoutNoise(Sound):
+    def predictive(self, shares: Any, **rest: Any) -> Any:
+        return np.append(shares, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictsNoise(Sound):
+    """All of it where the mechanism keeps some of the table."""
+
+    def predictive(self, shares: Any, **rest: Any) -> Any:
+        return np.append(0.0 * shares[:-1], [1.0, 0.0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictsNoProbabilities(Sound):
+    def predictive(self, shares: Any, **rest: Any) -> Any:
+        return 0.9 * super().predictive(shares, **rest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,8 +286,15 @@ class RemembersTheTable(Sound):
     (RoundsScale, check_parameters, "comes back"),
     (IgnoresGroup, check_calibrated, "solved for.* exceeds .* unit of 2"),
     (IgnoresGroupOfAGivenScale, check_calibrated, "given .* exceeds .* unit of 2"),
+    (ForgetsTheLaw, check_parameters, "noise '.*' comes back"),
+    (ForgetsTheProjection, check_parameters, "projection '.*' comes back"),
+    (ForgetsAChosenLaw, check_calibrated, "does not keep noise='laplace'"),
+    (ForgetsAChosenProjection, check_calibrated, "does not keep projection='simplex'"),
     (ForgetsAChoice, check_calibrated, "does not keep sampling='iid'"),
     (StatesNoShare, check_share, "states that 0.0% of its records are not from the data"),
+    (PredictsWithoutNoise, check_predictive, "displaces the records .* by 0.0%"),
+    (PredictsNoise, check_predictive, "displaces the records .* by 100.0%"),
+    (PredictsNoProbabilities, check_predictive, "sum to one"),
     (Biased, check_estimates, "biased"),
     (QuieterThanStated, check_estimates, "other standard errors"),
     (NoisierThanStated, check_estimates, "other standard errors"),

@@ -186,9 +186,9 @@ TWINS = [
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("kind", dict.fromkeys(REGISTRY.values()), ids=lambda kind: kind.name)
 def test_every_registered_mechanism(kind: type[Mechanism], check: Callable[[type[Mechanism]], None]) -> None:
-    """Facts, calibration, stated share, estimates and non-interference, from the class alone.
+    """Facts, calibration, stated share, predictions, estimates and non-interference, from the class alone.
 
-    Two of them are simulations: a right mechanism fails each with probability at most 1e-6, 4e-5 in all.
+    Three of them are simulations: a right mechanism fails each with probability at most 1e-6, 5e-5 in all.
     """
     check(kind)
 

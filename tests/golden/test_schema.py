@@ -148,7 +148,7 @@ def _at(value: Any, at: tuple[Any, ...]) -> Any:
         (("domain", "columns"), {}),
         (("domain", "columns", "income", "type"), "secret"),
         (("mechanism", "parameters", "scale"), "wide"),
-        (("mechanism", "parameters", "noise"), "none"),
+        (("mechanism", "parameters", "noise"), "No Name"),
     ],
 )
 def test_values_outside_their_range_are_refused(at: tuple[Any, ...], value: Any) -> None:

@@ -58,12 +58,8 @@ def above(value: Fraction) -> float:
 class LogRatio:
     """The number ``times * log(ratio)``: the largest loss of a mechanism whose probabilities are rational.
 
-    Parameters
-    ----------
-    ratio : Fraction
-        At least 1.
-    times : int
-        Positive.
+    ``ratio``: at least 1.
+    ``times``: positive.
     """
 
     ratio: Fraction

@@ -35,16 +35,10 @@ _ROWS = 4096
 def log_factorial_coefficient(n: int, j: npt.ArrayLike, discount: float, noncentral: npt.ArrayLike = 0.0) -> Floats:
     r"""Return :math:`\log\bigl(\mathscr C(n,j;\sigma,\gamma)/\sigma^j\bigr)`; its limit where the discount is 0.
 
-    Parameters
-    ----------
-    n : int
-        At least 0; up to 1e7 or so.
-    j : array_like of int
-        From 0 to ``n``.
-    discount : float
-        :math:`\sigma`, in ``[0, 1)``.
-    noncentral : array_like of float
-        :math:`\gamma\le0`, broadcast against ``j``.
+    ``n``: at least 0; up to 1e7 or so.
+    ``j``: from 0 to ``n``.
+    ``discount``: :math:`\sigma`, in ``[0, 1)``.
+    ``noncentral``: :math:`\gamma\le0`, broadcast against ``j``.
 
     Examples
     --------

@@ -23,12 +23,8 @@ _LARGE = 16.0  # from here on the series below is exact to the last place
 def log_rising(a: float | Floats, s: float | Floats) -> Any:
     """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial.
 
-    Parameters
-    ----------
-    a : float or ndarray
-        Positive.
-    s : float or ndarray
-        Non-negative.
+    ``a``: positive.
+    ``s``: non-negative.
     """
     from scipy.special import gammaln
 

@@ -22,10 +22,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
 def save_figure(figure: Any, out: str | os.PathLike[str], *, confidential: bool, **settings: Any) -> Path:
     """Write a Matplotlib figure as PNG, SVG or PDF, as its name ends.
 
-    Raises
-    ------
-    FileProblem
-        When the ending is another one, or it cannot be written.
+    Raises FileProblem when the ending is another one, or it cannot be written.
     """
     path = Path(out)
     kind = path.suffix.lower().removeprefix(".")

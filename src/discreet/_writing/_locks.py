@@ -21,10 +21,7 @@ _TRIES = 100
 def locked(path: Path) -> Iterator[None]:
     """Keep every other writer away from a name.
 
-    Raises
-    ------
-    FileProblem
-        When another run holds it, or the folder takes no lock.
+    Raises FileProblem when another run holds it, or the folder takes no lock.
     """
     name = lock_of(path)
     descriptor = _taken(name, path)

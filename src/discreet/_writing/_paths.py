@@ -66,17 +66,10 @@ def record_of(path: Path) -> Path:
 def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
     """Refuse outputs that are no files, that are one another, or that are inputs, links included.
 
-    Parameters
-    ----------
-    outputs : sequence of Path
-        What is to be written.
-    inputs : iterable
-        Paths that are read; anything else is passed over.
+    Raises FileProblem when something would be overwritten that must not be.
 
-    Raises
-    ------
-    FileProblem
-        When something would be overwritten that must not be.
+    ``outputs``: what is to be written.
+    ``inputs``: paths that are read; anything else is passed over.
     """
     read = [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]
     for place, path in enumerate(outputs):
@@ -104,10 +97,7 @@ def _check_name(path: Path) -> None:
 def require_own(path: Path) -> None:
     """Refuse to replace a page or picture that does not say within that it is one of this package's.
 
-    Raises
-    ------
-    FileProblem
-        When a file has the name and does not.
+    Raises FileProblem when a file has the name and does not.
     """
     if not os.path.lexists(path):
         return
@@ -120,13 +110,7 @@ def require_own(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse an output whose folder takes no new file.
-
-    Raises
-    ------
-    FileProblem
-        When it does not.
-    """
+    """Refuse an output whose folder takes no new file. Raises FileProblem when it does not."""
     probe = beside(path, token(), "part")
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -148,13 +132,7 @@ def same_file(a: Path, b: Path) -> bool:
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal.
-
-    Raises
-    ------
-    FileProblem
-        When it cannot be read.
-    """
+    """Return the SHA-256 of a file's bytes, in hexadecimal. Raises FileProblem when it cannot be read."""
     try:
         with open(path, "rb") as data:
             return hashlib.file_digest(data, "sha256").hexdigest()

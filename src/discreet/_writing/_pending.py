@@ -41,16 +41,10 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 class Move:
     """One file of a set.
 
-    Parameters
-    ----------
-    final : Path
-        Its name.
-    sha256 : str
-        Of its new content.
-    replaces : str or None
-        Size and time of what had the name; None where nothing had it.
-    token : str
-        Of the write.
+    ``final``: its name.
+    ``sha256``: of its new content.
+    ``replaces``: size and time of what had the name; None where nothing had it.
+    ``token``: of the write.
     """
 
     final: Path
@@ -196,15 +190,9 @@ def _sync(moves: Iterable[Move]) -> None:
 def require_settled(path: str | os.PathLike[str]) -> None:
     """Refuse to read a file that belongs to a set under way.
 
-    Parameters
-    ----------
-    path : path
-        About to be read; it need not exist.
+    Raises FileProblem when it does.
 
-    Raises
-    ------
-    FileProblem
-        When it does.
+    ``path``: About to be read; it need not exist.
     """
     given = Path(path)
     for name in dict.fromkeys((canonical(given), canonical(_resolved(given)))):
@@ -215,10 +203,7 @@ def require_settled(path: str | os.PathLike[str]) -> None:
 def recover(path: Path) -> None:
     """Finish the set under way that a file belongs to, or undo it where that is impossible.
 
-    Raises
-    ------
-    FileProblem
-        When another run is writing it, or neither is possible.
+    Raises FileProblem when another run is writing it, or neither is possible.
     """
     found = _pending(canonical(path))
     if not found:

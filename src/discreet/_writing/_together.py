@@ -32,29 +32,19 @@ def together(
 ) -> Iterator[list[BinaryIO]]:
     """Write files that appear all at once, when the block ends without an error; else what was there stays.
 
-    Parameters
-    ----------
-    *paths : Path
-        Their names, in the order in which one says what another is: a table, then its certificate.
-    inputs : iterable
-        Paths that were read and must not be overwritten; anything else is passed over.
-    private : bool
-        Whether they hold something confidential: their mode is then 0600. Otherwise they have the mode of what they
-        replace, and new ones what the process's mask leaves.
-    check : callable, optional
-        Called when no other writer can interfere: it raises where what has the names must not be replaced.
-    held : bool
-        Whether the caller holds the lock of the only name.
+    Raises FileProblem when something cannot or must not be written, or another run is writing it.
+
+    ``*paths``: their names, in the order in which one says what another is: a table, then its certificate.
+    ``inputs``: paths that were read and must not be overwritten; anything else is passed over.
+    ``private``: whether they hold something confidential: their mode is then 0600. Otherwise they have the mode of what
+    they replace, and new ones what the process's mask leaves.
+    ``check``: called when no other writer can interfere: it raises where what has the names must not be replaced.
+    ``held``: whether the caller holds the lock of the only name.
 
     Yields
     ------
     list of binary file
         One a name, open for writing. Their own names are those of temporary files.
-
-    Raises
-    ------
-    FileProblem
-        When something cannot or must not be written, or another run is writing it.
     """
     check_outputs(paths, inputs)
     finals = [canonical(path) for path in paths]
@@ -139,20 +129,14 @@ def _mode(path: Path) -> int | None:
 def new_folder(path: Path) -> Iterator[Path]:
     """Write a folder that appears whole, when the block ends without an error, or not at all.
 
-    Parameters
-    ----------
-    path : Path
-        Its name, which nothing has.
+    Raises FileProblem when something has the name, or it cannot be written.
+
+    ``path``: its name, which nothing has.
 
     Yields
     ------
     Path
         A temporary folder to write into.
-
-    Raises
-    ------
-    FileProblem
-        When something has the name, or it cannot be written.
     """
     final = canonical(path)
     part = beside(final, token(), "part")
@@ -176,10 +160,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 def own_folder(path: Path, *, private: bool) -> None:
     """Make a folder to write into where there is none; one that is private is its owner's alone.
 
-    Raises
-    ------
-    FileProblem
-        When it cannot be made.
+    Raises FileProblem when it cannot be made.
     """
     try:
         path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)

@@ -188,10 +188,7 @@ def instance_guarantee(
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
     """Return what the law of a mechanism's kernel depends on at a table.
 
-    Raises
-    ------
-    ParameterError
-        For mechanisms without instance-level deltas.
+    Raises ParameterError for mechanisms without instance-level deltas.
     """
     if not isinstance(mechanism, HeldMechanism):
         raise ParameterError(

@@ -83,18 +83,11 @@ def simulate(
 ) -> MonteCarlo:
     """Draw releases and count how often the loss of a reading's change exceeds epsilon.
 
-    Parameters
-    ----------
-    table : HeldTable
-        Confidential.
-    reading : Reading
-        Whose change; of the papers' delta.
-    epsilon : float
-        Positive.
-    iterations : int
-        How many releases; fewer where following their openings would take too long.
-    rng : numpy.random.Generator
-        Source of the draws.
+    ``table``: confidential.
+    ``reading``: Whose change; of the papers' delta.
+    ``epsilon``: positive.
+    ``iterations``: how many releases; fewer where following their openings would take too long.
+    ``rng``: source of the draws.
     """
     pair = reading.pair
     if pair is None:

@@ -70,10 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status; no traceback reaches the user.
 
-    Parameters
-    ----------
-    arguments : list of str, optional
-        The command line without the program's name; the process's own by default.
+    ``arguments``: the command line without the program's name; the process's own by default.
     """
     try:
         result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)

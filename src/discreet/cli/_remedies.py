@@ -27,12 +27,8 @@ _SEVERAL = {
 def in_options(text: str, command: click.Command | None) -> str:
     """Return a message with its arguments as options of a command; what the command lacks stays, as Python's.
 
-    Parameters
-    ----------
-    text : str
-        A message of the library.
-    command : click.Command or None
-        The command that shows it.
+    ``text``: a message of the library.
+    ``command``: the command that shows it.
     """
     own = set() if command is None else {option for parameter in command.params for option in parameter.opts}
     return ARGUMENT.sub(lambda found: _option(found, own), text)

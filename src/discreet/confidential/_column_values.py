@@ -26,19 +26,10 @@ _PENDING = 2**22
 def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, npt.NDArray[np.int64]]]:
     """Count the distinct values of one column where the table is.
 
-    Parameters
-    ----------
-    data : dataframe, str or path
-        Confidential; what :func:`~discreet.confidential.confidential` takes.
-    name : str
-        The column.
-    column : Column
-        Its declaration, which says how the texts of a CSV file are read.
-
-    Returns
-    -------
-    Confidential of (polars.Series, ndarray of int64)
-        Distinct values in no particular order, a null among them where there is one, and their frequencies.
+    ``data``: confidential; what :func:`~discreet.confidential.confidential` takes.
+    ``name``: the column.
+    ``column``: its declaration, which says how the texts of a CSV file are read.
+    Returns: distinct values in no particular order, a null among them where there is one, and their frequencies.
 
     Raises
     ------
@@ -61,22 +52,11 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
 def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, npt.NDArray[np.int64]]]:
     """Count the distinct rows of several columns where the table is.
 
-    Parameters
-    ----------
-    data : dataframe, str or path
-        Confidential; what :func:`~discreet.confidential.confidential` takes.
-    columns : mapping of str to Column
-        The columns and their declarations.
+    Raises DataError, FileProblem as :func:`column_values`.
 
-    Returns
-    -------
-    Confidential of (polars.DataFrame, ndarray of int64)
-        Distinct rows in no particular order, and their frequencies.
-
-    Raises
-    ------
-    DataError, FileProblem
-        As :func:`column_values`.
+    ``data``: confidential; what :func:`~discreet.confidential.confidential` takes.
+    ``columns``: the columns and their declarations.
+    Returns: distinct rows in no particular order, and their frequencies.
 
     Examples
     --------

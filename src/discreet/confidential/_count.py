@@ -137,15 +137,8 @@ def public_size(counts: Confidential[Any]) -> int:
     a definition, not a proof that the number is harmless: filtering the table beforehand by a confidential value turns
     the number into a confidential statistic. Under add/remove the number is not public: declare one instead.
 
-    Parameters
-    ----------
-    counts : Confidential of Counts or Rows
-        What :func:`confidential` or :func:`confidential_rows` returned.
-
-    Returns
-    -------
-    int
-        Number of records n; with a privacy unit, units times slots.
+    ``counts``: what :func:`confidential` or :func:`confidential_rows` returned.
+    Returns: number of records n; with a privacy unit, units times slots.
 
     Examples
     --------

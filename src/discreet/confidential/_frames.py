@@ -16,22 +16,12 @@ __all__ = ["table_schema", "to_frame_kind"]
 def table_schema(table: Any) -> dict[str, str]:
     """Return the names and types of a table's columns; no row is read.
 
-    Parameters
-    ----------
-    table : dataframe, str or path
-        What :func:`~discreet.confidential.confidential` takes. Of a CSV file only the first line is read, and taken for
-        its header, unless a field in it is empty, a number, a truth value or a date: a file without a header would give
-        the values of its first record as names.
+    Raises DataError, FileProblem if the table cannot be read, or is a CSV file without a header line.
 
-    Returns
-    -------
-    dict of str to str
-        numeric, integer, boolean, date, datetime, duration, decimal, string or unknown, by column name.
-
-    Raises
-    ------
-    DataError, FileProblem
-        If the table cannot be read, or is a CSV file without a header line.
+    ``table``: what :func:`~discreet.confidential.confidential` takes. Of a CSV file only the first line is read, and
+    taken for its header, unless a field in it is empty, a number, a truth value or a date: a file without a header
+    would give the values of its first record as names.
+    Returns: numeric, integer, boolean, date, datetime, duration, decimal, string or unknown, by column name.
 
     Examples
     --------
@@ -52,23 +42,12 @@ def table_schema(table: Any) -> dict[str, str]:
 def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     """Return a public Polars frame as pandas, Polars or PyArrow, whichever is nearest to what came in.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The release.
-    kind : str
-        ``Provenance.frame_kind``.
+    Raises ParameterError if PyArrow is needed and not installed.
 
-    Returns
-    -------
-    polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        Polars for Polars and files, pandas for pandas, a PyArrow table for PyArrow and for engines (DuckDB, Dask,
-        PySpark, Ibis), which all take one.
-
-    Raises
-    ------
-    ParameterError
-        If PyArrow is needed and not installed.
+    ``frame``: the release.
+    ``kind``: ``Provenance.frame_kind``.
+    Returns: Polars for Polars and files, pandas for pandas, a PyArrow table for PyArrow and for engines (DuckDB, Dask,
+    PySpark, Ibis), which all take one.
     """
     if not hasattr(frame, "to_arrow"):
         raise ParameterError("the frame is a Polars one")

@@ -44,22 +44,11 @@ T = TypeVar("T")
 def open_confidential(value: Confidential[T], *, caller: str) -> T:
     """Return what is inside a confidential value.
 
-    Parameters
-    ----------
-    value : Confidential
-        The closed value.
-    caller : str
-        The calling module's ``__name__``.
+    Raises ConfidentialAccessError if the calling module is not on the list, or not the one it says it is.
 
-    Returns
-    -------
-    object
-        The inner value.
-
-    Raises
-    ------
-    ConfidentialAccessError
-        If the calling module is not on the list, or not the one it says it is.
+    ``value``: the closed value.
+    ``caller``: the calling module's ``__name__``.
+    Returns: the inner value.
     """
     actual = sys._getframe(1).f_globals.get("__name__")
     if actual != caller or caller not in CALLERS:

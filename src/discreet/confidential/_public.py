@@ -40,17 +40,10 @@ Closed = TypeVar("Closed", bound=Confidential[Any])
 def refuse_same(data: Any, *given: Any) -> None:
     """Refuse public inputs that are the confidential table: the same object, or the same file. Nothing is opened.
 
-    Parameters
-    ----------
-    data : dataframe, str or path
-        Confidential.
-    *given : object
-        What is declared public; whatever is neither ``data`` nor a path is passed over.
+    Raises NotPublic when one of them is ``data``, through links too.
 
-    Raises
-    ------
-    NotPublic
-        When one of them is ``data``, through links too.
+    ``data``: confidential.
+    ``*given``: what is declared public; whatever is neither ``data`` nor a path is passed over.
     """
     for one in given:
         if one is None:
@@ -63,12 +56,8 @@ def refuse_same(data: Any, *given: Any) -> None:
 def public_domain(given: Domain | str | os.PathLike[str], *, data: Any) -> Domain:
     """Return the declared domain of a confidential table, read from its TOML file where it is a path.
 
-    Parameters
-    ----------
-    given : Domain or path
-        Public.
-    data : dataframe, str or path
-        Confidential: the domain's file is not this one.
+    ``given``: public.
+    ``data``: confidential: the domain's file is not this one.
 
     Raises
     ------
@@ -87,12 +76,8 @@ def public_domain(given: Domain | str | os.PathLike[str], *, data: Any) -> Domai
 def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     """Return the declared columns of a table that is public, as a Polars frame.
 
-    Parameters
-    ----------
-    data : dataframe, str or path
-        Public; what :func:`~discreet.confidential.confidential` takes.
-    domain : Domain
-        The columns wanted; others are left aside.
+    ``data``: public; what :func:`~discreet.confidential.confidential` takes.
+    ``domain``: the columns wanted; others are left aside.
 
     Raises
     ------
@@ -125,19 +110,10 @@ def with_public(closed: Closed, given: Mapping[str, Any], *, domain: Domain) -> 
     count. Rows are compared as the domain encodes them. Where units were cut, it is the rows before the cut. Public
     points are a set: those of a table are its distinct rows.
 
-    Parameters
-    ----------
-    closed : Confidential of Counts or Rows
-        Confidential.
-    given : mapping of str to dataframe, Records, str or path
-        Public tables by name.
-    domain : Domain
-        The one that ``closed`` was encoded with.
-
-    Returns
-    -------
-    Confidential of Counts or Rows
-        The same value; ``provenance.public`` holds the name and the SHA-256 of each.
+    ``closed``: confidential.
+    ``given``: public tables by name.
+    ``domain``: the one that ``closed`` was encoded with.
+    Returns: the same value; ``provenance.public`` holds the name and the SHA-256 of each.
 
     Raises
     ------

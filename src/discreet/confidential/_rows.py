@@ -21,17 +21,14 @@ __all__ = ["Rows", "confidential_rows"]
 class Rows:
     """Encoded rows, a part at a time. Confidential.
 
+    Raises DataError when a row does not fit the domain: the whole table is read once.
+
     Parameters
     ----------
     source : Source
         The table.
     domain : Domain
         Public.
-
-    Raises
-    ------
-    DataError
-        When a row does not fit the domain: the whole table is read once.
     """
 
     def __init__(self, source: Source, domain: Domain) -> None:
@@ -48,10 +45,7 @@ class Rows:
     def parts(self) -> Iterator[Counts]:
         """Yield the rows' encoded records.
 
-        Raises
-        ------
-        DataError
-            When the table has other rows than when it was read first.
+        Raises DataError when the table has other rows than when it was read first.
         """
         seen = 0
         for batch in declared_batches(self._source, self._domain.columns):

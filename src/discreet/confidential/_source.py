@@ -50,21 +50,13 @@ _BATCH = 2**19
 class Source:
     """A confidential table.
 
-    Parameters
-    ----------
-    kind : str
-        The dataframe library, or parquet or csv.
-    path : str or None
-        The file, as the caller gave it.
-    names : tuple of str
-        The table's columns, in order.
-    texts : bool
-        Whether every value is a text still to be parsed (CSV).
-    types : callable
-        Gives the public type of each column; reads no row.
-    batches : callable
-        ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped already, the
-        column :data:`FREQUENCY` says how often each row occurs.
+    ``kind``: the dataframe library, or parquet or csv.
+    ``path``: the file, as the caller gave it.
+    ``names``: the table's columns, in order.
+    ``texts``: whether every value is a text still to be parsed (CSV).
+    ``types``: Gives the public type of each column; reads no row.
+    ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
+    already, the column :data:`FREQUENCY` says how often each row occurs.
     """
 
     kind: str
@@ -95,12 +87,7 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
     """Iterate over batches of declared columns, and others, whose types are known to be the declared ones.
 
     Types that no declaration takes are refused before anything is computed from their values: a library that cannot
-    hash or compare them writes them to the terminal as it fails.
-
-    Raises
-    ------
-    DataError
-        Naming the column.
+    hash or compare them writes them to the terminal as it fails. Raises DataError naming the column.
     """
     for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
         for name, column in () if source.texts else columns.items():

@@ -29,24 +29,12 @@ _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"
 def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
     """Return the rows of all batches with their unit.
 
-    Parameters
-    ----------
-    batches : iterable of polars.DataFrame
-        With the domain's columns and the unit's.
-    unit : str
-        Column that names the unit.
-    names : tuple of str
-        The domain's columns.
+    Raises DataError if a row has no unit, or units cannot be told apart.
 
-    Returns
-    -------
-    polars.DataFrame
-        The domain's columns, the unit and frequencies; it has these columns where there is no row, too.
-
-    Raises
-    ------
-    DataError
-        If a row has no unit, or units cannot be told apart.
+    ``batches``: with the domain's columns and the unit's.
+    ``unit``: column that names the unit.
+    ``names``: the domain's columns.
+    Returns: the domain's columns, the unit and frequencies; it has these columns where there is no row, too.
     """
     import polars as pl
 
@@ -78,18 +66,13 @@ def slotted(
 ) -> tuple[pl.DataFrame, int]:
     """Cut every unit to its slots.
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        As :func:`units_of` gives them.
-    unit : str
-        Column that names the unit, for the error message.
-    max_records : int
-        Slots a unit has.
-    rng : numpy.random.Generator
-        Source of the cut.
-    group : callable
-        Counts the distinct rows of a frame.
+    Raises DataError if units cannot be told apart.
+
+    ``rows``: as :func:`units_of` gives them.
+    ``unit``: column that names the unit, for the error message.
+    ``max_records``: Slots a unit has.
+    ``rng``: source of the cut.
+    ``group``: counts the distinct rows of a frame.
 
     Returns
     -------
@@ -97,11 +80,6 @@ def slotted(
         Distinct kept rows and their frequencies.
     unused : int
         Number of unused slots, over all units.
-
-    Raises
-    ------
-    DataError
-        If units cannot be told apart.
     """
     import polars as pl
 

@@ -22,26 +22,15 @@ T = TypeVar("T")
 class Provenance:
     """Public facts about where a confidential value came from.
 
-    Parameters
-    ----------
-    frame_kind : str
-        Which kind of table came in: pandas, polars, pyarrow, an engine's name, parquet or csv.
-    columns : tuple of str
-        The columns, in order.
-    domain : Domain or None
-        The domain that the value was encoded with; None for raw values.
-    unit : str or None
-        The column that names the privacy unit; None where each row is one.
-    max_records : int
-        Slots a unit has: 1 without a unit.
-    path : str or None
-        The file that was read, as the caller gave it.
-    seeded : bool
-        Whether the rows of units were cut with another generator than a secure one.
-    public : tuple of (str, str)
-        Name and hash of each table that was declared public beside this one, and found to be another.
-    rows : Confidential of Counts or None
-        Where units were cut: the rows as they came, closed.
+    ``frame_kind``: which kind of table came in: pandas, polars, pyarrow, an engine's name, parquet or csv.
+    ``columns``: the columns, in order.
+    ``domain``: the domain that the value was encoded with; None for raw values.
+    ``unit``: the column that names the privacy unit; None where each row is one.
+    ``max_records``: Slots a unit has: 1 without a unit.
+    ``path``: the file that was read, as the caller gave it.
+    ``seeded``: whether the rows of units were cut with another generator than a secure one.
+    ``public``: name and hash of each table that was declared public beside this one, and found to be another.
+    ``rows``: where units were cut: the rows as they came, closed.
     """
 
     frame_kind: str

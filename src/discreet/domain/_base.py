@@ -29,12 +29,8 @@ _TOTAL = 2**31
 class ExactWeights:
     """Positive integer weights ``w_0 .. w_{K-1}``; cell k has mass ``w_k / sum(w)``.
 
-    Parameters
-    ----------
-    integers : tuple of int
-        The weights, without a common factor, of total at most 2**31.
-    cumulative : ndarray of int64, shape (K,)
-        Their running sums.
+    ``integers``: the weights, without a common factor, of total at most 2**31.
+    ``cumulative``, shape (K,): their running sums.
     """
 
     integers: tuple[int, ...]
@@ -91,16 +87,10 @@ class ExactWeights:
 class Density:
     """A continuous distribution of scipy.stats, truncated to ``[lower, upper]`` by its inverse distribution function.
 
-    Parameters
-    ----------
-    distribution : frozen scipy.stats distribution
-        The distribution before truncation.
-    lower, upper : float
-        The column's bounds.
-    upper_tail : bool
-        Whether the tail function is the accurate one between the bounds.
-    edges : tuple of float
-        The distribution (or tail) function at ``lower`` and ``upper``.
+    ``distribution``: the distribution before truncation.
+    ``lower``, ``upper``: the column's bounds.
+    ``upper_tail``: whether the tail function is the accurate one between the bounds.
+    ``edges``: the distribution (or tail) function at ``lower`` and ``upper``.
     """
 
     distribution: Any

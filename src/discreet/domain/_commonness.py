@@ -35,14 +35,9 @@ _LISTED = 1 << 16
 class Commonness:
     """How common the records of a table are. Public.
 
-    Parameters
-    ----------
-    alike : ndarray of float64
-        For some records of the table, the share of its records that are equal to each, itself included.
-    weight : ndarray of float64
-        Probability that a record drawn from the table is (or stands for) each of them; they sum to one.
-    least : float
-        Share of the records in the emptiest cell of the domain; 0 where it is not finite.
+    ``alike``: for some records of the table, the share of its records that are equal to each, itself included.
+    ``weight``: probability that a record drawn from the table is (or stands for) each of them; they sum to one.
+    ``least``: share of the records in the emptiest cell of the domain; 0 where it is not finite.
     """
 
     alike: Floats
@@ -118,12 +113,8 @@ def inner_half(column: Column, codes: Codes) -> Floats:
 def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
     """Draw 4,096 records of an invented table: the inner half of the base measure, each column by itself.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    power : float
-        To which the weights of :func:`inner_half` are raised: above 1, the table is more concentrated.
+    ``domain``: public.
+    ``power``: to which the weights of :func:`inner_half` are raised: above 1, the table is more concentrated.
     """
     rng = seeded(0)
     drawn = []

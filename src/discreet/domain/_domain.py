@@ -384,12 +384,6 @@ def _check_column(name: object, column: object) -> None:
 
 
 def require_domain(given: Any) -> None:
-    """Refuse what is no domain: a path, or the declaration as a dict.
-
-    Raises
-    ------
-    DomainError
-        When it is not one.
-    """
+    """Refuse what is no domain: a path, or the declaration as a dict. Raises DomainError when it is not one."""
     if not isinstance(given, Domain):
         raise DomainError(f"domain must be a Domain, such as Domain.read(path), got {type(given).__name__}")

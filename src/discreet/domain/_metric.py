@@ -57,17 +57,9 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
     :math:`w (3/4, 3/4)` for a null, which is then at distance ``w`` from every value. A column without an order is
     :math:`w/2` at the place of its category (a null is one more), 0 elsewhere: two unequal ones are ``w`` apart.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public; without open labels.
-    records : Records
-        Encoded records.
-
-    Returns
-    -------
-    ndarray of float64, shape (len(records), d)
-        Columns of weight 0 are left out.
+    ``domain``: public; without open labels.
+    ``records``: encoded records.
+    Returns, shape (len(records), d): columns of weight 0 are left out.
 
     Examples
     --------
@@ -99,13 +91,7 @@ def ground_diameter(domain: Domain) -> float:
 
 
 def refuse_open_labels(domain: Domain, api: str) -> None:
-    """Refuse a domain that has a column of open labels.
-
-    Raises
-    ------
-    ParameterError
-        Naming the first of them.
-    """
+    """Refuse a domain that has a column of open labels. Raises ParameterError naming the first of them."""
     for name, column in domain.columns.items():
         if isinstance(column, OpenLabels):
             raise ParameterError(

@@ -15,10 +15,12 @@ import numpy.typing as npt
 from discreet._arrays import Floats
 from discreet._checks import unfit
 from discreet.domain import Domain, Records
+from discreet.domain._metric import ground_diameter, ground_embedding, refuse_open_labels
 from discreet.errors import ParameterError
 
 __all__ = [
     "API",
+    "GroundAPI",
     "NamedAPI",
     "in_blocks",
     "new_seed",
@@ -151,21 +153,39 @@ class API(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroundAPI(API):
+    """An API over records of any kind but open labels, whose distance is the domain's ground distance."""
+
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        refuse_open_labels(self.domain, self.name)
+
+    @property
+    def norm(self) -> float:
+        """1: the ground distance is a sum over columns."""
+        return 1.0
+
+    @property
+    def diameter(self) -> float:
+        """Sum of the columns' weights in the ground distance."""
+        return ground_diameter(self.domain)
+
+    def embed(self, records: Records) -> Floats:
+        """Return coordinates whose L1 distance is the ground distance."""
+        return ground_embedding(self.domain, records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedAPI(API):
     """An API known by name and parameters only, as a certificate records it: it describes, and refuses to run.
 
     A guarantee never depends on the API, so a certificate can be verified without its functions, models or data.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    name : str
-        The name of the API that ran.
-    stated : str
-        Its parameters, as JSON text with sorted keys.
-    each : int, optional
-        How many candidates it made of a record.
+    ``domain``: public.
+    ``name``: the name of the API that ran.
+    ``stated``: its parameters, as JSON text with sorted keys.
+    ``each``: how many candidates it made of a record.
 
     Examples
     --------
@@ -220,12 +240,9 @@ class NamedAPI(API):
 def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
     """Put each record and its variations side by side, the record first.
 
-    Parameters
-    ----------
-    records : Records
-        The originals.
-    varied : sequence of ndarray, each of shape (len(records), variations)
-        One array per column: row i holds the codes of the variations of record i.
+    ``records``: the originals.
+    ``varied``, shape (len(records), variations): one array per column: row i holds the codes of the variations of record
+    i.
 
     Examples
     --------
@@ -242,13 +259,7 @@ def new_seed(rng: np.random.Generator) -> int:
 
 
 def settled_norm(norm: Any) -> float:
-    """Return a norm as a number.
-
-    Raises
-    ------
-    ParameterError
-        Unless it is 1, 2 or infinity (the text "inf" in JSON).
-    """
+    """Return a norm as a number. Raises ParameterError unless it is 1, 2 or infinity (the text "inf" in JSON)."""
     if norm not in (1, 2, math.inf, "inf") or isinstance(norm, bool):
         raise unfit("norm", "1, 2 or inf", norm)
     return float(norm)

@@ -14,21 +14,12 @@ __all__ = ["refuse_wide_cells", "to_records"]
 def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = None) -> Records:
     """Encode a public frame.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame, mapping of columns, or what Polars makes a frame of
-        Public; has every column of the domain.
-    domain : Domain
-        Public.
-    source : str
-        What gave the frame, for the error message.
-    rows : int, optional
-        How many rows it has to have.
+    Raises ParameterError naming the column and the remedy.
 
-    Raises
-    ------
-    ParameterError
-        Naming the column and the remedy.
+    ``frame``: public; has every column of the domain.
+    ``domain``: public.
+    ``source``: what gave the frame, for the error message.
+    ``rows``: how many rows it has to have.
     """
     import polars as pl
 
@@ -50,10 +41,7 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
 def refuse_wide_cells(domain: Domain, api: str) -> None:
     """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own.
 
-    Raises
-    ------
-    ParameterError
-        Naming the first column that has such cells.
+    Raises ParameterError naming the first column that has such cells.
     """
     import numpy as np
 

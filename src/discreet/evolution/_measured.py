@@ -24,16 +24,10 @@ _FEWEST = 20
 class Contraction:
     """How much nearer the nearest variation is, for records at distances in one band.
 
-    Parameters
-    ----------
-    beyond, up_to : float
-        The band of distances between a record and its target, in the unit of the embedding.
-    pairs : int
-        Independent pairs that were met there.
-    gamma : float
-        Mean of ``1 - (distance of the nearest variation) / (distance of the record)``.
-    lower : float
-        Lower confidence bound on its expectation, jointly with all the other bands.
+    ``beyond``, ``up_to``: the band of distances between a record and its target, in the unit of the embedding.
+    ``pairs``: Independent pairs that were met there.
+    ``gamma``: Mean of ``1 - (distance of the nearest variation) / (distance of the record)``.
+    ``lower``: lower confidence bound on its expectation, jointly with all the other bands.
     """
 
     beyond: float

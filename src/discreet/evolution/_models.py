@@ -13,13 +13,7 @@ __all__ = ["degrees_at", "inference", "needed", "settled_degrees"]
 
 
 def needed(*packages: str) -> None:
-    """Refuse to go on without packages.
-
-    Raises
-    ------
-    ParameterError
-        Naming the extra that has them.
-    """
+    """Refuse to go on without packages. Raises ParameterError naming the extra that has them."""
     for package in packages:
         if find_spec(package) is None:
             raise ParameterError(f"this needs {package}. Install it: pip install 'discreet[evolution]'")
@@ -38,10 +32,7 @@ def inference(seed: int) -> Iterator[None]:
 def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
     """Check the degrees of variation, and the factor by which they shrink.
 
-    Raises
-    ------
-    ParameterError
-        When they are not above 0 and at most 1.
+    Raises ParameterError when they are not above 0 and at most 1.
     """
     real("shrink", shrink, above=0, most=1)
     found = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)

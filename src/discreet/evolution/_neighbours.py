@@ -82,30 +82,16 @@ class NearestCandidates:
     r"""Candidates ready to be searched for the one nearest to each point.
 
     The answer for a point is the smallest index among the candidates at the least distance, in the arithmetic that the
-    module states: the same by every method.
+    module states: the same by every method. Raises ParameterError if candidates, norm or method are not as stated.
 
-    Parameters
-    ----------
-    candidates : ndarray of float64, shape (V, d)
-        Public points, one per row; at least one, and of at most :math:`10^{150}` in every coordinate. Repeated
-        candidates are searched once, and the first gets the votes.
-    norm : {1.0, 2.0, inf}
-        The norm of the distance.
-    method : {"auto", "tree", "blocks"}
-        ``tree``: a k-d tree; ``blocks``: every distance, a block at a time, for norm 2 by matrix products in single
-        precision, so that no more than some tens of megabytes are held. ``auto`` goes by d, V and the norm, as measured
-        by the benchmark of nearest neighbours. A tree is also nearly twice as fast where candidates of many
-        coordinates lie near a surface of few dimensions: name it then.
-
-    Attributes
-    ----------
-    method : str
-        What was chosen.
-
-    Raises
-    ------
-    ParameterError
-        If candidates, norm or method are not as stated.
+    ``candidates``, shape (V, d): public points, one per row; at least one, and of at most :math:`10^{150}` in every
+    coordinate. Repeated candidates are searched once, and the first gets the votes.
+    ``norm``, {1.0, 2.0, inf}: the norm of the distance.
+    ``method``, {"auto", "tree", "blocks"}: ``tree``: a k-d tree; ``blocks``: every distance, a block at a time, for
+    norm 2 by matrix products in single precision, so that no more than some tens of megabytes are held. ``auto`` goes
+    by d, V and the norm, as measured by the benchmark of nearest neighbours. A tree is also nearly twice as fast where
+    candidates of many coordinates lie near a surface of few dimensions: name it then.
+    ``method``: what was chosen.
 
     References
     ----------
@@ -147,21 +133,11 @@ class NearestCandidates:
     def nearest(self, points: Floats) -> Integers:
         """Return the index of the nearest candidate of each point, the smallest where several are nearest.
 
-        Parameters
-        ----------
-        points : ndarray of float64, shape (q, d)
-            Confidential points.
+        Raises ParameterError if the points do not have the candidates' d coordinates, or some coordinate is not a
+        number of at most :math:`10^{150}`.
 
-        Returns
-        -------
-        ndarray of int64, shape (q,)
-            Integers into the candidates as they were given; confidential.
-
-        Raises
-        ------
-        ParameterError
-            If the points do not have the candidates' d coordinates, or some coordinate is not a number of at most
-            :math:`10^{150}`.
+        ``points``, shape (q, d): confidential points.
+        Returns, shape (q,): Integers into the candidates as they were given; confidential.
         """
         points = _checked(points, "points")
         if points.shape[1] != self._candidates.shape[1]:
@@ -274,24 +250,12 @@ def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidat
 
     .. math:: h_j = \sum_i f_i \, 1\{j = \min \arg\min_k R(x_i, c_k)\}
 
-    One record replaced moves one vote: it changes at most two counts, by one each.
+    One record replaced moves one vote: it changes at most two counts, by one each. Raises ParameterError if points or
+    frequencies are not as stated.
 
-    Parameters
-    ----------
-    chunks : iterable of (ndarray of float64, shape (q, d); ndarray of int64, shape (q,))
-        Confidential points and their frequencies, at least 0.
-    candidates : NearestCandidates
-        The public candidates.
-
-    Returns
-    -------
-    ndarray of int64, shape (V,)
-        Exact, hence confidential, votes; they add up to the sum of the frequencies.
-
-    Raises
-    ------
-    ParameterError
-        If points or frequencies are not as stated.
+    ``chunks``, shape (q, d): confidential points and their frequencies, at least 0.
+    ``candidates``: the public candidates.
+    Returns, shape (V,): Exact, hence confidential, votes; they add up to the sum of the frequencies.
 
     References
     ----------

@@ -19,25 +19,13 @@ _REBUILT: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
     """Rebuild an API from a certificate.
 
-    Parameters
-    ----------
-    name : str
-        Its :attr:`API.name`.
-    parameters : mapping
-        What its :meth:`API.parameters` returned.
-    domain : Domain
-        Public.
+    Raises ParameterError when a parameter is missing, unknown or out of range.
 
-    Returns
-    -------
-    API
-        The API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same name
-        and parameters, and refuses to run.
-
-    Raises
-    ------
-    ParameterError
-        When a parameter is missing, unknown or out of range.
+    ``name``: its :attr:`API.name`.
+    ``parameters``: what its :meth:`API.parameters` returned.
+    ``domain``: public.
+    Returns: the API itself where its parameters say everything about it; else a :class:`NamedAPI`, which has the same
+    name and parameters, and refuses to run.
 
     Examples
     --------

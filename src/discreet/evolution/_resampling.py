@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._arrays import Floats
-from discreet.domain import Domain, Records
-from discreet.domain._metric import ground_diameter, ground_embedding, refuse_open_labels
+from discreet.domain import Records
+from discreet.domain._metric import ground_embedding
 from discreet.errors import ParameterError
-from discreet.evolution._api import API, in_blocks
+from discreet.evolution._api import GroundAPI, in_blocks
 from discreet.evolution._frames import to_records
 
 __all__ = ["Resampling"]
@@ -22,7 +22,7 @@ _PAIRS = 2**24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Resampling(API):
+class Resampling(GroundAPI):
     r"""Records of a public table: every candidate is one of them, as it is.
 
     The distance is the domain's ground distance. ``random`` draws from the N public records with replacement. A record
@@ -50,7 +50,7 @@ class Resampling(API):
     --------
     >>> import polars as pl
     >>> from discreet._random import seeded
-    >>> from discreet.domain import Integer
+    >>> from discreet.domain import Domain, Integer
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> api = Resampling(domain=domain, table=pl.DataFrame({"age": [20, 21, 22, 60, 61, 62, 90]}))
     >>> api.variations_each()
@@ -62,28 +62,17 @@ class Resampling(API):
 
     name: ClassVar[str] = "resampling"
     quick: ClassVar[bool] = True
-    domain: Domain
     table: Any = field(repr=False)
     _points: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        refuse_open_labels(self.domain, self.name)
+        GroundAPI.__post_init__(self)
         given = self.table
         held = given if isinstance(given, Records) else to_records(given, self.domain, source="the public table")
         if len(held) < 2:
             raise ParameterError("the public table must have at least 2 rows")
         object.__setattr__(self, "table", held)
         object.__setattr__(self, "_points", ground_embedding(self.domain, held))
-
-    @property
-    def norm(self) -> float:
-        """1: the ground distance is a sum over columns."""
-        return 1.0
-
-    @property
-    def diameter(self) -> float:
-        """Sum of the columns' weights in the ground distance."""
-        return ground_diameter(self.domain)
 
     @property
     def sizes(self) -> list[int]:
@@ -114,10 +103,6 @@ class Resampling(API):
             for ranks, line in zip(chosen[block, :-1], distances, strict=True):
                 ranks[:] = np.argpartition(line, np.unique(ranks))[ranks]
         return in_blocks(records, [codes[chosen] for codes in self.table.columns])
-
-    def embed(self, records: Records) -> Floats:
-        """Return coordinates whose L1 distance is the ground distance."""
-        return ground_embedding(self.domain, records)
 
     def sources(self) -> dict[str, Records]:
         """Return the public table."""

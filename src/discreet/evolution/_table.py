@@ -10,22 +10,19 @@ import numpy.typing as npt
 
 from discreet._arrays import Floats
 from discreet._checks import integer, probability
-from discreet.domain import Domain, Records
+from discreet.domain import Records
 from discreet.domain._column import Column
 from discreet.domain._metric import (
-    ground_diameter,
-    ground_embedding,
     is_ordered,
     nearest_codes,
-    refuse_open_labels,
 )
-from discreet.evolution._api import API, in_blocks
+from discreet.evolution._api import GroundAPI, in_blocks
 
 __all__ = ["Table"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table(API):
+class Table(GroundAPI):
     r"""Records of a domain with columns of every kind but open labels; the distance is the domain's ground distance.
 
     A record has ``each`` variations at each of the scales :math:`s_l = 2^{-l}`, ``l = 1 .. levels``. An ordered column
@@ -56,7 +53,7 @@ class Table(API):
     Examples
     --------
     >>> from discreet._random import seeded
-    >>> from discreet.domain import Boolean, Integer
+    >>> from discreet.domain import Boolean, Domain, Integer
     >>> table = Table(domain=Domain(columns={"age": Integer(lower=0, upper=99), "smokes": Boolean()}), levels=3)
     >>> table.diameter, table.variations_each()
     (2.0, 7)
@@ -66,26 +63,15 @@ class Table(API):
 
     name: ClassVar[str] = "table"
     quick: ClassVar[bool] = True
-    domain: Domain
     levels: int = 6
     each: int = 2
     null_share: float = 0.1
 
     def __post_init__(self) -> None:
-        refuse_open_labels(self.domain, self.name)
+        GroundAPI.__post_init__(self)
         integer("levels", self.levels, least=1, most=32)
         integer("each", self.each, least=1, most=64)
         probability("null_share", self.null_share)
-
-    @property
-    def norm(self) -> float:
-        """1: the ground distance is a sum over columns."""
-        return 1.0
-
-    @property
-    def diameter(self) -> float:
-        """Sum of the columns' weights in the ground distance."""
-        return ground_diameter(self.domain)
 
     def variations_each(self) -> int:
         """Return ``1 + levels * each``."""
@@ -108,10 +94,6 @@ class Table(API):
             stays = alone & (chosen != place)
             varied.append(np.where(stays, codes[:, None], self._near(column, codes, scales, rng)))
         return in_blocks(records, varied)
-
-    def embed(self, records: Records) -> Floats:
-        """Return coordinates whose L1 distance is the ground distance."""
-        return ground_embedding(self.domain, records)
 
     def parameters(self) -> dict[str, Any]:
         """Return levels, each and null_share."""

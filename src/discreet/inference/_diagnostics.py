@@ -22,17 +22,9 @@ __all__ = ["effective_sample_size", "r_hat"]
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
     """Return the effective sample size of draws, for their mean; by ranks ("bulk") unless told otherwise.
 
-    Parameters
-    ----------
-    chains : array_like of float, shape (chains, draws)
-        Draws of one number.
-    ranked : bool
-        Replace draws by the normal scores of their ranks first, which heavy tails need.
-
-    Returns
-    -------
-    float
-        At most ``draws log10(draws)``; the number of draws where they are all equal.
+    ``chains``, shape (chains, draws): draws of one number.
+    ``ranked``: Replace draws by the normal scores of their ranks first, which heavy tails need.
+    Returns: at most ``draws log10(draws)``; the number of draws where they are all equal.
 
     References
     ----------
@@ -69,10 +61,7 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
 def r_hat(chains: npt.ArrayLike) -> float:
     """Return the rank-normalised split R-hat, the larger of location and scale: 1 where the chains agree.
 
-    Parameters
-    ----------
-    chains : array_like of float, shape (chains, draws)
-        Draws of one number.
+    ``chains``, shape (chains, draws): draws of one number.
 
     References
     ----------

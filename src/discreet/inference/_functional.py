@@ -28,14 +28,10 @@ _PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.+?)\)")
 class Functional:
     """A number that a distribution has.
 
-    Parameters
-    ----------
-    name : str
-        As it was asked for.
-    of : callable
-        From a :class:`~discreet.inference._line.Line` to one number per draw.
-    unit : {"value", "length", "number"}
-        Whether the result is a value of the column, a difference of two, or neither.
+    ``name``: as it was asked for.
+    ``of``: from a :class:`~discreet.inference._line.Line` to one number per draw.
+    ``unit``, {"value", "length", "number"}: whether the result is a value of the column, a difference of two, or
+    neither.
     """
 
     name: str
@@ -46,19 +42,12 @@ class Functional:
 def functional(name: str, column: Column) -> Functional:
     """Read a functional of one column.
 
-    Parameters
-    ----------
-    name : str
-        ``mean``, ``variance``, ``sd``, ``qNN`` (the ``NN`` % quantile: the least value that the distribution function
-        reaches it at), ``P(>a)``, ``P(>=a)``, ``P(<a)``, ``P(<=a)``, ``P(a..b)`` (both ends included) or ``P(=a)``,
-        with values written as in a CSV file of the column.
-    column : Column
-        The declared column.
+    Raises ParameterError when it is none of these, or the column has no order.
 
-    Raises
-    ------
-    ParameterError
-        When it is none of these, or the column has no order.
+    ``name``: ``mean``, ``variance``, ``sd``, ``qNN`` (the ``NN`` % quantile: the least value that the distribution
+    function reaches it at), ``P(>a)``, ``P(>=a)``, ``P(<a)``, ``P(<=a)``, ``P(a..b)`` (both ends included) or
+    ``P(=a)``, with values written as in a CSV file of the column.
+    ``column``: the declared column.
 
     Examples
     --------
@@ -84,13 +73,7 @@ def functional(name: str, column: Column) -> Functional:
 
 
 def needs_order(column: Column) -> None:
-    """Refuse a column whose values are not on a line.
-
-    Raises
-    ------
-    ParameterError
-        When its values have no order.
-    """
+    """Refuse a column whose values are not on a line. Raises ParameterError when its values have no order."""
     if not _ordered(column):
         raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
 

@@ -26,14 +26,10 @@ _HALVINGS = 80
 class Draws:
     """A block of ``D`` draws of a probability measure.
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (D, S)
-        Mass on each of the ``S`` records of the posterior's support.
-    own : Records or None
-        ``D * T`` records, row by row: where each draw has ``T`` records of its own.
-    own_weights : ndarray of float64, shape (D, T), optional
-        Their mass; 0 fills up rows. Each row of ``weights`` and ``own_weights`` together sums to one.
+    ``weights``, shape (D, S): mass on each of the ``S`` records of the posterior's support.
+    ``own``: ``D * T`` records, row by row: where each draw has ``T`` records of its own.
+    ``own_weights``, shape (D, T): their mass; 0 fills up rows. Each row of ``weights`` and ``own_weights`` together
+    sums to one.
     """
 
     __slots__ = ("own", "own_weights", "weights")
@@ -62,16 +58,10 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
 class Line:
     """A block of draws seen along one column; nulls are left out, so everything is about the values that are not null.
 
-    Parameters
-    ----------
-    column : Column
-        The declared column.
-    codes : ndarray of shape (S,)
-        The column of the support.
-    draws : Draws
-        The block.
-    at : int
-        The column's place in the domain.
+    ``column``: the declared column.
+    ``codes``, shape (S,): the column of the support.
+    ``draws``: the block.
+    ``at``: the column's place in the domain.
     """
 
     def __init__(self, column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> None:

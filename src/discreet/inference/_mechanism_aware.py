@@ -286,10 +286,7 @@ def _posterior(
 def _read_counts(release: Any, domain: Domain) -> Floats:
     """Return the released counts, cell by cell; nan where a cell is not in the table.
 
-    Raises
-    ------
-    DataError
-        When the table does not fit the domain.
+    Raises DataError when the table does not fit the domain.
     """
     import polars as pl
 

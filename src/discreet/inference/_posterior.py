@@ -340,22 +340,11 @@ class Posterior:
 def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional | None]:
     """Look up functionals by their names, before anything is computed.
 
-    Parameters
-    ----------
-    asked, column
-        As for :meth:`Posterior.evaluate`.
-    domain : Domain
-        Of the release.
+    Raises ParameterError when the column or a functional is unknown.
 
-    Returns
-    -------
-    list of Functional or None
-        None for a user's function.
-
-    Raises
-    ------
-    ParameterError
-        When the column or a functional is unknown.
+    ``asked``, ``column``: as for :meth:`Posterior.evaluate`.
+    ``domain``: of the release.
+    Returns: none for a user's function.
     """
     names = [column] if column is not None else list(domain.names)
     if column is not None and column not in domain.columns:

@@ -37,20 +37,12 @@ def unreadable() -> DataError:
 class Released:
     """The distinct records of a release, and the public facts that came with it.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    records : Records
-        The ``k`` distinct released records.
-    counts : ndarray of float64, shape (k,)
-        How often each was released, or its weight.
-    urn : ContinuedUrn or None
-        The urn that the release continues, where its certificate says so.
-    certified : bool
-        Whether there is a certificate.
-    held : int or None
-        Number of confidential records.
+    ``domain``: public.
+    ``records``: the ``k`` distinct released records.
+    ``counts``, shape (k,): how often each was released, or its weight.
+    ``urn``: the urn that the release continues, where its certificate says so.
+    ``certified``: whether there is a certificate.
+    ``held``: number of confidential records.
     """
 
     domain: Domain
@@ -94,10 +86,7 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
 def certified_mechanism(certificate: Certificate) -> Mechanism:
     """Return the mechanism as a certificate states it.
 
-    Raises
-    ------
-    ParameterError
-        When there is none of that name, or its parameters are out of range.
+    Raises ParameterError when there is none of that name, or its parameters are out of range.
     """
     facts = certificate.facts
     mechanism, domain = facts["mechanism"], Domain.from_dict(facts["domain"])
@@ -108,14 +97,9 @@ def certified_mechanism(certificate: Certificate) -> Mechanism:
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
     """Read a release.
 
-    Parameters
-    ----------
-    release : Release, dataframe or path
-        The released table; of a file, only its distinct rows come into memory.
-    facts : Certificate, path of one, or Domain, optional
-        The certificate found with the release by default.
-    weights : str, optional
-        Column of positive weights: a row counts as that many records.
+    ``release``: the released table; of a file, only its distinct rows come into memory.
+    ``facts``: the certificate found with the release by default.
+    ``weights``: column of positive weights: a row counts as that many records.
 
     Raises
     ------

@@ -15,20 +15,13 @@ __all__ = ["Estimate", "Summary"]
 class Estimate:
     """The posterior of one number.
 
-    Parameters
-    ----------
-    name : str
-        The functional, as it was asked for.
-    mean, sd : float
-        Posterior mean and standard deviation.
-    lower, upper : float
-        Equal-tailed credible interval.
-    effective_draws : float
-        Independent draws that the posterior draws are worth.
-    r_hat : float or None
-        Whether the chains agree (1: they do); None for independent draws.
-    unit : str
-        "value" where the number is a value of the column, "length" where it is a difference of two, else "number".
+    ``name``: the functional, as it was asked for.
+    ``mean``, ``sd``: Posterior mean and standard deviation.
+    ``lower``, ``upper``: Equal-tailed credible interval.
+    ``effective_draws``: Independent draws that the posterior draws are worth.
+    ``r_hat``: whether the chains agree (1: they do); None for independent draws.
+    ``unit``: "value" where the number is a value of the column, "length" where it is a difference of two, else
+    "number".
     """
 
     name: str

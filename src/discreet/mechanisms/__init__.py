@@ -76,6 +76,7 @@ _NAMES = {
     "urn-histogram": "UrnHistogram",
     "private-evolution": "PrivateEvolution",
 }
+_ALIASES: dict[str, dict[str, Any]] = {"dirichlet-process": {"discount": 0.0}}
 _FILES = {kind: name.replace("-", "_") for name, kind in _NAMES.items()}
 
 
@@ -108,6 +109,16 @@ def named(name: str) -> type[Mechanism]:
     if name not in _NAMES:
         raise ParameterError(f"there is no mechanism {name!r}. The mechanisms are: {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def alias_of(name: str) -> dict[str, Any]:
+    """Return the parameters that a registry name fixes, where it is another name of a mechanism; else nothing."""
+    return dict(_ALIASES.get(name, {}))
+
+
+def first_names() -> list[str]:
+    """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
+    return list({kind: name for name, kind in reversed(_NAMES.items())}.values())[::-1]
 
 
 @cache

@@ -98,10 +98,7 @@ class Outputs(NamedTuple):
 def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Return every combination of one item from each range, for :meth:`PrivateStep.outputs`.
 
-    Raises
-    ------
-    ParameterError
-        When there are more than two million.
+    Raises ParameterError when there are more than two million.
     """
     count = math.prod(map(len, ranges))
     if count > MOST_LISTED:
@@ -335,10 +332,7 @@ class PartsMechanism(PrivateStep):
 def finite_cells(domain: Domain, name: str) -> int:
     """Return the number of cells of a domain, however large, for a mechanism that needs it to be finite.
 
-    Raises
-    ------
-    ParameterError
-        When it is not.
+    Raises ParameterError when it is not.
     """
     if domain.size is None:
         raise ParameterError(f"{name} needs a finite domain. Declare cells, a grid or categories")
@@ -348,10 +342,7 @@ def finite_cells(domain: Domain, name: str) -> int:
 def numbered_cells(domain: Domain, name: str) -> int:
     """Return the number of cells of a finite domain that is small enough for cells to be numbered.
 
-    Raises
-    ------
-    ParameterError
-        When it is not.
+    Raises ParameterError when it is not.
     """
     cells = finite_cells(domain, name)
     if cells > MOST_CELLS:
@@ -377,10 +368,7 @@ def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
 def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) -> None:
     """Refuse a relation that a mechanism, or a class of mechanisms, has no theorem for.
 
-    Raises
-    ------
-    RelationNotSupported
-        Naming both.
+    Raises RelationNotSupported naming both.
     """
     if relation not in mechanism.relations:
         raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
@@ -389,10 +377,7 @@ def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) 
 def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
     """Raise :class:`~discreet.errors.Infeasible` unless the guarantee meets the budget.
 
-    Raises
-    ------
-    Infeasible
-        With the budget that the guarantee does meet, beside ``nearest``.
+    Raises Infeasible with the budget that the guarantee does meet, beside ``nearest``.
     """
     if guarantee.meets(budget):
         return

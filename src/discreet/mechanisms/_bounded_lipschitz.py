@@ -30,18 +30,13 @@ _ROUNDING = 1e-12
 class Projection(NamedTuple):
     """Probabilities, and a proof of how near to the nearest they are.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float64, shape (V,)
-        At least 0; they sum to one.
-    distance : float
-        Bounded-Lipschitz distance from the masses, in units of the metric: the cost of an explicit plan, so an upper
-        bound, up to rounding.
-    lower_bound : float
-        No distribution on the points is nearer: what the potential proves, less what rounding may add to it.
-    potential : ndarray of float64, shape (V,)
-        The proof: 1-Lipschitz on the points and at most the diameter in absolute value, by construction a minimum of
-        such functions.
+    ``probabilities``, shape (V,): at least 0; they sum to one.
+    ``distance``: Bounded-Lipschitz distance from the masses, in units of the metric: the cost of an explicit plan, so
+    an upper bound, up to rounding.
+    ``lower_bound``: No distribution on the points is nearer: what the potential proves, less what rounding may add to
+    it.
+    ``potential``, shape (V,): the proof: 1-Lipschitz on the points and at most the diameter in absolute value, by
+    construction a minimum of such functions.
     """
 
     probabilities: Floats
@@ -64,30 +59,17 @@ def bounded_lipschitz_projection(
         |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\}
         = \max_f \Bigl\{ \sum_i f_i v_i - \max_i f_i \Bigr\}.
 
-    Parameters
-    ----------
-    masses : ndarray of float64, shape (V,)
-        Signed masses ``v``: noisy counts divided by the public number of records. Their total need not be one.
-    points : ndarray of float64, shape (V, d)
-        Where they are, public; a point may occur more than once.
-    diameter : float
-        Public diameter ``D`` of the space, at least the largest distance of two points.
-    norm : {1.0, 2.0, inf}
-        The p-norm whose distance is meant.
-    tolerance : float
-        The search ends when the gap is at most this share of the diameter.
+    Raises ParameterError if masses or points are not finite or not of these shapes, the diameter is too small, the norm
+    is none of these, or POT (extra ``transport``) is needed and not installed: for two or more dimensions.
 
-    Returns
-    -------
-    Projection
-        In one dimension, and for up to 50,000 points in more, the gap is within the tolerance, rounding apart. For more
-        points, neighbours are first put together until 50,000 are left: then the gap says how good the result is.
-
-    Raises
-    ------
-    ParameterError
-        If masses or points are not finite or not of these shapes, the diameter is too small, the norm is none of
-        these, or POT (extra ``transport``) is needed and not installed: for two or more dimensions.
+    ``masses``, shape (V,): Signed masses ``v``: noisy counts divided by the public number of records. Their total need
+    not be one.
+    ``points``, shape (V, d): where they are, public; a point may occur more than once.
+    ``diameter``: public diameter ``D`` of the space, at least the largest distance of two points.
+    ``norm``, {1.0, 2.0, inf}: the p-norm whose distance is meant.
+    ``tolerance``: the search ends when the gap is at most this share of the diameter.
+    Returns: in one dimension, and for up to 50,000 points in more, the gap is within the tolerance, rounding apart. For
+    more points, neighbours are first put together until 50,000 are left: then the gap says how good the result is.
 
     References
     ----------
@@ -125,24 +107,12 @@ def bounded_lipschitz_distance(
 
     .. math:: \sup \Bigl\{\sum_i f_i (a_i - b_i) : |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\},
 
-    the Wasserstein-1 distance where both have the same total.
+    the Wasserstein-1 distance where both have the same total. Raises ParameterError as
+    :func:`bounded_lipschitz_projection`, and for more than 50,000 points in two or more dimensions.
 
-    Parameters
-    ----------
-    masses_a, masses_b : ndarray of float64, shape (V,)
-        Signed masses.
-    points, diameter, norm
-        As in :func:`bounded_lipschitz_projection`.
-
-    Returns
-    -------
-    float
-        The cost of an optimal plan.
-
-    Raises
-    ------
-    ParameterError
-        As :func:`bounded_lipschitz_projection`, and for more than 50,000 points in two or more dimensions.
+    ``masses_a``, ``masses_b``, shape (V,): Signed masses.
+    ``points``, ``diameter``, ``norm``: as in :func:`bounded_lipschitz_projection`.
+    Returns: the cost of an optimal plan.
 
     Examples
     --------
@@ -174,25 +144,12 @@ def certified_gap(
     The potential is compared over all pairs of points (pairs of blocks of points, where their distance leaves no room
     for a violation); whatever it is found to violate is taken off what it proves. The distance from the probabilities
     is computed anew, as a problem of its own; for more than 50,000 points in two or more dimensions the stated one is
-    taken.
+    taken. Raises ParameterError as :func:`bounded_lipschitz_projection`.
 
-    Parameters
-    ----------
-    masses, points, diameter, norm
-        As given to :func:`bounded_lipschitz_projection`.
-    projection : Projection
-        What is to be checked.
-
-    Returns
-    -------
-    float
-        At least the distance from the probabilities less that from the nearest distribution; infinite where the
-        probabilities are no distribution.
-
-    Raises
-    ------
-    ParameterError
-        As :func:`bounded_lipschitz_projection`.
+    ``masses``, ``points``, ``diameter``, ``norm``: as given to :func:`bounded_lipschitz_projection`.
+    ``projection``: what is to be checked.
+    Returns: at least the distance from the probabilities less that from the nearest distribution; infinite where the
+    probabilities are no distribution.
 
     Examples
     --------

@@ -27,12 +27,8 @@ __all__ = ["Cells", "CellsAround", "OwnCells"]
 class Cells(ABC):
     """Disjoint sets of records, numbered, with a representative each. Public.
 
-    Attributes
-    ----------
-    domain : Domain
-        Public.
-    count : int
-        How many.
+    ``domain``: public.
+    ``count``: how many.
     """
 
     domain: Domain
@@ -91,10 +87,7 @@ class OwnCells(Cells):
     def of(cls, domain: Domain, name: str) -> OwnCells:
         """Return the cells of a domain for a mechanism of that name, which needs them to be finitely many.
 
-        Raises
-        ------
-        ParameterError
-            When the domain is not finite, or too large for its cells to be numbered.
+        Raises ParameterError when the domain is not finite, or too large for its cells to be numbered.
         """
         return cls(domain, numbered_cells(domain, name))
 

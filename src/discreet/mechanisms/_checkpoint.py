@@ -41,16 +41,10 @@ _KINDS = {"i": "<i8", "f": "<f8"}
 class Checkpoint:
     """The steps released so far, in a file.
 
-    Parameters
-    ----------
-    path : path
-        Where; made at the first step.
-    facts : mapping
-        Public facts of the run as JSON values: a checkpoint of another run is refused.
-    steps : int
-        How many the run has.
-    fits : callable
-        Whether a step could be one of this run, from its candidates and votes alone.
+    ``path``: where; made at the first step.
+    ``facts``: public facts of the run as JSON values: a checkpoint of another run is refused.
+    ``steps``: how many the run has.
+    ``fits``: whether a step could be one of this run, from its candidates and votes alone.
     """
 
     def __init__(
@@ -64,10 +58,7 @@ class Checkpoint:
     def held(self) -> Iterator[None]:
         """Keep every other run away from the checkpoint.
 
-        Raises
-        ------
-        FileProblem
-            When another run holds it, or the folder cannot be written.
+        Raises FileProblem when another run holds it, or the folder cannot be written.
         """
         with locked(self._path):
             yield
@@ -75,15 +66,9 @@ class Checkpoint:
     def steps(self, *, redraw: bool = False) -> list[Votes]:
         """Return the steps that were released, none where there is no file.
 
-        Parameters
-        ----------
-        redraw : bool
-            Whether all steps may be there already, so that the table is not asked again.
+        Raises FileProblem when the file is no checkpoint, one of another run, or a finished one that was not asked for.
 
-        Raises
-        ------
-        FileProblem
-            When the file is no checkpoint, one of another run, or a finished one that was not asked for.
+        ``redraw``: whether all steps may be there already, so that the table is not asked again.
         """
         found = _found(self._path)
         if found is None:
@@ -109,10 +94,7 @@ class Checkpoint:
     def write(self, steps: list[Votes]) -> None:
         """Replace the file by one with these steps, while it is held.
 
-        Raises
-        ------
-        FileProblem
-            When it cannot be written; the file is then as it was.
+        Raises FileProblem when it cannot be written; the file is then as it was.
         """
         described, parts = [], []
         for step in steps:
@@ -134,10 +116,7 @@ class Checkpoint:
 def steps_held(path: str | os.PathLike[str]) -> int:
     """Return how many steps a checkpoint holds, of whichever run; 0 where there is no file.
 
-    Raises
-    ------
-    FileProblem
-        When the file is no checkpoint.
+    Raises FileProblem when the file is no checkpoint.
     """
     found = _found(Path(path))
     return 0 if found is None else len(found[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -15,12 +15,24 @@ from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import Output, feasible
 from discreet.mechanisms._mechanism import Mechanism
-from discreet.privacy import Budget, Guarantee
+from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._held_table import HeldTable
 
-__all__ = ["DrawnMechanism", "HeldMechanism", "held_cells", "solve_drawn"]
+__all__ = ["DrawnMechanism", "HeldMechanism", "Looked", "held_cells"]
 
 _MOST_HELD = 1 << 20
+
+
+class Looked(NamedTuple):
+    """Where the value of a free parameter is looked for, and the value that stands for the most private one.
+
+    Privacy improves with the value where it is ``rising``, so that the least one is sought; else the largest one is
+    sought, and values are above 0.
+    """
+
+    between: tuple[float, float]
+    usual: float
+    rising: bool = True
 
 
 class DrawnMechanism(Mechanism):
@@ -40,6 +52,38 @@ class DrawnMechanism(Mechanism):
             raise ParameterError(f"this mechanism was calibrated for {counted(self.size, 'record')}, not {size}")
         return cast(Iterator[Records], y)
 
+    @classmethod
+    def _looked(cls, domain: Domain) -> Looked:
+        """Return where the free parameter's value is looked for."""
+        raise NotImplementedError
+
+    @classmethod
+    def _sized(cls, size: int, value: float, *, domain: Domain, n: int, **fixed: Any) -> Self:
+        """Return the mechanism at a size and a value of the free parameter."""
+        (free,) = (name for name in cls.free if name != "size")
+        return cls(domain=domain, size=size, **{free: value}, **fixed)  # type: ignore[call-arg]  # of the subclass
+
+    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
+        """Return a guarantee for the search: at least as pessimistic as :meth:`guarantee`, and quick."""
+        return self.guarantee(relation, n=n)
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the free parameter's value that costs least utility at a size, or the largest size at a value."""
+        cls.refuse_unknown(fixed)
+        (free,) = (name for name in cls.free if name != "size")
+        relation, value = Relation(group=group), fixed.pop(free, None)
+        search_for = _DrawnSearch(
+            lambda m, v: cls._sized(m, v, domain=domain, n=n, **fixed),
+            lambda made: made._searched(relation, n, budget),
+            budget,
+            cls._looked(domain),
+        )
+        made = _solved(search_for, free, lambda made: made.guarantee(relation, n=n), size=size, value=value)
+        return cast(Self, made)
+
 
 class HeldMechanism(DrawnMechanism):
     """A mechanism whose law at one confidential table is known in closed form: what an instance-level audit asks."""
@@ -58,10 +102,7 @@ class HeldMechanism(DrawnMechanism):
 def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
     """Hold the cells of a table and the empty ones; where all weigh the same, two empty ones stand for all.
 
-    Raises
-    ------
-    ParameterError
-        For more than 2^20 cells of unequal weight.
+    Raises ParameterError for more than 2^20 cells of unequal weight.
     """
     cells = int(domain.size or 0)
     if set(domain.least_weights()) == {Fraction(1, cells)}:
@@ -78,51 +119,19 @@ def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> Held
     return HeldTable.dirichlet(mass, held, size=size, total=strength + x.n)
 
 
-Drawn = TypeVar("Drawn", bound=DrawnMechanism)
-
-
-def solve_drawn(
-    make: Callable[[int, float], Drawn],
+def _solved(
+    search_for: _DrawnSearch,
     parameter: str,
+    promise: Callable[[Any], Guarantee],
     *,
-    between: tuple[float, float],
-    budget: Budget,
-    promise: Callable[[Drawn], Guarantee],
-    search: Callable[[Drawn], Guarantee],
     size: int | None,
     value: float | None,
-    usual: float,
-    rising: bool = True,
-) -> Drawn:
+) -> Any:
     """Solve for the value of a parameter that costs the least utility at a size, or for the largest size at a value.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(size, value)``; privacy worsens with the size.
-    parameter : str
-        The parameter's name.
-    between : tuple of float
-        Where to look for its value; above 0 where the largest one is sought.
-    budget : Budget
-        What may be spent.
-    promise, search : callable
-        The mechanism's guarantee, and one at least as pessimistic for the search.
-    size, value : int, float or None
-        What is given; at least one of the two.
-    usual : float
-        The value at which the nearest delta is stated where no value meets the budget.
-    rising : bool
-        Whether privacy improves with the value, so that the least one is sought; else the largest one.
-
-    Raises
-    ------
-    Infeasible
-        With the nearest numbers that meet the budget.
-    ParameterError
-        When neither is given.
+    Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither is given.
     """
-    search_for = _DrawnSearch(make, search, budget, between, rising)
+    make, search, budget, looked = search_for
     if size is None:
         if value is None:
             raise ParameterError(f"give a size or a {parameter}, since only one of the two can be solved for")
@@ -133,7 +142,7 @@ def solve_drawn(
     if value is None:
         found = search_for.value(size)
         if found is None:
-            delta = search(make(size, usual)).delta(budget.epsilon)
+            delta = search(make(size, looked.usual)).delta(budget.epsilon)
             raise Infeasible(f"{budget} at size {size}", {"delta >=": delta})
         return make(size, found)
     made = make(size, value)
@@ -145,13 +154,12 @@ def solve_drawn(
 
 
 class _DrawnSearch(NamedTuple):
-    """The two one-sided searches of :func:`solve_drawn`, whose parameters these are."""
+    """Two one-sided searches, given ``make(size, value)`` and a guarantee as pessimistic as its own, or more."""
 
     make: Callable[[int, float], Any]
     search: Callable[[Any], Guarantee]
     budget: Budget
-    between: tuple[float, float]
-    rising: bool
+    looked: Looked
 
     def meets(self, size: int, value: float) -> bool:
         """Return whether the pessimistic guarantee is within the budget."""
@@ -164,8 +172,8 @@ class _DrawnSearch(NamedTuple):
 
     def value(self, size: int) -> float | None:
         """Return the value within the budget that costs the least utility, None where there is none."""
-        low, high = self.between
-        if self.rising:
+        low, high = self.looked.between
+        if self.looked.rising:
             return least_real(lambda v: self.meets(size, v), low, high, relative=1e-6)
 
         def inverse_of(u: float) -> float:
@@ -180,5 +188,5 @@ class _DrawnSearch(NamedTuple):
         if most := self.largest_size(value):
             nearest["size <="] = most
         if (found := self.value(size)) is not None:
-            nearest[f"{parameter} {'>=' if self.rising else '<='}"] = found
+            nearest[f"{parameter} {'>=' if self.looked.rising else '<='}"] = found
         return nearest

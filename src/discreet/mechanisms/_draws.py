@@ -27,29 +27,17 @@ DEFAULT_SAMPLING: Sampling = "stratified"
 
 
 def check_sampling(sampling: str) -> None:
-    """Refuse anything but the two ways to draw.
-
-    Raises
-    ------
-    ParameterError
-        When it is neither.
-    """
+    """Refuse anything but the two ways to draw. Raises ParameterError when it is neither."""
     choice("sampling", sampling, ("stratified", "iid"))
 
 
 def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator) -> Iterator[Integers]:
     """Yield ``size`` cells in chunks, in an order that says nothing.
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (k,)
-        Non-negative, of positive sum: public.
-    size : int
-        Number of records, ``m``.
-    sampling : {"iid", "stratified"}
-        Independent draws, or systematic ones along the cells' order.
-    rng : numpy.random.Generator
-        Source of the draws.
+    ``weights``, shape (k,): non-negative, of positive sum: public.
+    ``size``: number of records, ``m``.
+    ``sampling``, {"iid", "stratified"}: Independent draws, or systematic ones along the cells' order.
+    ``rng``: source of the draws.
 
     Notes
     -----

@@ -24,7 +24,7 @@ STEPS = (0, 1, 2, 3, 4, 6, 8)
 
 _WORSE = 2  # numbers of steps in a row that are worse than the best: the others are not tried
 _POWERS = (1.0, 8.0)  # of two invented tables: as wide as half the domain, and about a third as wide as that
-_DRAWS = 6
+_DRAWS = 3
 _TOLD_APART = 64.0  # records that a prediction holds, in units of the noise of one step: more change no ranking
 _HELD = 512
 _SCALES = 10
@@ -34,14 +34,9 @@ _SHARES = (0.25, 1.0)  # of the theory's population, beside half of it
 class Choice(NamedTuple):
     """What is free in an evolution.
 
-    Parameters
-    ----------
-    steps : int
-        Number of votes.
-    variant : str or None
-        None stands for the usual one, or the one asked for.
-    share : float
-        Of the theory's population, where none is given.
+    ``steps``: number of votes.
+    ``variant``: none stands for the usual one, or the one asked for.
+    ``share``: of the theory's population, where none is given.
     """
 
     steps: int
@@ -52,14 +47,9 @@ class Choice(NamedTuple):
 def least_displaced(make: Callable[[Choice], Any], steps: Sequence[int], *, varied: bool, sized: bool) -> Any:
     """Return the evolution of the least predicted displacement over a short list.
 
-    Parameters
-    ----------
-    make : callable
-        Solves for the noise.
-    steps : sequence of int
-        Numbers of steps, in the order in which they are tried.
-    varied, sized : bool
-        Whether the variant and the population are free.
+    ``make``: Solves for the noise.
+    ``steps``: numbers of steps, in the order in which they are tried.
+    ``varied``, ``sized``: whether the variant and the population are free.
 
     Notes
     -----

@@ -32,14 +32,9 @@ _EAGER = 1.001
 class LineFilling(NamedTuple):
     """What is kept, and the proof.
 
-    Parameters
-    ----------
-    kept : ndarray of float64, shape (V,)
-        Mass left at each point, at least 0.
-    cost : float
-        Of what was sent.
-    potential : ndarray of float64, shape (V,)
-        Minus the price of a unit at each point: at most 0, 1-Lipschitz up to rounding.
+    ``kept``, shape (V,): mass left at each point, at least 0.
+    ``cost``: of what was sent.
+    ``potential``, shape (V,): Minus the price of a unit at each point: at most 0, 1-Lipschitz up to rounding.
     """
 
     kept: Floats
@@ -50,21 +45,11 @@ class LineFilling(NamedTuple):
 def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: float = 0.0) -> LineFilling:
     """Fill the negative masses from the positive ones, and from a created mass that may appear anywhere.
 
-    Parameters
-    ----------
-    masses : ndarray of float64, shape (V,)
-        Signed, with a sum of at least ``-created``; of at least 0 where nothing is created.
-    positions : ndarray of float64, shape (V,)
-        Increasing.
-    created : float
-        At least 0.
-    tolerance : float
-        By how much the cost may exceed the least one. Rounding apart it does not where nothing is created.
-
-    Returns
-    -------
-    LineFilling
-        In ``O(V log V)`` array operations, for each price of created mass that is tried.
+    ``masses``, shape (V,): Signed, with a sum of at least ``-created``; of at least 0 where nothing is created.
+    ``positions``, shape (V,): Increasing.
+    ``created``: at least 0.
+    ``tolerance``: by how much the cost may exceed the least one. Rounding apart it does not where nothing is created.
+    Returns: in ``O(V log V)`` array operations, for each price of created mass that is tried.
     """
     gaps = np.diff(positions)
     walk = np.cumsum(masses)
@@ -82,17 +67,9 @@ def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: f
 def isotonic(values: Floats, weights: Floats) -> Floats:
     r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (.., k)
-        ``F``, one vector or rows of them.
-    weights : ndarray of float64, shape (k,)
-        ``w``, at least 0.
-
-    Returns
-    -------
-    ndarray of float64, shape (.., k)
-        Of the same values as ``F``.
+    ``values``, shape (.., k): ``F``, one vector or rows of them.
+    ``weights``, shape (k,): ``w``, at least 0.
+    Returns, shape (.., k): of the same values as ``F``.
 
     Notes
     -----

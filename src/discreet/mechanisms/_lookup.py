@@ -19,19 +19,10 @@ _MOST_BITS = 15
 def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
     """Return ``numpy.searchsorted(edges, tickets, side="right")``, sooner.
 
-    Parameters
-    ----------
-    edges : ndarray of int64, shape (j,)
-        Cumulative weights, not decreasing, at least 0.
-    tickets : ndarray of int64, shape (count,)
-        Integers in ``[0, below)``.
-    below : int
-        Bound of the tickets.
-
-    Returns
-    -------
-    ndarray of int64, shape (count,)
-        Number of the first interval whose edge exceeds the ticket; ``j`` where none does.
+    ``edges``, shape (j,): Cumulative weights, not decreasing, at least 0.
+    ``tickets``, shape (count,): Integers in ``[0, below)``.
+    ``below``: Bound of the tickets.
+    Returns, shape (count,): number of the first interval whose edge exceeds the ticket; ``j`` where none does.
     """
     if len(tickets) < _FEW or 4 * len(edges) > len(tickets):
         return np.searchsorted(edges, tickets, side="right").astype(np.int64, copy=False)

@@ -6,8 +6,9 @@ All of it is computed from public numbers and invented tables.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -171,6 +172,15 @@ class Mechanism(PrivateStep):
             "size": self.single_record,
         }
         return tuple(remedy for remedy in self.helped_by if not never.get(remedy, False))
+
+    @classmethod
+    def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the registry name and the parameters that plain numbers stand for: ``cells`` and its own parameters.
+
+        Another mechanism's where numbers outside this one's range say that. Raises ParameterError when they contradict
+        each other.
+        """
+        return cls.name, dict(numbers)
 
     @abstractmethod
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:

@@ -16,16 +16,15 @@ import numpy as np
 
 from discreet._arrays import Floats, Indices
 from discreet._checks import positive_size, real
-from discreet._text import counted, percent
+from discreet._text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import Infeasible
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
-from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
+from discreet.mechanisms._drawn import DrawnMechanism, Looked
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._lookup import locate
 from discreet.mechanisms._mechanism import Remedy
-from discreet.privacy import Budget, ConstantProfile, Guarantee, MixturePair, Profile, Relation
+from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
 __all__ = ["UNIT", "Mixture", "checked_mixing", "draw_mixture", "mixed", "mixing_units", "mixture_log_prob", "obscure"]
 
@@ -36,13 +35,7 @@ _BLOCK = 1 << 17
 
 
 def checked_mixing(value: Any) -> float:
-    """Check a mixing probability.
-
-    Raises
-    ------
-    ParameterError
-        When it is not a number in ``[1e-12, 1]``.
-    """
+    """Check a mixing probability. Raises ParameterError when it is not a number in ``[1e-12, 1]``."""
     return real("mixing", value, least=1e-12, most=1)
 
 
@@ -85,18 +78,7 @@ def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(DrawnMechanism):
-    """Independent draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells (theorem T5).
-
-    Parameters
-    ----------
-    domain : Domain
-        Public and finite, ``k`` cells. Its base measure is not used: the mixture is with the uniform distribution.
-    size : int
-        Number of records to release, ``m``, 1 to 1e10.
-    mixing : float
-        Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
-        2^-32; the guarantee is that of the rounded value.
-    """
+    """Draws from ``(1 - mixing) * empirical + mixing * uniform`` over the cells; parameters: see SmoothedHistogram."""
 
     free: ClassVar[tuple[str, ...]] = ("mixing", "size")
     theorem: ClassVar[str] = "T5"
@@ -169,31 +151,5 @@ class Mixture(DrawnMechanism):
         return mixed(shares, self.mixing, self._cells)
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> Mixture:
-        """Solve for the least mixing at the given size, or for the largest size at the given mixing."""
-        relation = Relation(group=group)
-        mixing = fixed.pop("mixing", None)
-        cls.refuse_unknown(fixed)
-        most = n if cls.distinct else 10**10
-        if size is not None and positive_size("size", size) > most:
-            raise Infeasible(f"{counted(size, 'record')} of {n:,} with {cls.name}", {"size <=": most})
-
-        def make(m: int, q: float) -> Mixture:
-            return cls(domain=domain, size=min(m, most), mixing=q)
-
-        def promise(made: Mixture) -> Guarantee:
-            return made.guarantee(relation, n=n)
-
-        return solve_drawn(
-            make,
-            "mixing",
-            between=(1e-12, 1.0),
-            budget=budget,
-            promise=promise,
-            search=promise,
-            size=size,
-            value=mixing,
-            usual=1.0,
-        )
+    def _looked(cls, domain: Domain) -> Looked:
+        return Looked((1e-12, 1.0), usual=1.0)

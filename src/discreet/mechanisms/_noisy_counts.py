@@ -50,21 +50,7 @@ class NoisyCounts(Mechanism):
     A preset says which projection reads the noisy counts (``reading``), and what else it fixes. Cells other than the
     domain's are named by ``cells``; noise on the counts of other sets of cells is said by ``_length`` (how many counts
     there are), ``_counts`` (what they are) and ``_pairs`` (in how many pairs of them a replaced record moves).
-
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    records : int
-        The public number of records ``n``.
-    scale : float
-        Of the noise, in records.
-    noise : str
-        Its law: see :data:`discreet.mechanisms.noise.LAWS`.
-    sampling : {"stratified", "iid"}
-        How records are drawn from the cells' probabilities: systematic ones along the cells' order, which keep every
-        run of neighbouring cells at its share to within one record, or independent ones. Post-processing: it costs no
-        privacy.
+    Parameters: see PerturbedHistogram.
     """
 
     free: ClassVar[tuple[str, ...]] = ("scale",)
@@ -305,25 +291,14 @@ def solve_scale(
 ) -> Solved:
     """Solve for the least scale of the noise, of the law with the smaller mean absolute noise where there is a choice.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(noise, scale)``.
-    budget : Budget
-        What may be spent.
-    n, group : int
-        Numbers of records, and of records a privacy unit holds.
-    laws : sequence of str
-        To choose from.
-    scale : float or None
-        The scale where it is given, with the first of the laws.
-    relation : {"replacement", "add-remove"}
-        Between which tables the budget is to hold.
+    Raises Infeasible with the nearest numbers that meet the budget.
 
-    Raises
-    ------
-    Infeasible
-        With the nearest numbers that meet the budget.
+    ``make``: ``make(noise, scale)``.
+    ``budget``: what may be spent.
+    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
+    ``laws``: to choose from.
+    ``scale``: the scale where it is given, with the first of the laws.
+    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
     """
     between = Relation(name=relation, group=group)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from discreet._numeric import log_rising, up
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
-from discreet.mechanisms._drawn import HeldMechanism, solve_drawn
+from discreet.mechanisms._drawn import HeldMechanism, Looked
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget
 from discreet.privacy._held_table import HeldTable
 
 __all__ = ["UNIT", "PitmanYorUrn", "moved_mass"]
@@ -34,24 +34,7 @@ UNIT = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class PitmanYorUrn(HeldMechanism):
-    """An urn that starts from the confidential table.
-
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    size : int
-        Number of draws, ``m``, 1 to 1e10.
-    strength : float
-        ``theta``, above ``-discount``; above 0 when the discount is 0; at most 2^40.
-    discount : float
-        ``sigma`` in ``[0, 1)``.
-
-    Raises
-    ------
-    ParameterError
-        When a parameter is out of range.
-    """
+    """An urn that starts from the confidential table; parameters: see PitmanYor."""
 
     free: ClassVar[tuple[str, ...]] = ("size", "strength")
     needs_cells: ClassVar[bool] = False
@@ -126,32 +109,17 @@ class PitmanYorUrn(HeldMechanism):
         return max(0.0, theta + sigma * distinct) / (theta + n)
 
     @classmethod
+    def _looked(cls, domain: Domain) -> Looked:
+        return Looked((1.0, 2.0**40), usual=1.0)
+
+    @classmethod
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Solve for the largest size at the given strength (1 by default), or for the least strength at a size."""
-        relation = Relation(group=group)
-        strength = fixed.pop("strength", None)
-        cls.refuse_unknown(fixed)
-
-        def make(m: int, theta: float) -> PitmanYorUrn:
-            return cls(domain=domain, size=m, strength=theta, **fixed)
-
-        def promise(made: PitmanYorUrn) -> Guarantee:
-            return made.guarantee(relation, n=n)
-
-        made = solve_drawn(
-            make,
-            "strength",
-            between=(1.0, 2.0**40),
-            budget=budget,
-            promise=promise,
-            search=promise,
-            size=size,
-            value=1.0 if size is None and strength is None else strength,
-            usual=1.0,
-        )
-        return cast(Self, made)
+        if size is None and fixed.get("strength") is None:
+            fixed["strength"] = 1.0
+        return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
 
 
 def moved_mass(size: int, strength: float, n: int, group: int) -> float:

@@ -31,15 +31,11 @@ _FORMS = (
 class PublicPoints:
     """Distinct public records of a domain, in an order that counts: a tie goes to the first.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    sha256 : str
-        Hash of their JSON text, a list of rows of codes: int cells, float values, ``null`` for a continuous null.
-    rows : tuple of tuple, optional
-        The codes themselves. None where a certificate records number and hash only: a guarantee can be verified from
-        that, and a release cannot be run.
+    ``count``: how many.
+    ``sha256``: Hash of their JSON text, a list of rows of codes: int cells, float values, ``null`` for a continuous
+    null.
+    ``rows``: the codes themselves. None where a certificate records number and hash only: a guarantee can be verified
+    from that, and a release cannot be run.
     """
 
     count: int
@@ -51,12 +47,8 @@ class PublicPoints:
     def of(cls, given: Any, domain: Domain) -> PublicPoints:
         """Take public points in any form; of points at distance zero from one another, the first stays.
 
-        Parameters
-        ----------
-        given : PublicPoints, polars.DataFrame, Records, sequence of rows of codes, or mapping
-            Public. A mapping is what :meth:`to_json` gives for many points.
-        domain : Domain
-            Public.
+        ``given``: public. A mapping is what :meth:`to_json` gives for many points.
+        ``domain``: public.
 
         Raises
         ------
@@ -99,13 +91,7 @@ class PublicPoints:
         return self.records(domain) if self._given is None else self._given
 
     def records(self, domain: Domain) -> Records:
-        """Return the points as records.
-
-        Raises
-        ------
-        ParameterError
-            When only their number and hash are known.
-        """
+        """Return the points as records. Raises ParameterError when only their number and hash are known."""
         if self.rows is None:
             raise ParameterError(
                 f"{counted(self.count, 'public point')} must be given in full: the number and the hash alone are "
@@ -141,13 +127,7 @@ def _encoded(given: Any, domain: Domain) -> Records:
 
 
 def _codes(name: str, column: Any, codes: tuple[Any, ...]) -> Any:
-    """Return one column of codes.
-
-    Raises
-    ------
-    ParameterError
-        When one does not fit.
-    """
+    """Return one column of codes. Raises ParameterError when one does not fit."""
     if column.finite:
         if all(isinstance(code, (int, np.integer)) and 0 <= code < column.size for code in codes):
             return np.array(codes, dtype=np.int64)

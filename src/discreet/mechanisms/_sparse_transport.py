@@ -54,12 +54,8 @@ _ITERATIONS = 2**31 - 1
 class Metric:
     """Distance of two points, the p-norm of their difference; and the diameter.
 
-    Parameters
-    ----------
-    norm : float
-        1, 2 or infinity.
-    diameter : float
-        At least the largest distance.
+    ``norm``: 1, 2 or infinity.
+    ``diameter``: at least the largest distance.
     """
 
     norm: float
@@ -87,14 +83,9 @@ class Arcs(NamedTuple):
 class Filling(NamedTuple):
     """What is sent, and at what prices.
 
-    Parameters
-    ----------
-    kept : ndarray of float64, shape (supplies,)
-        What is left of each supply, at least 0.
-    cost : float
-        Of sending the rest; what rounding leaves unfilled is paid for at twice the diameter.
-    prices : ndarray of float64, shape (deficits,)
-        Of a unit at each deficit: at least 0.
+    ``kept``, shape (supplies,): what is left of each supply, at least 0.
+    ``cost``: of sending the rest; what rounding leaves unfilled is paid for at twice the diameter.
+    ``prices``, shape (deficits,): of a unit at each deficit: at least 0.
     """
 
     kept: Floats
@@ -105,14 +96,9 @@ class Filling(NamedTuple):
 class Groups(NamedTuple):
     """Points put together with their neighbours.
 
-    Parameters
-    ----------
-    label : ndarray of int64, shape (V,)
-        The group of each point.
-    centres : ndarray of float64, shape (G, d)
-        Of the groups.
-    away : ndarray of float64, shape (V,)
-        Distance of each point from its group's centre.
+    ``label``, shape (V,): the group of each point.
+    ``centres``, shape (G, d): of the groups.
+    ``away``, shape (V,): distance of each point from its group's centre.
     """
 
     label: Indices
@@ -147,28 +133,15 @@ def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tole
     .. math:: \min \sum_{ij} d(x_i, y_j) \pi_{ij}, \quad \sum_j \pi_{ij} \le s_i, \quad
         \sum_i \pi_{ij} + w_j = t_j, \quad \sum_j w_j \le c, \quad \pi, w \ge 0.
 
-    Parameters
-    ----------
-    masses : ndarray of float64, shape (V,)
-        Supplies ``s``, where positive, and deficits ``t``, where negative. With the created mass there is enough.
-    points : ndarray of float64, shape (V, d)
-        Where they are.
-    created : float
-        The created mass ``c``, at least 0.
-    metric : Metric
-        Cost of a unit sent.
-    tolerance : float
-        The search for arcs ends when cost and prices are at most this far apart.
+    Raises ParameterError if POT is not installed, or gives up.
 
-    Returns
-    -------
-    Filling
-        Supplies and deficits in the order of the points.
-
-    Raises
-    ------
-    ParameterError
-        If POT is not installed, or gives up.
+    ``masses``, shape (V,): Supplies ``s``, where positive, and deficits ``t``, where negative. With the created mass
+    there is enough.
+    ``points``, shape (V, d): where they are.
+    ``created``: the created mass ``c``, at least 0.
+    ``metric``: Cost of a unit sent.
+    ``tolerance``: the search for arcs ends when cost and prices are at most this far apart.
+    Returns: Supplies and deficits in the order of the points.
     """
     plus, minus = masses > 0.0, masses < 0.0
     supplies, deficits = masses[plus], -masses[minus]
@@ -201,21 +174,11 @@ def lowest_potential(points: Floats, sinks: Floats, prices: Floats, metric: Metr
 def cheapest(rows: Floats, limits: Floats, columns: Floats, prices: Floats, *, keep: int, metric: Metric) -> Arcs:
     """Return for each row the columns with the least ``d(row, column) - price``, as far as that is below its limit.
 
-    Parameters
-    ----------
-    rows, columns : ndarray of float64, shapes (R, d) and (C, d)
-        Points.
-    limits, prices : ndarray of float64, shapes (R,) and (C,)
-        Of the rows and of the columns.
-    keep : int
-        The most columns returned for a row.
-    metric : Metric
-        Distance ``d``.
-
-    Returns
-    -------
-    Arcs
-        Exact: pairs of blocks are left out only where the distance of their boxes allows no pair.
+    ``rows``, ``columns``, shapes (R, d) and (C, d): points.
+    ``limits``, ``prices``, shapes (R,) and (C,): of the rows and of the columns.
+    ``keep``: the most columns returned for a row.
+    ``metric``: distance ``d``.
+    Returns: Exact: pairs of blocks are left out only where the distance of their boxes allows no pair.
     """
     found = [Arcs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     if not len(rows) or not len(columns):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -171,6 +171,22 @@ class StableCounts(Mechanism):
             ),
         )
 
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the least scale that any threshold allows, then for the least threshold."""
+        cls.refuse_unknown(fixed)
+        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
+        return solve_threshold(
+            lambda b, t: cls.of({**fixed, "scale": b, "threshold": t}, domain=domain, records=n, size=None),
+            budget,
+            n=n,
+            group=group,
+            scale=scale,
+            threshold=threshold,
+        )
+
     def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
         """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.
 
@@ -207,25 +223,14 @@ def solve_threshold(
 ) -> Solved:
     """Solve for the least scale of the noise that any threshold allows, then for the least threshold.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(scale, threshold)``.
-    budget : Budget
-        What may be spent.
-    n, group : int
-        Numbers of records, and of records a privacy unit holds.
-    scale, threshold : float, int or None
-        What is given.
-    relation : {"replacement", "add-remove"}
-        Between which tables the budget is to hold.
-    composed : bool
-        Whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
+    Raises Infeasible with the nearest numbers that meet the budget.
 
-    Raises
-    ------
-    Infeasible
-        With the nearest numbers that meet the budget.
+    ``make``: ``make(scale, threshold)``.
+    ``budget``: what may be spent.
+    ``n``, ``group``: numbers of records, and of records a privacy unit holds.
+    ``scale``, ``threshold``: what is given.
+    ``relation``, {"replacement", "add-remove"}: between which tables the budget is to hold.
+    ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
     """
     between = Relation(name=relation, group=group)
     if budget.delta == 0.0:

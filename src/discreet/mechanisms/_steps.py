@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Self
+from typing import ClassVar, Self
 
 from discreet.mechanisms._base import PrivateStep
 
@@ -19,8 +19,11 @@ class SteppedMechanism(PrivateStep):
     ----------
     steps : int
         How many.
+    one_step_instead : str
+        Registry name of a mechanism of one step for such tables, to compare predictions with.
     """
 
+    one_step_instead: ClassVar[str]
     steps: int
 
     @abstractmethod

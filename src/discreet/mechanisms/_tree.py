@@ -161,12 +161,8 @@ def _edges(size: int, cuts: int) -> Integers:
 def upward(tree: Tree, noisy: Mapping[int, Integers]) -> tuple[list[Floats], list[Floats]]:
     """Estimate each node's count from the noisy counts in its subtree, with the least variance.
 
-    Parameters
-    ----------
-    tree : Tree
-        Its leaves are among the levels measured.
-    noisy : mapping of int to ndarray
-        Noisy counts of the measured levels, with noise of one variance.
+    ``tree``: its leaves are among the levels measured.
+    ``noisy``: noisy counts of the measured levels, with noise of one variance.
 
     Returns
     -------
@@ -194,17 +190,11 @@ def consistent(
 ) -> Floats:
     """Return the leaves' counts from the upward pass: what is missing from a sum is shared by variance, from the root.
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    values, variances : sequence of ndarray
-        From :func:`upward`.
-    total : float
-        The root's count, exact.
-    positive : bool
-        Whether counts are kept at least 0 on the way, and so at most their parent's; without, the result is the best
-        linear unbiased estimate.
+    ``tree``: the tree.
+    ``values``, ``variances``: from :func:`upward`.
+    ``total``: the root's count, exact.
+    ``positive``: whether counts are kept at least 0 on the way, and so at most their parent's; without, the result is
+    the best linear unbiased estimate.
     """
     node = np.full((1,) * len(tree.sizes), float(total))
     for level in range(1, tree.depth + 1):

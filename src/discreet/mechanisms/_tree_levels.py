@@ -24,16 +24,10 @@ _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more conce
 def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels: Sequence[int]) -> float:
     """Predict how far a record is displaced on average, as a share of the domain's diameter.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    n : int
-        Number of records.
-    law, scale
-        The noise of every node.
-    levels : sequence of int
-        That get noise.
+    ``domain``: public.
+    ``n``: number of records.
+    ``law``, ``scale``: the noise of every node.
+    ``levels``: That get noise.
 
     Notes
     -----
@@ -52,16 +46,10 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
     """Return the levels with the least predicted error, what lies within leaves included.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    n : int
-        Number of records.
-    law : NoiseLaw
-        Of the noise.
-    scales : sequence of float
-        The scales that the budget asks for with one level and with all of them; between, a power of the number.
+    ``domain``: public.
+    ``n``: number of records.
+    ``law``: of the noise.
+    ``scales``: the scales that the budget asks for with one level and with all of them; between, a power of the number.
 
     Notes
     -----

@@ -31,20 +31,12 @@ def draw_blocks(
 ) -> Iterator[Integers]:
     """Yield ``size`` draws from the urn, as value numbers, in blocks.
 
-    Parameters
-    ----------
-    masses : ndarray of int64, shape (j,)
-        Units of each value at the start, positive where ``discount`` is.
-    unit : int
-        Units that one record weighs.
-    strength : int
-        Units that open a new value; may be negative, above ``-discount``, when there is a value to carry it.
-    discount : int
-        Units of each value, old or new, that open a new value instead; below ``unit``.
-    size : int
-        Number of draws.
-    rng : numpy.random.Generator
-        Source of uniform integers.
+    ``masses``, shape (j,): units of each value at the start, positive where ``discount`` is.
+    ``unit``: units that one record weighs.
+    ``strength``: units that open a new value; may be negative, above ``-discount``, when there is a value to carry it.
+    ``discount``: units of each value, old or new, that open a new value instead; below ``unit``.
+    ``size``: number of draws.
+    ``rng``: source of uniform integers.
 
     Yields
     ------

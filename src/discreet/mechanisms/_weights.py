@@ -21,10 +21,7 @@ _BITS = 36
 def rounding(spread: float) -> float:
     """Return a bound on how far a drawn log-weight is from the one given, in nats.
 
-    Parameters
-    ----------
-    spread : float
-        Difference of the largest and the least log-weight, at least 0.
+    ``spread``: Difference of the largest and the least log-weight, at least 0.
 
     Notes
     -----
@@ -43,12 +40,8 @@ def integer_weights(log_weights: Floats) -> tuple[Integers, Integers]:
 def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
     """Draw an index with probability proportional to ``exp(log_weights)``, each within :func:`rounding` of the given.
 
-    Parameters
-    ----------
-    log_weights : ndarray of float64, shape (count,)
-        Finite, at most 2^23 of them.
-    rng : numpy.random.Generator
-        Source of uniform integers.
+    ``log_weights``, shape (count,): finite, at most 2^23 of them.
+    ``rng``: source of uniform integers.
     """
     mantissa, octave = integer_weights(log_weights)
     order = np.argsort(-octave, kind="stable")

@@ -20,7 +20,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import GuaranteeKindError
 from discreet.mechanisms._base import NEIGHBOURS, require_relation
-from discreet.mechanisms._drawn import DrawnMechanism, solve_drawn
+from discreet.mechanisms._drawn import DrawnMechanism, Looked
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
@@ -174,25 +174,11 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
         return mixed(shares, self._units_of(n, least) / UNIT, self._cells)
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> DataSpecificRevealOrObscure:
-        """Solve for the largest ``draw_epsilon`` at the given size, or for the largest size at the given one."""
-        relation = Relation(group=group)
-        given, schedule = fixed.pop("draw_epsilon", None), fixed.pop("schedule", "optimal")
-        cls.refuse_unknown(fixed)
-        return solve_drawn(
-            lambda m, v: cls(domain=domain, size=m, draw_epsilon=v, schedule=schedule),
-            "draw_epsilon",
-            between=(_LEAST, _MOST),
-            rising=False,
-            budget=budget,
-            promise=lambda made: made.guarantee(relation, n=n),
-            search=lambda made: made._promise(relation, n, quick=True),
-            size=size,
-            value=given,
-            usual=_LEAST,
-        )
+    def _looked(cls, domain: Domain) -> Looked:
+        return Looked((_LEAST, _MOST), usual=_LEAST, rising=False)
+
+    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
+        return self._promise(relation, n, quick=True)
 
 
 @lru_cache(maxsize=64)

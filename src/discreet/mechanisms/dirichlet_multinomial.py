@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
-from discreet.mechanisms._drawn import HeldMechanism, held_cells, solve_drawn
+from discreet.mechanisms._drawn import HeldMechanism, Looked, held_cells
 from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks, records_of
@@ -205,22 +205,9 @@ class DirichletMultinomial(HeldMechanism):
         return weights
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> DirichletMultinomial:
-        """Solve for the least prior at the given size, or for the largest size at the given prior."""
-        relation = Relation(group=group)
-        prior = fixed.pop("prior", None)
-        cls.refuse_unknown(fixed)
+    def _looked(cls, domain: Domain) -> Looked:
         most = 2.0**40 / min(domain.size or 1, MOST_CELLS)
-        return solve_drawn(
-            lambda m, mass: cls(domain=domain, size=m, prior=mass),
-            "prior",
-            between=(2.0**-30, most),
-            budget=budget,
-            promise=lambda made: made.guarantee(relation, n=n),
-            search=lambda made: made._promise(relation, n, quick=budget.delta > 0.0),  # the pure epsilon is quick
-            size=size,
-            value=prior,
-            usual=most,
-        )
+        return Looked((2.0**-30, most), usual=most)
+
+    def _searched(self, relation: Relation, n: int, budget: Budget) -> Guarantee:
+        return self._promise(relation, n, quick=budget.delta > 0.0)  # the pure epsilon is quick

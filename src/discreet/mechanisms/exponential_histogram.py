@@ -286,10 +286,7 @@ def _vectors(total: int, cells: int) -> Integers:
 def _log_sums(weights: Floats) -> Floats:
     """Return, for each cell and total, the log of the sum over counts of this cell and the later ones with that total.
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (k, m + 1)
-        Log-weight of each count of each cell.
+    ``weights``, shape (k, m + 1): Log-weight of each count of each cell.
     """
     sums = weights.copy()
     columns = weights.shape[1]

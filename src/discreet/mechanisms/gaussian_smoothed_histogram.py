@@ -29,18 +29,11 @@ class GaussianSmoothedHistogram(NoisyCounts):
 
     Parameters
     ----------
-    domain : Domain
-        Public and finite, ``k`` cells, at most 2^25: every cell gets noise, held or not. Its base measure is not used:
-        the mixture is with the uniform distribution.
-    records : int
-        The public number of records ``n``.
-    scale : float
-        Of the noise, in records: ``P(z)`` is proportional to ``e^(-z^2/(2 scale^2))``.
+    domain, records, scale, sampling
+        As for :class:`PerturbedHistogram` with Gaussian noise. The domain's base measure is not used.
     mixing : float
         Probability that a record is a uniform cell, in ``[0, 1]``; 0.01 by default. Post-processing: it buys no privacy
         here, and only keeps every cell possible. The paper does not state its value.
-    sampling : {"iid", "stratified"}
-        Independent records, or systematic ones along the cells' order. Post-processing: it costs no privacy.
 
     Raises
     ------

@@ -43,20 +43,13 @@ class HierarchicalHistogram(NoisyCounts):
     domain : Domain
         Public and finite, of any size. Each level of the tree halves the blocks of one column, the one whose blocks are
         longest (metric weight times share of its codes), until every block is a cell or there are 2^22 leaves.
-    records : int
-        The public number of records ``n``: the root's count, which is exact.
-    scale : float
-        Of the noise of every node, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)`` (laplace) or
-        ``e^(-z^2/(2 scale^2))`` (gaussian).
-    noise : {"laplace", "gaussian"}
-        Which.
+    records, scale, noise, sampling
+        As for :class:`PerturbedHistogram`: ``records`` is the root's count, which is exact; every node has noise of
+        that scale; systematic records go along the tree and keep every node at its share to within one record.
     levels : sequence of int, optional
         The levels that get noise and are released, below the root and increasing; the last one's nodes are the leaves,
         and within a leaf records are uniform over its cells. All levels by default; an integer stands for all down to
         it. ``calibrated`` chooses them from the domain, ``n`` and the budget.
-    sampling : {"stratified", "iid"}
-        Systematic records along the tree, which keep every node at its share to within one record, or independent ones.
-        Post-processing: it costs no privacy.
 
     Raises
     ------
@@ -240,13 +233,7 @@ def _check_columns(domain: Domain) -> None:
 
 
 def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
-    """Return the levels as increasing integers.
-
-    Raises
-    ------
-    ParameterError
-        When they are not.
-    """
+    """Return the levels as increasing integers. Raises ParameterError when they are not."""
     wanted = ParameterError(
         f"levels must be increasing integers from 1 to {deepest}, such as 2,5,6, or a single one for all levels "
         "down to it"

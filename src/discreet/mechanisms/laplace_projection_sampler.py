@@ -24,14 +24,8 @@ class LaplaceProjectionSampler(NoisyCounts):
 
     Parameters
     ----------
-    domain : Domain
-        Public and finite, at most 2^25 cells: every cell gets noise, held or not.
-    records : int
-        The public number of records ``n``.
-    scale : float
-        Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)``; ``2 / epsilon`` for pure epsilon.
-    sampling : {"iid", "stratified"}
-        Independent records, or systematic ones along the cells' order. Post-processing: it costs no privacy.
+    domain, records, scale, sampling
+        As for :class:`PerturbedHistogram` with Laplace noise; the scale is ``2 / epsilon`` for pure epsilon.
 
     Raises
     ------

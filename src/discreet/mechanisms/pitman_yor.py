@@ -6,14 +6,14 @@ Theory, proofs and the papers' own bounds: docs/theory/pitman-yor.md (theorems T
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet._arrays import Floats, Integers
-from discreet._checks import choice, positive_size
+from discreet._checks import choice, positive_size, real
 from discreet._numeric import log_rising
 from discreet._text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
@@ -47,8 +47,8 @@ class PitmanYor(PitmanYorUrn):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     strength : float
-        ``theta``, above ``-discount``; above 0 when the discount is 0. The kernel rounds it up to a multiple of 2^-20,
-        the guarantee is that of the rounded value.
+        ``theta``, above ``-discount``, and above 0 when the discount is 0; at most 2^40. The kernel rounds it up to a
+        multiple of 2^-20; the guarantee is that of the rounded value.
     discount : float
         ``sigma`` in ``[0, 1)``; the kernel takes the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
         release is :class:`DirichletMultinomial` with prior ``|discount|``, on a finite domain.
@@ -89,6 +89,23 @@ class PitmanYor(PitmanYorUrn):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("sampler", self.sampler, ("ancestor", "mixing"))
+
+    @classmethod
+    def equivalent(cls, numbers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return these numbers; below discount 0 those of ``strength / |discount|`` cells of prior ``|discount|``."""
+        fixed = dict(numbers)
+        discount = real("discount", fixed.pop("discount", 0.0))
+        if discount >= 0.0:
+            return cls.name, {**fixed, "discount": discount}
+        strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
+        if "prior" in fixed or discount > -1e-12:
+            raise ParameterError("a discount below 0 is the prior mass a cell itself, and at least 1e-12 in size")
+        if strength is not None:
+            strength = real("strength", strength)
+            cells = round(strength / -discount) if cells is None else cells
+        if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
+            raise ParameterError("with a discount below 0, strength is the number of cells times |discount|")
+        return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records in chunks, in exchangeable order."""

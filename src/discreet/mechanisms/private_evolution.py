@@ -36,7 +36,7 @@ from discreet.mechanisms._stability import solve_threshold
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.papers.pe25._theorem import theorem_alpha, theorem_population, usable_steps
-from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
+from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._algebra import power
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
@@ -50,7 +50,7 @@ Variant = Literal["projection", "practical", "theoretical"]
 
 _MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 256
-_MOST_PREDICTED = 1 << 14  # candidates of a step in a prediction
+_MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 _MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their nearest probabilities are exact
@@ -134,6 +134,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     cells_cost: ClassVar[bool] = False
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     most_draws: ClassVar[int] = 2
+    one_step_instead: ClassVar[str] = "hierarchical-histogram"
 
     domain: Domain
     records: int
@@ -251,10 +252,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def _require_solver(self) -> None:
         """Refuse to start what could not be finished.
 
-        Raises
-        ------
-        MissingExtra
-            When votes would have to be projected by POT, which is not installed.
+        Raises MissingExtra when votes would have to be projected by POT, which is not installed.
         """
         projected = self.variant == "projection" and self.noise == "gaussian" and self.steps > 0
         if projected and not transport_available():
@@ -393,11 +391,14 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that an evolution on an invented table ends with.
 
-        With at most 16,384 candidates, and the noise of all steps. Each candidate stands for the record of the support
-        that is nearest to it.
+        With at most 2,048 candidates, whose noise is so much larger that it moves as much in all, and the noise of all
+        steps. Each candidate stands for the record of the support that is nearest to it.
         """
-        most = max(1, _MOST_PREDICTED // self._api.variations_each())
-        short = replace(self, population=min(most, self.population))
+        short = self
+        if (share := max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population) < 1.0:
+            louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
+            scale = min(self.scale / louder, law_named(self.noise).largest_scale)
+            short = replace(self, population=max(1, round(share * self.population)), scale=scale)
         some = np.flatnonzero(frequencies := rng.multinomial(self.records, shares / shares.sum()))
         candidates, weights = short.foreseen(support.take(some), frequencies[some], rng=rng)
         return np.append(np.bincount(self._nearest(support, candidates), weights, minlength=len(support)), 0.0)
@@ -471,7 +472,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if self.steps and self.noise == "gaussian":
             counts = self.steps * (2 if replaced else 1)
             # An API may give records that always vote alike; an added record always votes.
-            profile = GAUSSIAN.profile(self.scale, group=group, counts=counts, tight=not replaced)
+            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=not replaced)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
@@ -754,10 +755,7 @@ class _Embedded:
 def _api(given: Any, domain: Domain) -> API:
     """Return an API from an object, a name, or what a certificate says of one.
 
-    Raises
-    ------
-    ParameterError
-        When it is of another domain or none at all.
+    Raises ParameterError when it is of another domain or none at all.
     """
     if isinstance(given, str):
         given = {"name": given}
@@ -775,10 +773,7 @@ def _api(given: Any, domain: Domain) -> API:
 def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
     """Check what an API gave, before any noise is drawn for it.
 
-    Raises
-    ------
-    ParameterError
-        When it is not as many records of the domain.
+    Raises ParameterError when it is not as many records of the domain.
     """
     if len(records.columns) != len(domain.columns) or len(records) != rows:
         raise ParameterError(

@@ -26,13 +26,8 @@ class RevealOrObscure(Mixture):
 
     Parameters
     ----------
-    domain : Domain
-        Public and finite, ``k`` cells. Its base measure is not used.
-    size : int
-        Number of records to release, ``m``, 1 to 1e10.
-    mixing : float
-        Probability ``q`` of obscuring, in ``[1e-12, 1]``, rounded up to a multiple of 2^-32 by the kernel, which only
-        adds privacy.
+    domain, size, mixing
+        As for :class:`SmoothedHistogram`; the mixing ``q`` is the probability of obscuring.
 
     Raises
     ------

@@ -45,20 +45,12 @@ class SignedMeasure(NoisyCounts):
     ----------
     domain : Domain
         Public. Its ground metric is the one that counts: see :class:`~discreet.domain.Domain`.
-    records : int
-        The public number of records ``n``: the total of the counts.
-    scale : float
-        Of the noise, in records: ``P(z)`` is proportional to ``e^(-|z|/scale)`` (laplace) or
-        ``e^(-z^2/(2 scale^2))`` (gaussian).
-    noise : {"laplace", "gaussian"}
-        Which.
+    records, scale, noise, sampling
+        As for :class:`PerturbedHistogram`; systematic records go along the cells' (the points') order.
     points : polars.DataFrame, Records or rows of codes, optional
         **Public** records, which stand for the cells around them: a record counts for the nearest point, the first of
         several, and released records are points. The domain may then be continuous. Equal points count once. By
         default the cells are the domain's own, which has to be finite, and a released record is drawn within its cell.
-    sampling : {"iid", "stratified"}
-        Independent records, or systematic ones along the cells' (the points') order. Post-processing: it costs no
-        privacy.
 
     Raises
     ------
@@ -121,10 +113,7 @@ class SignedMeasure(NoisyCounts):
     def _require_solver(self) -> None:
         """Refuse to start what could not be finished.
 
-        Raises
-        ------
-        MissingExtra
-            When the projection would need POT, which is not installed.
+        Raises MissingExtra when the projection would need POT, which is not installed.
         """
         if self.cells.coordinates > 1 and not transport_available():
             raise MissingExtra(f"{self.name} needs POT beyond one ordered column", "transport")

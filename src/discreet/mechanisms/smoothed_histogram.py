@@ -26,7 +26,7 @@ class SmoothedHistogram(Mixture):
         Number of records to release, ``m``, 1 to 1e10.
     mixing : float
         Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
-        2^-32, the guarantee is that of the rounded value.
+        2^-32; the guarantee is that of the rounded value.
 
     Raises
     ------

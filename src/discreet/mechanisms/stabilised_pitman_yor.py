@@ -9,20 +9,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
 from discreet._arrays import Floats
 from discreet._checks import positive_size, real
 from discreet._text import counted
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.errors import ParameterError
 from discreet.mechanisms._base import Output
-from discreet.mechanisms._stability import StableCounts, solve_threshold
+from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms._urn import draw_blocks, records_of
-from discreet.privacy import Budget
 
 __all__ = ["StabilisedPitmanYor"]
 
@@ -72,6 +71,7 @@ class StabilisedPitmanYor(StableCounts):
     Examples
     --------
     >>> from discreet.domain import Domain, OpenLabels
+    >>> from discreet.privacy import Budget
     >>> words = Domain(columns={"word": OpenLabels()})
     >>> budget = Budget(epsilon=1.0, delta=1e-9)
     >>> mechanism = StabilisedPitmanYor.calibrated(budget, domain=words, n=1_000_000)
@@ -134,19 +134,3 @@ class StabilisedPitmanYor(StableCounts):
         """
         records, labels = self._kept(n, like)
         return 1.0 - n * max(0.0, records - self.discount * labels) / (self.strength + n)
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> StabilisedPitmanYor:
-        """Solve for the least scale that any threshold allows, then for the least threshold."""
-        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        cls.refuse_unknown(fixed)
-        return solve_threshold(
-            lambda b, t: cls(domain=domain, records=n, scale=b, threshold=t, **fixed),
-            budget,
-            n=n,
-            group=group,
-            scale=scale,
-            threshold=threshold,
-        )

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
 from discreet._arrays import Floats
-from discreet.domain import Counts, Domain, Records
+from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output
 from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evidence import ThresholdedCounts
-from discreet.mechanisms._stability import StableCounts, solve_threshold
+from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.readings import Clip
-from discreet.privacy import Budget
 
 __all__ = ["StabilityHistogram"]
 
@@ -114,19 +113,3 @@ class StabilityHistogram(StableCounts):
         tell: in the worst case none is kept, and all records come from the base measure.
         """
         return 1.0 - self._kept(n, like)[0]
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
-    ) -> StabilityHistogram:
-        """Solve for the least scale that any threshold allows, then for the least threshold."""
-        scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        cls.refuse_unknown(fixed)
-        return solve_threshold(
-            lambda b, t: cls(domain=domain, scale=b, threshold=t, **fixed),
-            budget,
-            n=n,
-            group=group,
-            scale=scale,
-            threshold=threshold,
-        )

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from discreet._checks import positive_size, real
-from discreet.domain import Counts, Records
-from discreet.errors import ParameterError
+from discreet.domain import Counts, Domain, Records
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS
 from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units, obscure
-from discreet.privacy import Guarantee, Profile, Relation
+from discreet.privacy import Budget, Guarantee, Profile, Relation
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._subsampled_pair import SubsampledPair
 
@@ -33,13 +33,10 @@ class SubsampledRandomisedResponse(Mixture):
 
     Parameters
     ----------
-    domain : Domain
-        Public and finite, ``k`` cells. Its base measure is not used.
+    domain, mixing
+        As for :class:`SmoothedHistogram`; the mixing ``q`` is the probability that a record is replaced.
     size : int
         Number of records to release, ``m``, at most the number of records held.
-    mixing : float
-        Probability ``q`` that a record is replaced, in ``[1e-12, 1]``, rounded up to a multiple of 2^-32 by the kernel;
-        the guarantee is that of the rounded value.
 
     Raises
     ------
@@ -94,6 +91,19 @@ class SubsampledRandomisedResponse(Mixture):
         epsilon = real("epsilon", epsilon, above=0)
         k = positive_size("cells", cells)
         return min(1.0, k / (positive_size("n", n) * epsilon / positive_size("size", size) + k - 1.0))
+
+    @classmethod
+    def _sized(cls, size: int, value: float, *, domain: Domain, n: int, **fixed: Any) -> Self:
+        return super()._sized(min(size, n), value, domain=domain, n=n, **fixed)
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+    ) -> Self:
+        """Solve for the least mixing at the given size, or for the largest size, at most ``n``, at the given mixing."""
+        if size is not None and positive_size("size", size) > n:
+            raise Infeasible(f"{size} records of {n} with {cls.name}", {"size <=": n})
+        return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
 
     def _require(self, n: int) -> None:
         if self.size > n:

@@ -42,11 +42,8 @@ class UrnHistogram(PitmanYorUrn):
         Public, of any kind. Its base measure is not used.
     size : int
         Number of draws, ``m``, 1 to 1e10: the most records that can be released.
-    strength : float
-        ``theta``, above ``-discount``; above 0 when the discount is 0. The kernel rounds it up to a multiple of 2^-20,
-        the guarantee is that of the rounded value.
-    discount : float
-        ``sigma`` in ``[0, 1)``; the kernel takes the nearest multiple of 2^-20.
+    strength, discount
+        ``theta`` and ``sigma``, as for :class:`PitmanYor`.
 
     Raises
     ------

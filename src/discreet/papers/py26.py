@@ -3,7 +3,8 @@ r"""PY26: Menicucci, Beraha and others, "Bayesian Nonparametric Privacy-Preservi
 Bounds of its releases, and rates of approach in Wasserstein-1 distance. A rate is the expression inside the
 :math:`O(\cdot)` of a theorem, without its constant: it tells how a measured distance should fall as the sizes grow, not
 how large it is. ``n`` is the number of confidential records, ``m`` of released ones,
-``d`` the dimension of the records.
+``d`` the dimension of the records, at least 1 each. All raise :class:`~discreet.errors.ParameterError` when a number is
+out of range.
 """
 
 from __future__ import annotations
@@ -48,11 +49,6 @@ def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) 
     -------
     float
         May exceed 1.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     Notes
     -----
@@ -204,11 +200,6 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
         ``q``, above 1; infinite for bounded records. Not 2 where d is 1 or 2, and not d / (d - 1) above: the theorem
         leaves these out.
 
-    Returns
-    -------
-    float
-        The rate, without its constant.
-
     Raises
     ------
     ParameterError
@@ -250,16 +241,6 @@ def dirichlet_multinomial_rate(n: float, m: float, d: int) -> float:
     d : int
         Dimension, at least 1.
 
-    Returns
-    -------
-    float
-        The rate, without its constants.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
-
     References
     ----------
     PY26 theorem 3: at least 2 categories, each with a prior mass of at least 2.
@@ -287,16 +268,6 @@ def dirichlet_process_rate(n: float, m: float, d: int) -> float:
         Numbers of confidential and of released records, at least 1.
     d : int
         Dimension, at least 1.
-
-    Returns
-    -------
-    float
-        The rate, without its constants.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
 
     References
     ----------
@@ -330,16 +301,6 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
         Dimension, at least 1.
     published : bool
         Give the formula as printed.
-
-    Returns
-    -------
-    float
-        The rate, without its constant.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
 
     References
     ----------

@@ -44,23 +44,13 @@ def with_cells(
 
     Other columns stay as declared.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    kind : type of Mechanism
-        Calibrated to the budget for each number of cells that is tried.
-    n, size, group : int
-        Numbers of records held, released (``n`` where that is free), and held by a privacy unit.
-    budget : Budget
-        What may be spent.
-    **fixed
-        Parameters that are given.
-
-    Returns
-    -------
-    Domain
-        Log-spaced cells where ``lower > 0`` and ``upper/lower >= 100``, linear ones elsewhere.
+    ``domain``: public.
+    ``kind``: calibrated to the budget for each number of cells that is tried.
+    ``n``, ``size``, ``group``: numbers of records held, released (``n`` where that is free), and held by a privacy
+    unit.
+    ``budget``: what may be spent.
+    ``**fixed``: parameters that are given.
+    Returns: Log-spaced cells where ``lower > 0`` and ``upper/lower >= 100``, linear ones elsewhere.
 
     Notes
     -----

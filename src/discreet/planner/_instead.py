@@ -20,19 +20,10 @@ _NAMED = 6  # columns
 def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     """Return the most cells that independent noise leaves at most a fifth of the records out of place in.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    budget : Budget
-        What may be spent.
-    group : int
-        Records a privacy unit holds.
-
-    Returns
-    -------
-    int
-        0 where the budget allows no noise of any scale.
+    ``n``: number of records, public.
+    ``budget``: what may be spent.
+    ``group``: records a privacy unit holds.
+    Returns: 0 where the budget allows no noise of any scale.
 
     Examples
     --------

@@ -29,16 +29,10 @@ _WITHIN = 0.01  # of the largest size
 class Request:
     """What a plan was asked for: public facts.
 
-    Parameters
-    ----------
-    domain : Domain
-        As it was declared.
-    n, size, group : int
-        Numbers of records held, released, and held by a privacy unit.
-    budget : Budget
-        What may be spent.
-    reference : Reference
-        The public table that predictions are about.
+    ``domain``: as it was declared.
+    ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
+    ``budget``: what may be spent.
+    ``reference``: the public table that predictions are about.
     """
 
     domain: Domain

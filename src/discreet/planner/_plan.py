@@ -12,7 +12,7 @@ from discreet._checks import positive_size
 from discreet._text import about, counted, percent, rounded_up, sentence
 from discreet.domain import Domain
 from discreet.errors import Infeasible
-from discreet.mechanisms import REGISTRY, Mechanism, named
+from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms._base import shown_cells
 from discreet.planner._cells import chosen_cells
 from discreet.planner._instead import fewer_cells
@@ -287,7 +287,7 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta)
     n = positive_size("records", records)
     m = n if size is None else positive_size("size", size)
-    names = [name for name in REGISTRY if name != "pitman-yor"] if mechanisms is None else list(mechanisms)
+    names = first_names() if mechanisms is None else list(mechanisms)
     request = Request(domain=domain, n=n, size=m, budget=budget, group=group, reference=Reference.of(reference, domain))
     options = []
     for name in names:

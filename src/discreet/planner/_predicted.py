@@ -38,11 +38,8 @@ _WITHIN = 8
 class Reference:
     """A public table that the confidential one is expected to look like.
 
-    Parameters
-    ----------
-    table : polars.DataFrame or None
-        An earlier release, last year's published sample. None stands for the inner half of the base measure: what lies
-        between its quartiles in ordered columns, Zipf's weights in the declared order of categories.
+    ``table``: an earlier release, last year's published sample. None stands for the inner half of the base measure:
+    what lies between its quartiles in ordered columns, Zipf's weights in the declared order of categories.
     """
 
     table: pl.DataFrame | None = None
@@ -114,22 +111,13 @@ def predicted_w1(
 ) -> float:
     """Predict the Wasserstein-1 distance between a release and the confidential table, from public facts alone.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    n, size : int
-        Numbers of records held and released.
-    reference : Reference, optional
-        A public table that the confidential one is expected to look like; by default the inner half of the base.
-    draws : int, optional
-        How many draws of the mechanism's noise to take at most; by default as many as it says.
-
-    Returns
-    -------
-    float
-        In the column's unit for a single numeric or temporal column, else the sum over columns on the scaled ground
-        metric, each column's marginal distribution by itself.
+    ``mechanism``: calibrated.
+    ``n``, ``size``: numbers of records held and released.
+    ``reference``: a public table that the confidential one is expected to look like; by default the inner half of the
+    base.
+    ``draws``: how many draws of the mechanism's noise to take at most; by default as many as it says.
+    Returns: in the column's unit for a single numeric or temporal column, else the sum over columns on the scaled
+    ground metric, each column's marginal distribution by itself.
 
     Notes
     -----
@@ -185,14 +173,9 @@ def _summed(domain: Domain, moved: dict[str, float]) -> float:
 def sampling_error(domain: Domain, size: int, reference: Reference) -> float:
     """Return the W1 that independent records drawn from the table itself are predicted to have: without privacy.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    size : int
-        Number of records drawn.
-    reference : Reference
-        What the table is expected to look like.
+    ``domain``: public.
+    ``size``: number of records drawn.
+    ``reference``: what the table is expected to look like.
     """
     support, shares = reference.shares(domain)
     drawn = _Drawn(float(size), len(domain.columns), stratified=False)
@@ -215,12 +198,8 @@ class _Drawn:
     def variance(self, law: Floats, start: Floats, mass: Floats) -> Floats:
         """Return the variance of the share of drawn records below some points of one column.
 
-        Parameters
-        ----------
-        law : ndarray of float64
-            The distribution function there.
-        start, mass : ndarray of float64
-            The distribution function where the cell of each point starts, and the share in that cell.
+        ``law``: the distribution function there.
+        ``start``, ``mass``: the distribution function where the cell of each point starts, and the share in that cell.
 
         Notes
         -----

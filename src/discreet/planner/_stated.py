@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from discreet._checks import integer, real
+from discreet._checks import integer
+from discreet._text import as_written
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism, PitmanYor, named
+from discreet.mechanisms import REGISTRY, Mechanism, alias_of, named
 from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName
@@ -20,13 +21,9 @@ __all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
 class Solution:
     """A calibrated mechanism's numbers.
 
-    Parameters
-    ----------
-    numbers : dict
-        JSON values: ``mechanism``, ``records``, ``size``, ``parameters``, ``epsilon``, ``delta``, and ``solved``, the
-        free parameter with its value.
-    guarantee : Guarantee
-        What they promise.
+    ``numbers``: JSON values: ``mechanism``, ``records``, ``size``, ``parameters``, ``epsilon``, ``delta``, and
+    ``solved``, the free parameter with its value.
+    ``guarantee``: what they promise.
     """
 
     numbers: dict[str, Any]
@@ -44,17 +41,11 @@ def stated(
 ) -> tuple[str, Guarantee]:
     """Return a mechanism's name and its guarantee at given parameters.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    records, size : int
-        Numbers of records held (under add/remove: declared) and released; the size is not needed where it costs
-        nothing.
-    relation : {"replacement", "add-remove"}
-        Between which tables.
-    **parameters
-        The mechanism's own, ``cells`` for those on a finite domain, and ``group``.
+    ``mechanism``: registry name.
+    ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
+    where it costs nothing.
+    ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain, and ``group``.
 
     Raises
     ------
@@ -71,16 +62,10 @@ def stated(
 def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None, **parameters: Any) -> Mechanism:
     """Return a mechanism at given parameters on a declared domain.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    domain : Domain
-        Public.
-    records, size : int
-        Numbers of records held and released; the size is not needed where it costs nothing.
-    **parameters
-        The mechanism's own.
+    ``mechanism``: registry name.
+    ``domain``: public.
+    ``records``, ``size``: numbers of records held and released; the size is not needed where it costs nothing.
+    ``**parameters``: the mechanism's own.
 
     Raises
     ------
@@ -107,20 +92,12 @@ def solved(
 ) -> Solution:
     """Solve for a mechanism's one free parameter.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    records : int
-        Number of records held; under add/remove, declared.
-    epsilon, delta : float
-        The budget.
-    size : int or None
-        Number of records released; None solves for it, where it matters.
-    relation : {"replacement", "add-remove"}
-        Between which tables.
-    **parameters
-        Those that are given; see :func:`stated`.
+    ``mechanism``: registry name.
+    ``records``: number of records held; under add/remove, declared.
+    ``epsilon``, ``delta``: the budget.
+    ``size``: number of records released; None solves for it, where it matters.
+    ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``**parameters``: those that are given; see :func:`stated`.
 
     Raises
     ------
@@ -156,33 +133,19 @@ def solved(
 
 def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
     """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
-    kind = named(mechanism)
-    fixed = dict(parameters)
-    group = fixed.pop("group", 1)
-    if kind is PitmanYor:
-        discount = fixed["discount"] = real("discount", fixed.get("discount", 0.0))
-        if mechanism == "dirichlet-process" and discount != 0:
-            raise ParameterError("dirichlet-process is pitman-yor at discount 0. Name pitman-yor for another discount")
-        if discount < 0:
-            return _finite_pitman_yor(fixed, group)
+    kind, own = named(mechanism), dict(parameters)
+    group = own.pop("group", 1)
+    for name, value in alias_of(mechanism).items():
+        if own.setdefault(name, value) != value:
+            raise ParameterError(
+                f"{mechanism} is {kind.name} at {name} {as_written(value)}; name {kind.name} for another {name}"
+            )
+    equal, fixed = kind.equivalent(own)
+    kind = named(equal)
     cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
     if not kind.needs_cells and cells is None:
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
     return kind, _cells(mechanism, cells), group, fixed
-
-
-def _finite_pitman_yor(fixed: dict[str, Any], group: int) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
-    """Below discount 0 there are ``cells = strength / |discount|`` values, each with prior ``|discount|``."""
-    prior = -fixed.pop("discount")
-    strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
-    if "prior" in fixed or prior < 1e-12:
-        raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
-    if strength is not None:
-        strength = real("strength", strength)
-        cells = round(strength / prior) if cells is None else cells
-    if cells is None or (strength is not None and abs(strength - cells * prior) > 1e-9 * strength):
-        raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
-    return DirichletMultinomial, _cells("pitman-yor", cells), group, {**fixed, "prior": prior}
 
 
 def _cells(mechanism: str, cells: Any) -> Domain:

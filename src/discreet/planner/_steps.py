@@ -15,29 +15,17 @@ from discreet.privacy import Budget
 
 __all__ = ["said_before"]
 
-_OTHER = "hierarchical-histogram"
-
 
 def said_before(
     mechanism: Mechanism, budget: Budget, *, n: int, size: int | None, group: int = 1, reference: Any = None
 ) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    budget : Budget
-        What may be spent.
-    n, size, group : int
-        Numbers of records held, released, and held by a privacy unit.
-    reference : dataframe or path, optional
-        A **public** table that the confidential one is expected to look like.
-
-    Returns
-    -------
-    list of str
-        Sentences from public facts alone; none for mechanisms that take one step.
+    ``mechanism``: calibrated.
+    ``budget``: what may be spent.
+    ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
+    ``reference``: a **public** table that the confidential one is expected to look like.
+    Returns: Sentences from public facts alone; none for mechanisms that take one step.
     """
     if not isinstance(mechanism, SteppedMechanism):
         return []
@@ -56,7 +44,7 @@ def said_before(
             f"{_table(reference)}, and costs no privacy. Ask for steps=0, or a larger epsilon"
         )
     try:
-        kind = named(_OTHER)
+        kind = named(mechanism.one_step_instead)
         domain = with_cells(mechanism.domain, kind, n=n, budget=budget, size=drawn, group=group)
         other = predicted_w1(
             kind.calibrated(budget, domain=domain, n=n, size=drawn, group=group), n=n, size=drawn, reference=like
@@ -65,7 +53,7 @@ def said_before(
         return lines
     if other < own:
         lines.append(
-            f"WARNING: evolution is the wrong tool here: {_OTHER} is predicted to have W1 {about(other, 4)} against "
+            f"WARNING: evolution is the wrong tool here: {kind.name} is predicted to have W1 {about(other, 4)} against "
             f"{about(own, 4)}, for a table like {_table(reference)}"
         )
     return lines

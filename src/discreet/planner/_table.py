@@ -17,16 +17,10 @@ Row = Sequence[str]
 def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[str]) -> str:
     """Write options as a table whose last column stands below each row, and what was refused as sentences.
 
-    Parameters
-    ----------
-    head : str
-        The first line.
-    header : sequence of str
-        Names of the columns; the first is that of the option, the last that of what is wrapped.
-    rows : sequence of sequence of str
-        The cells; a row without anything between the first and the last was refused, and the last says why.
-    notes : sequence of str
-        Sentences that follow.
+    ``head``: the first line.
+    ``header``: names of the columns; the first is that of the option, the last that of what is wrapped.
+    ``rows``: the cells; a row without anything between the first and the last was refused, and the last says why.
+    ``notes``: Sentences that follow.
     """
     width = _width()
     table = [row for row in rows if any(row[1:-1])]

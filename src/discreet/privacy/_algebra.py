@@ -33,14 +33,9 @@ _NEGLIGIBLE = 1e-16
 class ComposedProfile(Profile):
     """The profile of several releases together, as a labelled upper bound.
 
-    Parameters
-    ----------
-    releases : int
-        Number of releases composed.
-    distribution : dp_accounting.pld.pld_pmf.PLDPmf
-        Their joint privacy-loss distribution, pessimistic.
-    pure_epsilon : float
-        The sum of the pure epsilons.
+    ``releases``: number of releases composed.
+    ``distribution``: their joint privacy-loss distribution, pessimistic.
+    ``pure_epsilon``: the sum of the pure epsilons.
 
     Notes
     -----
@@ -51,11 +46,6 @@ class ComposedProfile(Profile):
     releases: int
     distribution: Any = field(repr=False)
     pure_epsilon: float
-
-    @property
-    def exact(self) -> bool:
-        """Never claimed."""
-        return False
 
     @property
     def pure(self) -> float:
@@ -127,12 +117,8 @@ def compose(profiles: Sequence[Profile]) -> Profile:
 def power(profile: Profile, count: int) -> Profile:
     """Return the profile of ``count`` releases with the same profile: ``compose([profile] * count)``.
 
-    The count has to be fixed before the first of them is seen, as for :func:`compose`.
-
-    Raises
-    ------
-    ParameterError
-        When ``count`` is not a positive integer.
+    The count has to be fixed before the first of them is seen, as for :func:`compose`. Raises ParameterError when
+    ``count`` is not a positive integer.
     """
     return compose([profile] * integer("count", count, least=1))
 

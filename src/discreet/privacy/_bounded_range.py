@@ -15,14 +15,12 @@ __all__ = ["BoundedRangeProfile"]
 class BoundedRangeProfile(Profile):
     r"""The largest profile that losses within an interval of a given length can have, wherever the interval lies.
 
-    Parameters
-    ----------
-    spread : float
-        Length of the interval, positive and finite, rounded up by the caller.
+    ``spread``: length of the interval, positive and finite, rounded up by the caller.
 
     Notes
     -----
     ``delta(eps) = (1 - e^(-(spread - eps)/2))^2 / (1 - e^(-spread))`` up to ``eps = spread``, the pure epsilon.
+    It is attained by some mechanism, not by every one: an upper bound.
     At ``eps = 0`` it is ``tanh(spread / 4)``, where pure differential privacy alone gives ``tanh(spread / 2)``.
 
     References
@@ -36,11 +34,6 @@ class BoundedRangeProfile(Profile):
     """
 
     spread: float
-
-    @property
-    def exact(self) -> bool:
-        """Never claimed: it is attained by some mechanism, not by every one."""
-        return False
 
     @property
     def pure(self) -> float:

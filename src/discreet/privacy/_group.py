@@ -17,12 +17,8 @@ _SEARCHED = 16  # larger groups are split evenly
 class ChainProfile(Profile):
     """An upper bound on the profile between tables that differ in ``group`` records.
 
-    Parameters
-    ----------
-    single : Profile
-        The profile, or a bound on it, for one record.
-    group : int
-        Number of records, at least 2.
+    ``single``: the profile, or a bound on it, for one record.
+    ``group``: number of records, at least 2.
 
     Notes
     -----
@@ -36,11 +32,6 @@ class ChainProfile(Profile):
 
     single: Profile
     group: int
-
-    @property
-    def exact(self) -> bool:
-        """Never claimed."""
-        return False
 
     @property
     def pure(self) -> float:

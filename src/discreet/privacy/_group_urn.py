@@ -44,20 +44,12 @@ class _Side(NamedTuple):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    Parameters
-    ----------
-    size : int
-        Number of records drawn.
-    prior : float
-        Prior mass of every cell.
-    cells : int
-        Number of cells.
-    n : int
-        Number of records.
-    group : int
-        2 or 3.
-    bound : Profile
-        An upper bound, returned where the exact sum would be too long.
+    ``size``: number of records drawn.
+    ``prior``: Prior mass of every cell.
+    ``cells``: number of cells.
+    ``n``: number of records.
+    ``group``: 2 or 3.
+    ``bound``: an upper bound, returned where the exact sum would be too long.
 
     Notes
     -----

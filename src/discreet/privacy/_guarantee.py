@@ -157,10 +157,7 @@ class Guarantee:
 def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
     """Refuse a guarantee that is neither unconditional nor of a kind the caller wrote that they accept.
 
-    Raises
-    ------
-    GuaranteeKindError
-        When the kind is not accepted; always where it is ``instance``.
+    Raises GuaranteeKindError when the kind is not accepted; always where it is ``instance``.
     """
     if guarantee.kind == "instance":
         raise GuaranteeKindError(

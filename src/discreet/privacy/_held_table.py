@@ -115,10 +115,7 @@ class HeldTable:
     ) -> HeldTable:
         """Return the table of a Pitman-Yor release from the frequencies of its values.
 
-        Raises
-        ------
-        ParameterError
-            When there are none.
+        Raises ParameterError when there are none.
         """
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:

@@ -28,24 +28,13 @@ __all__ = ["instance_readings"]
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, Reading]]:
     """Return both deltas of a table in both readings.
 
-    Parameters
-    ----------
-    table : HeldTable
-        Confidential.
-    epsilon : float
-        Positive.
+    Raises BudgetError when epsilon is not positive and finite.
 
-    Returns
-    -------
-    dict
-        ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the law
-        of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
-        ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
-
-    Raises
-    ------
-    BudgetError
-        When epsilon is not positive and finite.
+    ``table``: confidential.
+    ``epsilon``: positive.
+    Returns: ``{"one-sided": {"tight": Reading, "event": Reading}, "two-sided": {..}}``. One-sided: the release has the
+    law of this table (Definition 2 of the paper). Two-sided: of this table or of its neighbour (Soria-Comas et al.).
+    ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds epsilon.
 
     Notes
     -----

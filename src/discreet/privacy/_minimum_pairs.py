@@ -35,14 +35,9 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 class MinimumPairs(Profile):
     """Profile of ``size`` draws with a weight that depends on the smallest count.
 
-    Parameters
-    ----------
-    n, cells : int
-        Numbers of records and of cells, at least 2 cells.
-    weights : ndarray of float64, shape (at most n // cells + 1,)
-        ``q_i``; zero for the smallest counts that are left out.
-    size : int
-        Number of draws.
+    ``n``, ``cells``: numbers of records and of cells, at least 2 cells.
+    ``weights``, shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out.
+    ``size``: number of draws.
 
     Notes
     -----

@@ -132,11 +132,6 @@ class DiscreteGaussianPair(Profile):
     counts: int = 2
     tight: bool = True
 
-    @property
-    def exact(self) -> bool:
-        """Where it is attained: the sum is taken until nothing is left of it."""
-        return self.tight
-
     def _delta(self, epsilon: float) -> float:
         s2, g, counts = self.scale**2, self.group, self.counts
         spread = math.sqrt(counts) * self.scale  # of W

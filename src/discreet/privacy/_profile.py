@@ -40,17 +40,18 @@ class Profile(ABC):
     """
 
     furthest: ClassVar[float] = 700.0
+    tight: bool = False  # whether some neighbours attain it; never claimed unless it is said
     _near: ClassVar[float] = 1e-11  # of the pure epsilon: within it, a sum in floating point has lost too many digits
 
     @property
-    @abstractmethod
     def exact(self) -> bool:
-        """Whether the value is the profile itself (within 1 %) rather than an upper bound on it."""
+        """Whether the value is the profile itself (within 1 %), not an upper bound: where some neighbours attain it."""
+        return self.tight
 
     @property
     def pure(self) -> float:
-        """The least epsilon with delta = 0, or infinity."""
-        return math.inf
+        """The least epsilon with delta = 0, rounded up; infinity where there is none."""
+        return math.inf if (end := self._end) is None else end.ceiling()
 
     @property
     def _end(self) -> LogRatio | None:
@@ -139,11 +140,6 @@ class ConstantProfile(Profile):
     tight: bool = True
 
     @property
-    def exact(self) -> bool:
-        """Whether some neighbours attain the value."""
-        return self.tight
-
-    @property
     def pure(self) -> float:
         """0 when the value is 0, infinity otherwise."""
         return 0.0 if self.value == 0.0 else math.inf
@@ -156,10 +152,7 @@ class ConstantProfile(Profile):
 class LargestProfile(Profile):
     """The pointwise maximum of several profiles: a bound that holds for each of several kinds of neighbours.
 
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        At least one.
+    ``profiles``: at least one.
     """
 
     furthest: ClassVar[float] = math.inf

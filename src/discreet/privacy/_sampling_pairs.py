@@ -44,8 +44,9 @@ class UrnPair(SamplingPair):
 
     Notes
     -----
-    On the outcome ``(s, t)`` the loss is ``log((a+s)/a) - log((b+t)/b)``. ``U ~ BetaBin(m; a+b+1, rest)``. Given
-    ``U = u``: ``w_u = BetaBin(u; a, b)`` and ``g_u(s) = F_u (y_u - t)`` with
+    The loss on the outcome ``(s, t)`` is ``log((a+s)/a) - log((b+t)/b)``, at most ``log(1 + m/a)``
+    (Machanavajjhala's condition). ``U ~ BetaBin(m; a+b+1, rest)``. Given ``U = u``:
+    ``w_u = BetaBin(u; a, b)`` and ``g_u(s) = F_u (y_u - t)`` with
     ``F_u = (a+b)(b + e^eps a) / (a b (a+b+u))`` and ``y_u = b (u - a (e^eps - 1)) / (b + e^eps a)``.
     """
 
@@ -58,11 +59,6 @@ class UrnPair(SamplingPair):
     def __post_init__(self) -> None:
         if not min(self.a, self.b) >= _LEAST_MASS:
             raise ParameterError(f"the masses of an urn's cells must be at least {as_written(_LEAST_MASS)}")
-
-    @property
-    def pure(self) -> float:
-        """``log(1 + m/a)``, the largest loss (Machanavajjhala's condition), rounded up."""
-        return self._end.ceiling()
 
     @property
     def _end(self) -> LogRatio:
@@ -154,8 +150,9 @@ class MixturePair(SamplingPair):
 
     Notes
     -----
-    The loss is ``(S - T) l`` with ``l = log(1 + s/b)``. ``U ~ Bin(m, 2b+s)``. Given ``U = u`` the pair is randomised
-    response repeated ``u`` times, with base law ``Bin(u, 1/2)`` and likelihoods ``cosh(l/2)^-u e^{+-(s-t) l/2}``.
+    The loss is ``(S - T) l`` with ``l = log(1 + s/b)``, at most ``m l``. ``U ~ Bin(m, 2b+s)``. Given ``U = u`` the
+    pair is randomised response repeated ``u`` times, with base law ``Bin(u, 1/2)`` and likelihoods
+    ``cosh(l/2)^-u e^{+-(s-t) l/2}``.
     """
 
     furthest: ClassVar[float] = 1e15
@@ -168,11 +165,6 @@ class MixturePair(SamplingPair):
     @property
     def _unit(self) -> float:
         return math.log1p(float(self.moved / self.base))
-
-    @property
-    def pure(self) -> float:
-        """``m log(1 + s/b)``, the largest loss, rounded up."""
-        return self._end.ceiling()
 
     @property
     def _end(self) -> LogRatio:

@@ -31,28 +31,19 @@ _SLACK = 1e-11  # relative error of a binomial tail
 class SubsampledPair(Profile):
     """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``.
 
-    Parameters
-    ----------
-    n, size, cells : int
-        Numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
-    mixing : float
-        ``q``, in ``(0, 1]``.
+    ``n``, ``size``, ``cells``: numbers of records held and drawn, ``m <= n``, and of cells, at least 2.
+    ``mixing``: ``q``, in ``(0, 1]``.
 
     Notes
     -----
-    An upper bound, and attained at delta = 0. Above 64 draws ``G`` is replaced by a high quantile, and what lies
-    beyond is added.
+    An upper bound, since the pair reveals more than a release, and attained at delta = 0. Above 64 draws ``G`` is
+    replaced by a high quantile, and what lies beyond is added.
     """
 
     n: int
     size: int
     cells: int
     mixing: float
-
-    @property
-    def exact(self) -> bool:
-        """Not claimed: the pair reveals more than a release."""
-        return False
 
     @property
     def _odds(self) -> float:

@@ -25,18 +25,12 @@ __all__ = ["ThresholdedLaplace"]
 class ThresholdedLaplace(Profile):
     r"""Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.
 
-    Parameters
-    ----------
-    scale : float
-        Scale of the discrete Laplace noise in records, positive.
-    threshold : int
-        Least noisy count that is released, ``t``, at least 2.
-    group : int
-        Number ``g`` of records that change, at least 1.
-    replaced : bool
-        Whether the records are replaced (T8), or added or removed (T16): one side of the maximum below at a time.
-    tight : bool
-        Whether the table has enough records and labels for the worst neighbours to exist.
+    ``scale``: scale of the discrete Laplace noise in records, positive.
+    ``threshold``: least noisy count that is released, ``t``, at least 2.
+    ``group``: number ``g`` of records that change, at least 1.
+    ``replaced``: whether the records are replaced (T8), or added or removed (T16): one side of the maximum below at a
+    time.
+    ``tight``: whether the table has enough records and labels for the worst neighbours to exist.
 
     Notes
     -----

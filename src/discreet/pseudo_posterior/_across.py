@@ -17,23 +17,11 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.
 
     :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
+    Raises ParameterError when there is no sample, or an empty one.
 
-    Parameters
-    ----------
-    samples : sequence of array_like of float
-        One sample per distribution.
-    size : int
-        How many quantiles, at levels ``(i + 1/2) / size``.
-
-    Returns
-    -------
-    ndarray of float64, shape (size,)
-        The barycentre's quantiles, increasing.
-
-    Raises
-    ------
-    ParameterError
-        When there is no sample, or an empty one.
+    ``samples``: one sample per distribution.
+    ``size``: how many quantiles, at levels ``(i + 1/2) / size``.
+    Returns, shape (size,): the barycentre's quantiles, increasing.
 
     Examples
     --------
@@ -52,16 +40,10 @@ def resampled(
 ) -> Floats:
     """Return a statistic of samples drawn with replacement: its resampling distribution.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        One column of one table.
-    statistic : callable
-        Takes as many values and returns a number.
-    rng : numpy.random.Generator
-        Source of the samples.
-    resamples : int
-        How many.
+    ``values``, shape (n,): one column of one table.
+    ``statistic``: Takes as many values and returns a number.
+    ``rng``: source of the samples.
+    ``resamples``: how many.
     """
     x = np.asarray(values, dtype=np.float64)
     return np.array([float(statistic(x[rng.integers(len(x), size=len(x))])) for _ in range(resamples)])

@@ -50,21 +50,11 @@ def censored_law(
 ) -> Floats:
     r"""Return the exact censored posterior on finitely many parameters.
 
-    Parameters
-    ----------
-    log_likelihoods : array_like of float, shape (parameters, n)
-        Nats; what is not finite counts as ``-bound``.
-    bound : float
-        M, nats.
-    log_prior : array_like of float, shape (parameters,)
-        Up to a constant.
-    weights : array_like of float, shape (n,) or ()
-        In [0, 1].
-
-    Returns
-    -------
-    ndarray of float64, shape (parameters,)
-        Probabilities.
+    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
+    ``bound``: M, nats.
+    ``log_prior``, shape (parameters,): up to a constant.
+    ``weights``, shape (n,) or (): in [0, 1].
+    Returns, shape (parameters,): probabilities.
 
     Examples
     --------
@@ -84,15 +74,10 @@ def censored_law(
 class ChainDistance:
     """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
 
-    Parameters
-    ----------
-    between_chains : float
-        The largest Kolmogorov-Smirnov distance between one chain and the others, over everything watched: chains that
-        had forgotten where they began would differ by sampling error alone.
-    expected : float
-        That sampling error for chains of the same effective sizes that do agree (its 95 % point).
-    r_hat, effective : float
-        As of the draws.
+    ``between_chains``: the largest Kolmogorov-Smirnov distance between one chain and the others, over everything
+    watched: chains that had forgotten where they began would differ by sampling error alone.
+    ``expected``: That sampling error for chains of the same effective sizes that do agree (its 95 % point).
+    ``r_hat``, ``effective``: as of the draws.
     """
 
     between_chains: float

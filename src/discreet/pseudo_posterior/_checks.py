@@ -51,24 +51,16 @@ def latent_sites(
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model.
-    data : mapping
-        Its encoded data, for their shapes alone.
-    at : mapping, optional
-        Values of latent sites; without them the sites have to be continuous, with a prior that is a probability, and
-        the shapes are those of unconstrained coordinates.
-    blanks : sequence of mapping
-        Where the number of records is confidential: public tables to look at instead, as for :func:`check_model`.
+    Raises ParameterError when a latent variable is discrete, improper or one per record, the likelihood does not give one
+    number per record, a sensitive column has no observed site or one that does not draw one value a record, or the model
+    fails on one record by itself.
 
-    Raises
-    ------
-    ParameterError
-        When a latent variable is discrete, improper or one per record, the likelihood does not give one number per
-        record, a sensitive column has no observed site or one that does not draw one value per record, or the model
-        fails on one record by itself.
+    ``synthesiser``: the model.
+    ``data``: its encoded data, for their shapes alone.
+    ``at``: values of latent sites; without them the sites have to be continuous, with a prior that is a probability,
+    and the shapes are those of unconstrained coordinates.
+    ``blanks``: where the number of records is confidential: public tables to look at instead, as for
+    :func:`check_model`.
     """
     sites = _small(synthesiser, blanks[1], at, "two records") if blanks else _sites(synthesiser, data, at)
     single = _small(synthesiser, rows(blanks[0] if blanks else data, slice(0, 1)), at, "one record by itself")
@@ -192,25 +184,14 @@ def check_model(
 
     It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
     with the same parameters. Apart from what it reads, it is told what its observed sites return: that is all that the
-    law of the records may depend on.
+    law of the records may depend on. Raises ParameterError when a prior or a factor changes, the law of the records
+    that it draws changes, or the log-density of a record is another one in the table than by itself.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model.
-    data : mapping
-        Confidential: its encoded data.
-    values : mapping
-        Public parameters to try, one row each.
-    blanks : sequence of mapping
-        Where the number of records is confidential: tables without a confidential value, of one record, of two, and of
-        other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
-
-    Raises
-    ------
-    ParameterError
-        When a prior or a factor changes, the law of the records that it draws changes, or the log-density of a record
-        is another one in the table than by itself.
+    ``synthesiser``: the model.
+    ``data``: confidential: its encoded data.
+    ``values``: public parameters to try, one row each.
+    ``blanks``: where the number of records is confidential: tables without a confidential value, of one record, of two,
+    and of other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
     """
     import jax
     import jax.numpy as jnp

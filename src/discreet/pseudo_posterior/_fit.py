@@ -130,10 +130,7 @@ class PosteriorDraws:
     def require(self, convergence: Convergence) -> None:
         """Refuse chains that did not converge.
 
-        Raises
-        ------
-        Refused
-            Naming the check that failed and no number: R-hat and the others are computed from the data.
+        Raises Refused naming the check that failed and no number: R-hat and the others are computed from the data.
         """
         failed = self.beyond(convergence)
         if failed:
@@ -148,6 +145,7 @@ class Sampler:
     r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\,\xi(\theta)`.
 
     One object serves all weights of one table, so that the model is compiled once. Confidential: it holds the table.
+    Raises ParameterError when NumPyro is missing, or there are too few chains or draws.
 
     Parameters
     ----------
@@ -168,11 +166,6 @@ class Sampler:
     blanks : sequence of mapping
         Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
         that of the first.
-
-    Raises
-    ------
-    ParameterError
-        When NumPyro is missing, or there are too few chains or draws.
     """
 
     def __init__(
@@ -210,6 +203,9 @@ class Sampler:
     ) -> PosteriorDraws:
         """Draw from the posterior with these weights.
 
+        Raises ParameterError when the model does more with the table than to give each record a log-density: see
+        :mod:`discreet.pseudo_posterior._checks`.
+
         Parameters
         ----------
         weights : ndarray of float64, shape (n,)
@@ -226,12 +222,6 @@ class Sampler:
         -------
         PosteriorDraws
             Confidential.
-
-        Raises
-        ------
-        ParameterError
-            When the model does more with the table than to give each record a log-density: see
-            :mod:`discreet.pseudo_posterior._checks`.
         """
         self._settle()
         if self._bound is None:

@@ -38,10 +38,7 @@ _BLOCK = 512
 def check_grid_bound(bound: float) -> None:
     """Check that a bound M leaves room for rounding.
 
-    Raises
-    ------
-    ParameterError
-        When it is below ``2^-24`` or above 1,024.
+    Raises ParameterError when it is below ``2^-24`` or above 1,024.
     """
     real("on a grid the bound M", bound, least=_LEAST_BOUND, most=_LARGEST_BOUND)
 
@@ -57,19 +54,10 @@ def margin(bound: float) -> float:
 def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -> Integers:
     """Return what records say to parameters: weighted, clipped log-likelihoods in units of ``bound / 2^36``.
 
-    Parameters
-    ----------
-    log_likelihoods : array_like of float, shape (parameters, n)
-        Nats; what is not finite counts as ``-bound``.
-    weights : array_like of float, shape (n,)
-        In [0, 1].
-    bound : float
-        M, nats.
-
-    Returns
-    -------
-    ndarray of int64, shape (parameters, n)
-        Between ``-2^36`` and 0.
+    ``log_likelihoods``, shape (parameters, n): Nats; what is not finite counts as ``-bound``.
+    ``weights``, shape (n,): in [0, 1].
+    ``bound``: M, nats.
+    Returns, shape (parameters, n): between ``-2^36`` and 0.
     """
     logs = np.asarray(log_likelihoods, dtype=np.float64)
     clipped = np.where(np.isfinite(logs), np.clip(logs, -bound, 0.0), -bound)
@@ -80,14 +68,9 @@ def said(log_likelihoods: npt.ArrayLike, weights: npt.ArrayLike, bound: float) -
 def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Floats:
     """Return the log-weights that parameters are drawn with.
 
-    Parameters
-    ----------
-    totals : ndarray of int64, shape (parameters,)
-        Sums of :func:`said` over records.
-    log_prior : ndarray of float64, shape (parameters,)
-        Public, the largest 0, none below -2^14.
-    bound : float
-        M, nats.
+    ``totals``, shape (parameters,): sums of :func:`said` over records.
+    ``log_prior``, shape (parameters,): public, the largest 0, none below -2^14.
+    ``bound``: M, nats.
     """
     return log_prior + totals.astype(np.float64) * ((bound - margin(bound)) / _UNITS)
 
@@ -105,30 +88,17 @@ def drawn_on_grid(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return independent draws from the censored posterior on a grid.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model, public.
-    grid : mapping of str to array_like
-        Public: values of every latent site, one row per parameter.
-    data : mapping
-        Confidential: the model's encoded data.
-    weights : ndarray of float64, shape (n,)
-        In [0, 1], each of its own record.
-    bound : float
-        M, nats.
-    draws : int
-        How many.
-    rng : numpy.random.Generator
-        Source of uniform integers.
-    blanks : sequence of mapping
-        Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
-        that of the first.
+    Raises ParameterError when grid, prior and model do not fit together, or the table has more than 2^26 records.
 
-    Raises
-    ------
-    ParameterError
-        When grid, prior and model do not fit together, or the table has more than 2^26 records.
+    ``synthesiser``: the model, public.
+    ``grid``: public: values of every latent site, one row a parameter.
+    ``data``: confidential: the model's encoded data.
+    ``weights``, shape (n,): in [0, 1], each of its own record.
+    ``bound``: M, nats.
+    ``draws``: how many.
+    ``rng``: source of uniform integers.
+    ``blanks``: where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The
+    prior is that of the first.
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:

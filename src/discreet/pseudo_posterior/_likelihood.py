@@ -77,24 +77,12 @@ def log_density(site: Mapping[str, Any]) -> Any:
 def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     """Run a model with its observed sites hidden, and return their log-densities summed record by record.
 
-    Parameters
-    ----------
-    model : callable
-        The model; latent sites are met by the handlers around this call.
-    data : mapping
-        Its data.
-    count : int
-        Number of records.
+    Raises ParameterError when the model has no observed site, or one that does not give one number per record.
 
-    Returns
-    -------
-    jax.Array, shape (count,)
-        Nats, with respect to the measure of the model's own data.
-
-    Raises
-    ------
-    ParameterError
-        When the model has no observed site, or one that does not give one number per record.
+    ``model``: the model; latent sites are met by the handlers around this call.
+    ``data``: its data.
+    ``count``: number of records.
+    Returns, shape (count,): Nats, with respect to the measure of the model's own data.
     """
     from numpyro import handlers
 
@@ -120,19 +108,10 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
 def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     """Return the log-density of each record, from the model run on that record alone.
 
-    Parameters
-    ----------
-    model : callable
-        The model.
-    values : mapping
-        Values of its latent sites.
-    data : mapping
-        Its data, one row per record; what is shared by all records is public.
-
-    Returns
-    -------
-    jax.Array, shape (count,)
-        Nats. Entry i is a function of row i, of what is shared and of the parameters.
+    ``model``: the model.
+    ``values``: values of its latent sites.
+    ``data``: its data, one row per record; what is shared by all records is public.
+    Returns, shape (count,): Nats. Entry i is a function of row i, of what is shared and of the parameters.
     """
     import jax
     import jax.numpy as jnp
@@ -201,22 +180,12 @@ def weighted(
     Its latent sites and factors are those of the model without the sensitive columns, :math:`\ell_i` is that of the
     model on record i alone.
 
-    Parameters
-    ----------
-    model : callable
-        Its observed sites are the likelihood.
-    sensitive : collection of str
-        The sensitive columns.
-    bound : float, optional
-        The censored form's M, in nats.
-    blank : mapping, optional
-        A public table to take latent sites and factors from, where even the number of records is confidential; by
-        default the data without the sensitive columns.
-
-    Returns
-    -------
-    callable
-        A NumPyro model of the data and the weights.
+    ``model``: its observed sites are the likelihood.
+    ``sensitive``: the sensitive columns.
+    ``bound``: the censored form's M, in nats.
+    ``blank``: a public table to take latent sites and factors from, where even the number of records is confidential;
+    by default the data without the sensitive columns.
+    Returns: a NumPyro model of the data and the weights.
     """
 
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
@@ -249,18 +218,10 @@ def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
 def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
     """Return a function that gives the least and the largest log-likelihood of each record over posterior draws.
 
-    Parameters
-    ----------
-    model : callable
-        The model.
-    count : int
-        Number of records.
-
-    Returns
-    -------
-    callable
-        Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
-        ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
+    ``model``: the model.
+    ``count``: number of records.
+    Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
+    ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
     import jax
     import jax.numpy as jnp
@@ -291,21 +252,12 @@ def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any
 def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
     """Draw new values of every observed site, given one posterior draw.
 
-    Parameters
-    ----------
-    model : callable
-        The model. Where an observed site depends on another one, it has to use what ``numpyro.sample`` returned for it.
-    one : mapping
-        Values of the latent sites.
-    data : mapping
-        Shapes and public columns: where a model is to be trusted with no more, zeros for the sensitive ones.
-    key : jax.Array
-        Source of the draws.
-
-    Returns
-    -------
-    dict of str to jax.Array, shape (n,)
-        New values by site.
+    ``model``: the model. Where an observed site depends on another one, it has to use what ``numpyro.sample`` returned
+    for it.
+    ``one``: values of the latent sites.
+    ``data``: Shapes and public columns: where a model is to be trusted with no more, zeros for the sensitive ones.
+    ``key``: source of the draws.
+    Returns, shape (n,): New values by site.
     """
     from numpyro import handlers
     from numpyro.primitives import Messenger

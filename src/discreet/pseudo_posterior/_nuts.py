@@ -22,16 +22,10 @@ def nuts_chain(
 ) -> Chain:
     """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation.
 
-    Parameters
-    ----------
-    target : callable
-        A NumPyro model of data and weights.
-    shapes : mapping of str to tuple of int
-        Its latent sites, and the shapes of their unconstrained coordinates.
-    warm_up : int
-        Draws that will be left out: step size and metric are adapted in them.
-    depth : int
-        The longest trajectory is two to this power steps.
+    ``target``: a NumPyro model of data and weights.
+    ``shapes``: its latent sites, and the shapes of their unconstrained coordinates.
+    ``warm_up``: draws that will be left out: step size and metric are adapted in them.
+    ``depth``: the longest trajectory is two to this power steps.
     """
     import jax
     import jax.numpy as jnp

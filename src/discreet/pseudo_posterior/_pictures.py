@@ -90,14 +90,9 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> 
 def frontier_picture(points: Sequence[FrontierPoint], statistic: str, out: Path_) -> Path:
     """Draw the error of a statistic against the local epsilon of one table. Confidential.
 
-    Parameters
-    ----------
-    points : sequence of FrontierPoint
-        What :func:`frontier` returned. Their epsilon is as measured, without :func:`safety_factor`.
-    statistic : str
-        One of the names that the frontier was asked for.
-    out : path
-        PNG, SVG or PDF.
+    ``points``: what :func:`frontier` returned. Their epsilon is as measured, without :func:`safety_factor`.
+    ``statistic``: one of the names that the frontier was asked for.
+    ``out``: PNG, SVG or PDF.
     """
     figure = _figure(6.0, 4.0, confidential=True)
     axes = figure.subplots()

@@ -44,10 +44,7 @@ _ABOVE_ONE = (
 class Risks:
     r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
 
-    Parameters
-    ----------
-    least, largest : ndarray of float64, shape (n,)
-        The extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
     """
 
     least: Floats = field(repr=False)
@@ -62,11 +59,6 @@ class Risks:
     def lipschitz(self) -> float:
         """The largest of them, PP22's local bound."""
         return float(self.by_record.max())
-
-    @property
-    def above_one(self) -> bool:
-        """Whether some density was above one in the unit of measurement used."""
-        return bool((self.largest > 0).any())
 
     @property
     def epsilon(self) -> float:

@@ -12,15 +12,32 @@ import numpy.typing as npt
 from discreet._arrays import Floats
 from discreet._checks import choice, integer
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior._design import Design, Response
-from discreet.pseudo_posterior._rows import Columns
+from discreet.pseudo_posterior._design import Response
+from discreet.pseudo_posterior._on_design import OnDesign, Regression
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 __all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRegression", "Step"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonMean(Synthesiser):
+class _OneColumn(Synthesiser):
+    """A law of one column that has probabilities, not densities."""
+
+    column: str
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def log_density_at_most_zero(self) -> bool:
+        """True: probabilities."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonMean(_OneColumn):
     r"""Counts with one mean: :math:`x_i\sim\mathrm{Poisson}(\mu)`, :math:`\mu\sim\mathrm{Gamma}(a,b)`.
 
     The weighted posterior is :math:`\mathrm{Gamma}(a+\sum\alpha_ix_i,\;b+\sum\alpha_i)`, drawn from exactly.
@@ -39,19 +56,8 @@ class PoissonMean(Synthesiser):
     (7.5, 2.5)
     """
 
-    column: str
     shape: float = 0.01
     rate: float = 0.0001
-
-    @property
-    def sensitive(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
-    def log_density_at_most_zero(self) -> bool:
-        """True: probabilities."""
-        return True
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
@@ -78,7 +84,7 @@ class PoissonMean(Synthesiser):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CategoricalShares(Synthesiser):
+class CategoricalShares(_OneColumn):
     r"""One categorical column: :math:`x_i\sim p`, :math:`p\sim\mathrm{Dirichlet}(a,\dots,a)`.
 
     The weighted posterior is :math:`\mathrm{Dirichlet}(a+\sum_i\alpha_i1\{x_i=k\})`, drawn from exactly. For a pure and
@@ -94,19 +100,8 @@ class CategoricalShares(Synthesiser):
         ``a``, above 0.
     """
 
-    column: str
     categories: int
     prior: float = 1.0
-
-    @property
-    def sensitive(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
-    def log_density_at_most_zero(self) -> bool:
-        """True: probabilities."""
-        return True
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
@@ -127,54 +122,19 @@ class CategoricalShares(Synthesiser):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearRegression(Synthesiser):
+class LinearRegression(Regression):
     r"""A numeric column given others: :math:`y_i=x_i^\top\beta+\sigma e_i` with normal or Student errors.
 
     :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response.
 
-    Parameters
-    ----------
-    response : Response
-        The column, its public transformation and unit.
-    design : Design
-        The columns it depends on, and their public coding; an intercept alone by default.
-    degrees : float, optional
-        Degrees of freedom of Student errors, for robustness; normal errors by default.
-    coefficient_scale : float
-        ``s``, above 0, in units of the response.
+    ``response``: the column, its public transformation and unit.
+    ``design``: the columns it depends on, and their public coding; an intercept alone by default.
+    ``degrees``: Degrees of freedom of Student errors, for robustness; normal errors by default.
+    ``coefficient_scale``: ``s``, above 0, in units of the response.
     """
 
-    response: Response
-    design: Design
     degrees: float | None = None
     coefficient_scale: float = 10.0
-
-    @property
-    def sensitive(self) -> tuple[str, ...]:
-        """The response."""
-        return (self.response.column,)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The columns of the design."""
-        return self.design.columns
-
-    @property
-    def log_density_at_most_zero(self) -> bool:
-        """True where the least scale keeps every density below one."""
-        return self.response.bounded
-
-    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
-        """Return the design matrix."""
-        return {"design": self.design.matrix(columns, count)}
-
-    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the response on the scale of the model."""
-        return self.response.encode(values)
-
-    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the response in the unit of the table."""
-        return self.response.decode(values)
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
@@ -194,16 +154,10 @@ class LinearRegression(Synthesiser):
 class Step:
     """One column of a sequential regression.
 
-    Parameters
-    ----------
-    column : str
-        The column.
-    kind : {"numeric", "count", "category"}
-        Normal, Poisson (log link) or multinomial logistic regression.
-    categories : int
-        Number of categories, for a category.
-    response : Response, optional
-        Transformation and unit, for a numeric column.
+    ``column``: the column.
+    ``kind``, {"numeric", "count", "category"}: Normal, Poisson (log link) or multinomial logistic regression.
+    ``categories``: number of categories, for a category.
+    ``response``: Transformation and unit, for a numeric column.
     """
 
     column: str
@@ -225,21 +179,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SequentialRegression(Synthesiser):
+class SequentialRegression(OnDesign):
     """Several columns of mixed type, each by a regression on the ones before it and on the given columns.
 
-    Parameters
-    ----------
-    steps : sequence of Step
-        The sensitive columns, in the order of synthesis.
-    design : Design
-        The given columns; an intercept alone for full synthesis.
-    coefficient_scale : float
-        Standard deviation of the normal prior on coefficients.
+    ``steps``: the sensitive columns, in the order of synthesis.
+    ``design``: the given columns; an intercept alone for full synthesis.
+    ``coefficient_scale``: standard deviation of the normal prior on coefficients.
     """
 
     steps: Sequence[Step]
-    design: Design
     coefficient_scale: float = 2.5
 
     @property
@@ -248,18 +196,9 @@ class SequentialRegression(Synthesiser):
         return tuple(step.column for step in self.steps)
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """The columns of the design."""
-        return self.design.columns
-
-    @property
     def log_density_at_most_zero(self) -> bool:
         """True where no numeric step has a density above one."""
         return all(step.response is None or step.response.bounded for step in self.steps)
-
-    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
-        """Return the design matrix."""
-        return {"design": self.design.matrix(columns, count)}
 
     def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a column on the scale of the model: numeric ones are transformed."""

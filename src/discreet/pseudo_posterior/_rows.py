@@ -22,10 +22,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 def records_of(data: Mapping[str, Any]) -> int:
     """Return the number of records of encoded data.
 
-    Raises
-    ------
-    ParameterError
-        When the arrays disagree on it, or there is none.
+    Raises ParameterError when the arrays disagree on it, or there is none.
     """
     counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
     if len(counts) != 1 or 0 in counts:

@@ -49,22 +49,17 @@ def model_step(
 ) -> Step:
     """Return the step of a posterior on a domain.
 
-    Parameters
-    ----------
-    posterior : PseudoPosterior or CensoredPosterior
-        Public facts.
-    domain : Domain
-        Public: the one that the confidential table was encoded with. It must hold the synthesiser's columns and no
-        others, none of them open labels, and no sensitive one with nulls. The model reads codes ``0, 1, ..`` of
-        categories and booleans, of which a null is the last, and numbers in the unit of
-        :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for datetimes
-        and durations), of which a null is NaN.
-    drawn : callable
-        ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
-    own, name
-        What its guarantee depends on beside the number of tables, and what it is called, in the certificate.
-    size, exact
-        A public number of records of each table, as many as are held by default; whether no Markov chain is run.
+    ``posterior``: public facts.
+    ``domain``: public: the one that the confidential table was encoded with. It must hold the synthesiser's columns and
+    no others, none of them open labels, and no sensitive one with nulls. The model reads codes ``0, 1, ..`` of
+    categories and booleans, of which a null is the last, and numbers in the unit of
+    :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for datetimes and
+    durations), of which a null is NaN.
+    ``drawn``: ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
+    ``own``, ``name``: what its guarantee depends on beside the number of tables, and what it is called, in the
+    certificate.
+    ``size``, ``exact``: a public number of records of each table, as many as are held by default; whether no Markov
+    chain is run.
 
     Raises
     ------

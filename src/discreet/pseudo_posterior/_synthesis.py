@@ -30,25 +30,15 @@ def synthetic_tables(
 ) -> list[dict[str, npt.NDArray[Any]]]:
     """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one.
 
-    Parameters
-    ----------
-    synthesiser : Synthesiser
-        The model, public.
-    draws : PosteriorDraws
-        What to take parameters from; at least as many as tables.
-    columns : mapping of str to ndarray
-        The confidential table. What draws the records is handed its given columns, and of the others types alone.
-    tables : int
-        How many.
-    rng : numpy.random.Generator
-        Source of the choice of draws and of the records.
-    size : int, optional
-        Records a table, where nothing is given; as many as held by default.
+    Raises ParameterError when there are fewer draws than tables, or a size was asked for beside given columns.
 
-    Raises
-    ------
-    ParameterError
-        When there are fewer draws than tables, or a size was asked for beside given columns.
+    ``synthesiser``: the model, public.
+    ``draws``: what to take parameters from; at least as many as tables.
+    ``columns``: the confidential table. What draws the records is handed its given columns, and of the others types
+    alone.
+    ``tables``: how many.
+    ``rng``: source of the choice of draws and of the records.
+    ``size``: records a table, where nothing is given; as many as held by default.
     """
     check_draws(tables, len(draws))
     held = len(columns[synthesiser.sensitive[0]])
@@ -87,13 +77,7 @@ def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str
 
 
 def check_draws(tables: int, draws: int) -> None:
-    """Check that there is a posterior draw for each table.
-
-    Raises
-    ------
-    ParameterError
-        When there are fewer.
-    """
+    """Check that there is a posterior draw for each table. Raises ParameterError when there are fewer."""
     if tables > draws:
         raise ParameterError(f"{tables} tables need {tables} posterior draws, got {draws}. Raise draws")
 

@@ -165,20 +165,14 @@ class Synthesiser(ABC):
 class FromModel(Synthesiser):
     """Any NumPyro model as a synthesiser.
 
-    Parameters
-    ----------
-    function : callable
-        A NumPyro model ``function(data)`` with ``obs=data[column]`` at the sites of the sensitive columns, which are
-        named as them. ``data`` maps each column to an array, one entry per record. Discrete latent variables have to be
-        summed out. Where one sensitive column depends on another, use the value that ``numpyro.sample`` returns.
-    columns : tuple of str
-        The sensitive columns.
-    others : tuple of str
-        Columns that they depend on.
-    judged : tuple of str, optional
-        Deterministic sites by which convergence is judged.
-    densities_at_most_one : bool
-        Whether no density of the model exceeds one, whatever the parameters: true of probabilities.
+    ``function``: a NumPyro model ``function(data)`` with ``obs=data[column]`` at the sites of the sensitive columns,
+    which are named as them. ``data`` maps each column to an array, one entry per record. Discrete latent variables have
+    to be summed out. Where one sensitive column depends on another, use the value that ``numpyro.sample`` returns.
+    ``columns``: the sensitive columns.
+    ``others``: columns that they depend on.
+    ``judged``: Deterministic sites by which convergence is judged.
+    ``densities_at_most_one``: whether no density of the model exceeds one, whatever the parameters: true of
+    probabilities.
     """
 
     function: Model
@@ -219,10 +213,7 @@ class FromModel(Synthesiser):
 def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> Synthesiser:
     """Return a synthesiser, or one of a NumPyro model.
 
-    Raises
-    ------
-    ParameterError
-        When it is neither, or a model without the names of its sensitive columns.
+    Raises ParameterError when it is neither, or a model without the names of its sensitive columns.
     """
     if isinstance(given, Synthesiser):
         return given
@@ -232,11 +223,5 @@ def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> 
 
 
 def check_tables(tables: int) -> None:
-    """Check a number of tables.
-
-    Raises
-    ------
-    ParameterError
-        When it is not a whole number of at least 1.
-    """
+    """Check a number of tables. Raises ParameterError when it is not a whole number of at least 1."""
     integer("tables", tables, least=1)

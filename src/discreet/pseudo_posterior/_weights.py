@@ -172,10 +172,7 @@ class ExponentialWeights(Weighting):
 
     :math:`\Delta=\max_if_i`: PP22, equation (13).
 
-    Parameters
-    ----------
-    epsilon : float
-        Local epsilon aimed at, of one table, above 0.
+    ``epsilon``: Local epsilon aimed at, of one table, above 0.
     """
 
     epsilon: float
@@ -196,17 +193,11 @@ class CountWeights(Weighting):
     ``radius`` from the record's own is the chance that an intruder who guesses one of them misses; the more isolated a
     record, the smaller its weight. An assumption about intruders, not a bound on anything.
 
-    Parameters
-    ----------
-    column : str
-        Array of the model's data that is isolated or not.
-    radius : float
-        In the unit of that array, above 0.
-    known : tuple of str
-        Arrays of the model's data that an intruder knows, of one number per record; all records are compared by
-        default.
-    c, g : float
-        Scale and shift, as for :class:`LinearWeights`.
+    ``column``: Array of the model's data that is isolated or not.
+    ``radius``: in the unit of that array, above 0.
+    ``known``: Arrays of the model's data that an intruder knows, of one number per record; all records are compared by
+    default.
+    ``c``, ``g``: scale and shift, as for :class:`LinearWeights`.
 
     Examples
     --------
@@ -277,12 +268,8 @@ class Truncated(Weighting):
 class Scaled(Weighting):
     """Another weighting times one factor, as calibration leaves it.
 
-    Parameters
-    ----------
-    weighting : Weighting
-        What makes the weights.
-    factor : float
-        In [0, 1].
+    ``weighting``: what makes the weights.
+    ``factor``: in [0, 1].
     """
 
     weighting: Weighting

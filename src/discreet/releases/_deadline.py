@@ -27,17 +27,9 @@ def within(seconds: float) -> Iterator[None]:
     """Stop what is done in the block after some time.
 
     Nothing is stopped outside of the main thread, on systems without interval timers (Windows), and where a timer of
-    the caller's is running already.
+    the caller's is running already. Raises Refused when time is up.
 
-    Parameters
-    ----------
-    seconds : float
-        Positive; infinity sets no limit.
-
-    Raises
-    ------
-    Refused
-        When time is up.
+    ``seconds``: positive; infinity sets no limit.
     """
     if real("seconds", seconds, above=0, infinite=True) > 1e6 or not _can_stop():
         yield

@@ -91,14 +91,9 @@ def added_since(claimed: Mapping[str, Any]) -> set[str]:
 def still_holds(claim: str, claimed: Any, found: Mapping[str, Any]) -> bool:
     """Return whether a claim of a guarantee holds, given what is computed now.
 
-    Parameters
-    ----------
-    claim : str
-        The key in the guarantee.
-    claimed : object
-        What the certificate says; a bound of None is infinite.
-    found : mapping
-        The guarantee as it is computed now.
+    ``claim``: the key in the guarantee.
+    ``claimed``: what the certificate says; a bound of None is infinite.
+    ``found``: the guarantee as it is computed now.
 
     Examples
     --------

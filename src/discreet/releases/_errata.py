@@ -17,18 +17,12 @@ __all__ = ["ERRATA", "Erratum", "erratum_of", "written_by"]
 class Erratum:
     """What was found to be wrong in certificates.
 
-    Parameters
-    ----------
-    date : str
-        When it was published, ISO 8601.
-    versions : tuple of str
-        Versions of the library that wrote such certificates.
-    mechanisms : tuple of str
-        Names as they stand in the certificates.
-    claims : tuple of str
-        Places in the document, as :class:`~discreet.releases._certificate.Check` names them: ``"guarantee.delta"``.
-    text : str
-        What is wrong, and what holds instead: whole sentences.
+    ``date``: When it was published, ISO 8601.
+    ``versions``: Versions of the library that wrote such certificates.
+    ``mechanisms``: names as they stand in the certificates.
+    ``claims``: Places in the document, as :class:`~discreet.releases._certificate.Check` names them:
+    ``"guarantee.delta"``.
+    ``text``: what is wrong, and what holds instead: whole sentences.
     """
 
     date: str
@@ -101,12 +95,8 @@ ERRATA: tuple[Erratum, ...] = (
 def erratum_of(claim: str, facts: Mapping[str, Any]) -> str | None:
     """Return the errata to a claim of a certificate, or None where there is none.
 
-    Parameters
-    ----------
-    claim : str
-        Its place in the document.
-    facts : mapping
-        The document: whatever was read, which need not have the right form.
+    ``claim``: its place in the document.
+    ``facts``: the document: whatever was read, which need not have the right form.
     """
     version, mechanism = written_by(facts), _inside(facts, "mechanism", "name")
     found = [

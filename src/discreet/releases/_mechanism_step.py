@@ -35,13 +35,7 @@ def step_of(
     counts: bool,
     progress: Callable[..., None] | None,
 ) -> Step:
-    """Return the step of what is published on a domain.
-
-    Raises
-    ------
-    ParameterError
-        When they do not fit together.
-    """
+    """Return the step of what is published on a domain. Raises ParameterError when they do not fit together."""
     if isinstance(given, Mechanism):
         if domain != given.domain:
             raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")

@@ -65,12 +65,8 @@ class Release:
     def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
         """Write the records to Parquet or CSV and the certificate beside them, or several tables to a new folder.
 
-        All of it appears, or nothing.
-
-        Raises
-        ------
-        FileProblem
-            When something cannot be written, or would replace something else than a release with its certificate.
+        All of it appears, or nothing. Raises FileProblem when something cannot be written, or would replace something
+        else than a release with its certificate.
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")

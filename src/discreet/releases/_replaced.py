@@ -15,15 +15,10 @@ __all__ = ["require_whole_pair"]
 def require_whole_pair(path: Path, where: Path) -> None:
     """Refuse to replace anything but a table together with its own certificate. A dead write is settled first.
 
-    Parameters
-    ----------
-    path, where : Path
-        Where a table and its certificate are to go.
+    Raises FileProblem when one of them exists without the other, the certificate is that of another table, or it is
+    none.
 
-    Raises
-    ------
-    FileProblem
-        When one of them exists without the other, the certificate is that of another table, or it is none.
+    ``path``, ``where``: where a table and its certificate are to go.
     """
     for one in (path, where):
         recover(one)

@@ -34,22 +34,13 @@ _WORDS: dict[Remedy, str] = {
 def require_utility(mechanism: Mechanism, n: int, *, size: int | None, like: Commonness | None = None) -> None:
     """Refuse a release most of which would not be from the data, from public facts alone.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    n : int
-        Number of records, public.
-    size : int or None
-        Number of records to release; None for counts.
-    like : Commonness, optional
-        How common the records of tables like this one are; by default those of an invented one.
+    Raises PoorUtility when more than 20 % of the records are expected to carry nothing of the data, or when not one
+    record is expected at all; it says what would help this mechanism.
 
-    Raises
-    ------
-    PoorUtility
-        When more than 20 % of the records are expected to carry nothing of the data, or when not one record is
-        expected at all; it says what would help this mechanism.
+    ``mechanism``: calibrated.
+    ``n``: number of records, public.
+    ``size``: number of records to release; None for counts.
+    ``like``: how common the records of tables like this one are; by default those of an invented one.
     """
     if mechanism.share_not_from_data(n, like) > POOR_UTILITY:
         raise PoorUtility(poor_utility(mechanism, n, like))

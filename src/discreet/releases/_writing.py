@@ -29,21 +29,13 @@ def check_output(
 ) -> tuple[Path, Path]:
     """Return where a release and its certificate go, once both are known to be writable and to overwrite no input.
 
-    Parameters
-    ----------
-    out : path
-        Ends in ``.parquet`` or ``.csv``.
-    certificate : path, optional
-        ``OUT.certificate.json`` by default.
-    inputs : iterable
-        Paths that were read; anything that is no path is passed over.
-    others : iterable
-        Paths of other outputs.
+    Raises FileProblem when the ending is another one, a folder is missing or not writable, or two of all these are one
+    file.
 
-    Raises
-    ------
-    FileProblem
-        When the ending is another one, a folder is missing or not writable, or two of all these are one file.
+    ``out``: Ends in ``.parquet`` or ``.csv``.
+    ``certificate``: ``OUT.certificate.json`` by default.
+    ``inputs``: paths that were read; anything that is no path is passed over.
+    ``others``: paths of other outputs.
     """
     path = Path(out)
     if path.suffix.lower() not in (".parquet", ".csv"):
@@ -64,10 +56,7 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
 def check_folder(out: str | os.PathLike[str]) -> Path:
     """Return where a folder of tables goes.
 
-    Raises
-    ------
-    FileProblem
-        When something has its name, or the folder above it does not exist.
+    Raises FileProblem when something has its name, or the folder above it does not exist.
     """
     folder = Path(out)
     if os.path.lexists(folder):
@@ -89,23 +78,13 @@ def write_frames(
 ) -> int:
     """Stream frames into an open file in the format of a name's ending; return the number of rows.
 
-    Parameters
-    ----------
-    frames : iterator of DataFrame
-        The records.
-    schema : dict
-        Their columns and types.
-    file : binary file
-        Open for writing.
-    named : Path
-        The name it will have.
-    metadata : mapping, optional
-        Texts for a Parquet file to carry, by key; CSV has no place for them.
+    Raises FileProblem when the disk is full or the file cannot be written.
 
-    Raises
-    ------
-    FileProblem
-        When the disk is full or the file cannot be written.
+    ``frames``: the records.
+    ``schema``: their columns and types.
+    ``file``: Open for writing.
+    ``named``: the name it will have.
+    ``metadata``: texts for a Parquet file to carry, by key; CSV has no place for them.
     """
     rows = 0
 

@@ -47,14 +47,9 @@ class Attack:
 class Curves:
     """The profiles of a release and of all releases together, evaluated once for all pictures and tables.
 
-    Parameters
-    ----------
-    alone : TradeOff
-        Of the release.
-    together : TradeOff or None
-        Of all of them.
-    upto : float
-        How far the picture of the profiles goes.
+    ``alone``: of the release.
+    ``together``: of all of them.
+    ``upto``: how far the picture of the profiles goes.
     """
 
     alone: TradeOff

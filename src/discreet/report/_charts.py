@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.utility._marginals import Bins, Shares
 
@@ -19,24 +20,14 @@ Points = Sequence[tuple[float, float]]
 class Chart:
     """One picture, in units of its drawing area; y grows downwards.
 
-    Parameters
-    ----------
-    title, description : str
-        For people who do not see the picture.
-    width, height : int
-        Of the drawing area.
-    left, top, right, bottom : float
-        The axes' box.
-    x_label, y_label : str
-        What the axes show.
-    x_ticks, y_ticks : tuple of (float, str)
-        Where, and what is written there.
-    lines : tuple of (str, str)
-        Class and path of each line.
-    bars : tuple of (float, float, float, float)
-        x, y, width and height of each bar.
-    marks : tuple of (float, float, str)
-        x, y and text of each marked point.
+    ``title``, ``description``: for people who do not see the picture.
+    ``width``, ``height``: of the drawing area.
+    ``left``, ``top``, ``right``, ``bottom``: the axes' box.
+    ``x_label``, ``y_label``: what the axes show.
+    ``x_ticks``, ``y_ticks``: where, and what is written there.
+    ``lines``: Class and path of each line.
+    ``bars``: x, y, width and height of each bar.
+    ``marks``: x, y and text of each marked point.
     """
 
     title: str
@@ -75,6 +66,9 @@ class _Box:
             round(self.bottom - up * (self.bottom - self.top), 2),
         )
 
+    def edges(self) -> dict[str, Any]:
+        return {"left": self.left, "top": self.top, "right": self.right, "bottom": self.bottom}
+
     def path(self, points: Points) -> str:
         return "M" + " L".join("{} {}".format(*self.at(x, y)) for x, y in points) if points else ""
 
@@ -84,16 +78,10 @@ def profile_chart(
 ) -> Chart:
     """Draw delta against epsilon, delta on a logarithmic axis; a line ends where delta becomes 0.
 
-    Parameters
-    ----------
-    profiles : sequence of (str, points)
-        Class of the line, and its positive deltas.
-    upto : float
-        Largest epsilon.
-    headline : (float, float)
-        The epsilon and delta of the certificate.
-    marked : str
-        What is written beside that point.
+    ``profiles``: Class of the line, and its positive deltas.
+    ``upto``: largest epsilon.
+    ``headline``: the epsilon and delta of the certificate.
+    ``marked``: what is written beside that point.
     """
     epsilon, delta = headline
     deltas = [delta or 1.0, *(d for _, points in profiles for _, d in points)]
@@ -107,10 +95,7 @@ def profile_chart(
         description="Delta, on a logarithmic axis, against epsilon. The same numbers are in the table beside it.",
         width=440,
         height=350,
-        left=box.left,
-        top=box.top,
-        right=box.right,
-        bottom=box.bottom,
+        **box.edges(),
         x_label="epsilon",
         y_label="delta",
         x_ticks=tuple((box.at(x, 0)[0], f"{x:g}") for x in _round_numbers(upto)),
@@ -123,12 +108,8 @@ def profile_chart(
 def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[Chart, tuple[tuple[float, float], ...]]:
     """Draw the greatest power of a test against its false-alarm rate.
 
-    Parameters
-    ----------
-    curves : sequence of (str, points)
-        Class of the line, and its false-alarm rates and powers.
-    rates : points
-        Those that the slider stops at.
+    ``curves``: Class of the line, and its false-alarm rates and powers.
+    ``rates``: those that the slider stops at.
 
     Returns
     -------
@@ -145,10 +126,7 @@ def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[C
         "alarm. The same numbers are in the table beside the picture.",
         width=440,
         height=390,
-        left=box.left,
-        top=box.top,
-        right=box.right,
-        bottom=box.bottom,
+        **box.edges(),
         x_label="false alarms",
         y_label="detected, at most",
         x_ticks=tuple((box.at(t, 0)[0], f"{100 * t:.0f} %") for t in ticks),
@@ -184,10 +162,7 @@ def column_chart(name: str, bins: Bins, released: Shares, confidential: Shares |
         f"{count} intervals. The numbers are in the table below the picture.",
         width=480,
         height=180,
-        left=box.left,
-        top=box.top,
-        right=box.right,
-        bottom=box.bottom,
+        **box.edges(),
         x_label="",
         y_label="",
         x_ticks=tuple((box.at(x, 0)[0], text) for x, text in ticks),

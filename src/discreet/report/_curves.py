@@ -36,10 +36,7 @@ class TradeOff:
     epsilons, and each delta is rounded up by the profile: the error that is returned is never above the least one, and
     the power ``1 - f`` never below the greatest one.
 
-    Parameters
-    ----------
-    epsilons, deltas : ndarray of float64, shape (k,)
-        Points of the profile.
+    ``epsilons``, ``deltas``, shape (k,): points of the profile.
 
     Examples
     --------
@@ -56,14 +53,9 @@ class TradeOff:
     def of(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
         """Take some 150 points of a profile, since each may take a tenth of a second.
 
-        Parameters
-        ----------
-        profile : Profile
-            Of a release, or of several together.
-        upto : float
-            How far a picture of the profile goes.
-        among : float
-            An epsilon that is one of the points.
+        ``profile``: of a release, or of several together.
+        ``upto``: how far a picture of the profile goes.
+        ``among``: an epsilon that is one of the points.
         """
         # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
         top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))

@@ -36,18 +36,10 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     The data (RAND health insurance experiment, in the public domain) comes with the ``statsmodels`` package. It stands
     in for a confidential table.
 
-    Parameters
-    ----------
-    out : Path
-        Folder to write: ``visits.parquet``, ``visits.toml``, ``synthetic.parquet``,
-        ``synthetic.certificate.json``, ``picture.png``, ``report.html`` and ``report-confidential.html``.
-    say : callable
-        Where the explanation goes, a line at a time.
-
-    Returns
-    -------
-    dict
-        Paths of what was written.
+    ``out``: Folder to write: ``visits.parquet``, ``visits.toml``, ``synthetic.parquet``,
+    ``synthetic.certificate.json``, ``picture.png``, ``report.html`` and ``report-confidential.html``.
+    ``say``: where the explanation goes, a line at a time.
+    Returns: paths of what was written.
 
     Raises
     ------

@@ -32,20 +32,12 @@ _KINDS = {
 class Promise:
     """One release's promise.
 
-    Parameters
-    ----------
-    name : str
-        File name of its certificate.
-    certificate : Certificate
-        As read.
-    step : Step
-        Rebuilt from the certificate's public facts.
-    guarantee : Guarantee
-        Recomputed from them.
-    stated : mapping
-        What the certificate's ``guarantee`` should be, recomputed.
-    checks : tuple of Check
-        What verification found.
+    ``name``: File name of its certificate.
+    ``certificate``: as read.
+    ``step``: Rebuilt from the certificate's public facts.
+    ``guarantee``: Recomputed from them.
+    ``stated``: what the certificate's ``guarantee`` should be, recomputed.
+    ``checks``: what verification found.
     """
 
     name: str
@@ -59,10 +51,7 @@ class Promise:
     def read(cls, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None) -> Promise:
         """Read and verify a certificate.
 
-        Raises
-        ------
-        FileProblem
-            When it cannot be read, or states no guarantee that can be recomputed.
+        Raises FileProblem when it cannot be read, or states no guarantee that can be recomputed.
         """
         certificate = Certificate.read(path)
         try:
@@ -196,14 +185,9 @@ def _sentence(text: str) -> str:
 class Joint:
     """Several releases of the same table together.
 
-    Parameters
-    ----------
-    promises : tuple of Promise
-        At least two.
-    profile : Profile
-        Of all of them together, an upper bound.
-    epsilon, delta : float
-        A point of it: at the sum of the deltas.
+    ``promises``: at least two.
+    ``profile``: of all of them together, an upper bound.
+    ``epsilon``, ``delta``: a point of it: at the sum of the deltas.
     """
 
     promises: tuple[Promise, ...]
@@ -240,10 +224,7 @@ class Joint:
 def joint(promises: tuple[Promise, ...]) -> Joint | None:
     """Compose the promises of several releases; None for a single one.
 
-    Raises
-    ------
-    ParameterError
-        When they protect units of different sizes, or one is given twice.
+    Raises ParameterError when they protect units of different sizes, or one is given twice.
     """
     if len(promises) == 1:
         return None

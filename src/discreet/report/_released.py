@@ -29,12 +29,8 @@ _MOST_LISTED = 8
 class ReleasedColumn:
     """One column of a release, counted. Public.
 
-    Parameters
-    ----------
-    bins : Bins
-        Where its values are counted.
-    shares : Shares
-        How they are spread.
+    ``bins``: where its values are counted.
+    ``shares``: how they are spread.
     """
 
     bins: Bins
@@ -45,15 +41,10 @@ class ReleasedColumn:
 class ColumnPicture:
     """One column as the page shows it.
 
-    Parameters
-    ----------
-    name, kind : str
-        The column, and its declared type.
-    chart : Chart or None
-        The picture of an ordered column; unordered ones are shown as rows with bars.
-    rows : tuple
-        Name of each bin, share among the released records (text, and length of a bar from 0 to 100), and the same for
-        the confidential records where they are shown.
+    ``name``, ``kind``: the column, and its declared type.
+    ``chart``: the picture of an ordered column; unordered ones are shown as rows with bars.
+    ``rows``: name of each bin, share among the released records (text, and length of a bar from 0 to 100), and the same
+    for the confidential records where they are shown.
     """
 
     name: str
@@ -67,14 +58,11 @@ def released_columns(
 ) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
     """Read a release and count each of its first forty columns, in all of its tables together.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        The released Parquet or CSV files: one, or all of a folder.
-    domain : Domain
-        As the certificate states it.
-    counts : bool
-        Whether it is a table of counts.
+    Raises FileProblem when a file cannot be read, or does not fit the domain.
+
+    ``paths``: the released Parquet or CSV files: one, or all of a folder.
+    ``domain``: as the certificate states it.
+    ``counts``: whether it is a table of counts.
 
     Returns
     -------
@@ -82,11 +70,6 @@ def released_columns(
         Number of rows of each.
     dict of str to ReleasedColumn
         One per column.
-
-    Raises
-    ------
-    FileProblem
-        When a file cannot be read, or does not fit the domain.
     """
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]

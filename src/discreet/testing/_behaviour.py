@@ -1,7 +1,7 @@
-r"""What is checked of every mechanism by running it: the share it states, its estimates, what its output gives away.
+r"""What is checked of every mechanism by running it: its share, predictions, estimates, what its output gives away.
 
-The first two are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
-the number of runs is derived from that. Both take their mechanism as a class, made by its own ``calibrated``.
+The first three are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
+the number of runs is derived from that. All take their mechanism as a class, made by its own ``calibrated``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from discreet.testing._facts import small_domain
 from discreet.testing._statistics import RATE
 from discreet.testing._universes import table_of
 
-__all__ = ["check_estimates", "check_published_alike", "check_share"]
+__all__ = ["check_estimates", "check_predictive", "check_published_alike", "check_share"]
 
 
 _SHARE_RUNS = 300
+_LINE, _POOR_RECORDS, _POOR_SIZE = 8, 20, 10
 _ESTIMATE_RUNS = 1500
 _MEAN, _SQUARE = 0.15, 0.4
 
@@ -45,43 +46,87 @@ def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> 
 
     All records of a small table lie at one end of a line of 8 cells, and the budget is poor. Whatever is not from the
     data then moves released records away: their mean distance from that end, as a share of the line, is a lower bound
-    on the share of the records that are not from the data, and on the mean displacement.
+    on the share of the records that are not from the data, and on the mean displacement. Raises AssertionError when it
+    is less.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``.
-    rate : float
-        A mechanism whose share is right fails with probability at most this. With ``N = 300`` releases and
-        ``t = sqrt(log(1/rate) / (2N))`` (Hoeffding; 0.15 at 1e-6), one that displaces its records by ``2t`` more than
-        it states passes as rarely.
-    seed : int
-        Of the releases.
-
-    Raises
-    ------
-    AssertionError
-        When it is less.
+    ``kind``: Made by its ``calibrated``.
+    ``rate``: a mechanism whose share is right fails with probability at most this. With ``N = 300`` releases and ``t =
+    sqrt(log(1/rate) / (2N))`` (Hoeffding; 0.15 at 1e-6), one that displaces its records by ``2t`` more than it states
+    passes as rarely.
+    ``seed``: of the releases.
 
     Examples
     --------
     >>> from discreet.mechanisms import SmoothedHistogram
     >>> check_share(SmoothedHistogram)
     """
-    cells, n, size = 8, 20, 10
-    mechanism = kind.calibrated(Budget(epsilon=0.1, delta=1e-3), domain=small_domain(cells), n=n, size=size)
-    x, rng = table_of(np.array([n] + [0] * (cells - 1))), seeded(seed)
-    displaced = []
-    for _ in range(_SHARE_RUNS):
-        released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=size, rng=rng))
-        places = mechanism.domain.flat(released)
-        displaced.append(float(places.mean()) / (cells - 1) if len(places) else 0.0)
-    stated, seen = mechanism.share_not_from_data(n), float(np.mean(displaced))
+    mechanism, displaced = _poor(kind), _displaced(kind, seed)
+    stated, seen = mechanism.share_not_from_data(_POOR_RECORDS), float(np.mean(np.nan_to_num(displaced)))
     allowed = math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS))
     assert 0.0 <= stated <= 1.0, f"{kind.__name__} states {stated!r} as the share that is not from the data"
     assert seen <= stated + allowed, (
         f"{kind.__name__} states that {stated:.1%} of its records are not from the data; in {_SHARE_RUNS} releases of "
         f"a table in one cell they were displaced by {seen:.1%} of the domain on average"
+    )
+
+
+def _poor(kind: type[Mechanism]) -> Mechanism:
+    """Return the mechanism of a poor budget, on a line of 8 cells."""
+    budget = Budget(epsilon=0.1, delta=1e-3)
+    return kind.calibrated(budget, domain=small_domain(_LINE), n=_POOR_RECORDS, size=_POOR_SIZE)
+
+
+def _displaced(kind: type[Mechanism], seed: int) -> list[float]:
+    """Return how far from its one cell each release of a table puts its records on average, as a share of the line."""
+    mechanism, rng = _poor(kind), seeded(seed)
+    x, displaced = table_of(np.array([_POOR_RECORDS] + [0] * (_LINE - 1))), []
+    for _ in range(_SHARE_RUNS):
+        released = Records.concatenate(mechanism.finish(mechanism.kernel(x, rng=rng), size=_POOR_SIZE, rng=rng))
+        places = mechanism.domain.flat(released)
+        displaced.append(float(places.mean()) / (_LINE - 1) if len(places) else math.nan)
+    return displaced
+
+
+def check_predictive(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
+    r"""Assert that predictions are probabilities, and displace the records of a table as its releases do.
+
+    Table, budget and number of runs are those of :func:`check_share`.
+
+    Parameters
+    ----------
+    kind : type of Mechanism
+        Made by its ``calibrated``.
+    rate : float
+        A mechanism whose predictions displace records as its releases do fails with probability at most this. With
+        ``N = 300`` and ``t = sqrt(log(4/rate) / (2N))`` (Hoeffding, on either mean; 0.16 at 1e-6), predictions are
+        rejected as surely that are off by ``4t``; those off by ``2t`` half of the time.
+    seed : int
+        Of the releases and predictions.
+
+    Raises
+    ------
+    AssertionError
+        When they do not.
+
+    Examples
+    --------
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> check_predictive(SmoothedHistogram)
+    """
+    mechanism, rng = _poor(kind), seeded(seed + 1)
+    support, held = mechanism.domain.unflat(np.arange(_LINE)), np.eye(_LINE)[0]
+    drawn = np.array(
+        [mechanism.predictive(held, support=support, n=_POOR_RECORDS, rng=rng) for _ in range(_SHARE_RUNS)]
+    )
+    assert drawn.shape == (_SHARE_RUNS, _LINE + 1), f"{kind.__name__}.predictive gives other than one number per record"
+    assert (drawn >= 0.0).all(), f"{kind.__name__}.predictive gives negative probabilities"
+    assert np.allclose(drawn.sum(axis=1), 1.0, atol=1e-9), f"{kind.__name__}.predictive does not sum to one"
+    predicted = float((drawn[:, :-1] @ np.arange(_LINE) / (_LINE - 1) + 0.5 * drawn[:, -1]).mean())
+    released = np.array(_displaced(kind, seed))
+    seen = float(released[~np.isnan(released)].mean()) if (~np.isnan(released)).any() else predicted
+    assert abs(predicted - seen) <= 2.0 * math.sqrt(math.log(4.0 / rate) / (2 * _SHARE_RUNS)), (
+        f"{kind.__name__}.predictive displaces the records of a table in one cell by {predicted:.1%} of the domain on "
+        f"average; {_SHARE_RUNS} releases displaced them by {seen:.1%}"
     )
 
 
@@ -99,19 +144,11 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     With the same noise, a bias of 0.3 standard errors, or errors of 0.65 or 1.5 times those stated, are rejected as
     surely.
 
-    Where rare records are left out (``leaves_out``), the cells that are released are judged.
+    Where rare records are left out (``leaves_out``), the cells that are released are judged. Raises AssertionError when
+    they are not.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``. One that gives no counts has to refuse to.
-    seed : int
-        Of the releases.
-
-    Raises
-    ------
-    AssertionError
-        When they are not.
+    ``kind``: Made by its ``calibrated``. One that gives no counts has to refuse to.
+    ``seed``: of the releases.
 
     Examples
     --------
@@ -160,19 +197,11 @@ def check_published_alike(kind: type[Mechanism]) -> None:
     :func:`~discreet.releases.publish`. What is compared is all that leaves it but the drawn values: the certificate
     (less the time, what the output told, and the number of rows where that is random), columns, types, number of rows,
     public facts about the run, what progress was told, warnings and log records; or else the kind and text of the error
-    and of everything chained to it.
+    and of everything chained to it. Raises AssertionError when two tables can be told apart, naming the request.
 
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``, on four cells and, if it needs none, on an interval. The tables hold 24 records in
-        one cell, in another, in all, and in one but for one record; of an interval, one value, another, or all
-        different.
-
-    Raises
-    ------
-    AssertionError
-        When two tables can be told apart, naming the request.
+    ``kind``: Made by its ``calibrated``, on four cells and, if it needs none, on an interval. The tables hold 24
+    records in one cell, in another, in all, and in one but for one record; of an interval, one value, another, or all
+    different.
 
     Examples
     --------

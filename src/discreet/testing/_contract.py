@@ -21,7 +21,7 @@ from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Profile, Relation
 from discreet.privacy._profile import keeps_shape
-from discreet.testing._behaviour import check_estimates, check_published_alike, check_share
+from discreet.testing._behaviour import check_estimates, check_predictive, check_published_alike, check_share
 from discreet.testing._enumeration import enumerate_law, hockey_stick, outcome_of
 from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
 from discreet.testing._statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
@@ -47,6 +47,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_parameters,
     check_calibrated,
     check_share,
+    check_predictive,
     check_estimates,
     check_published_alike,
 )
@@ -56,7 +57,7 @@ _ROUNDING = 1e-11  # relative; brute force and theorem are both accurate to abou
 
 
 def check_mechanism(kind: type[Mechanism]) -> None:
-    """Assert all of :data:`CHECKS` of a mechanism: its facts, calibration, stated share, estimates and publications.
+    """Assert :data:`CHECKS` of a mechanism: its facts, calibration, share, predictions, estimates and publications.
 
     The law and the guarantee need a small universe of the mechanism's own: :func:`check_law_sums_to_one`,
     :func:`check_kernel_follows_law`, :func:`check_guarantee` and :func:`check_twin_is_caught`.
@@ -264,19 +265,10 @@ def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
 
     Delta lies between 0 and 1, is 0 from the pure epsilon on and nowhere before, and is nowhere above that at 0; an
     exact one does not increase and is convex in ``e^epsilon``. What a sum leaves out may lift a value by one part in
-    1e9 above those before it, and by one in 1,000 above a line.
+    1e9 above those before it, and by one in 1,000 above a line. Raises AssertionError when it has not.
 
-    Parameters
-    ----------
-    profile : Profile
-        Any, a bound too.
-    epsilons : sequence of float
-        Where to look, beside some dozens of all sizes and up to the pure epsilon.
-
-    Raises
-    ------
-    AssertionError
-        When it has not.
+    ``profile``: any, a bound too.
+    ``epsilons``: where to look, beside some dozens of all sizes and up to the pure epsilon.
 
     Examples
     --------

@@ -88,19 +88,11 @@ def hockey_stick(log_p: Floats, log_q: Floats, epsilons: npt.ArrayLike) -> Float
 def enumerate_profile(mechanism: Mechanism, x: Counts, y: Counts, epsilons: npt.ArrayLike) -> Floats:
     """Return the exact divergence ``sup_B P(M(x) in B) - e^eps P(M(y) in B)`` by listing every release.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any with a law, on a domain and of a size that are small.
-    x, y : Counts
-        Two tables; for a privacy profile, neighbours, in both orders.
-    epsilons : array_like of float, shape (E,)
-        Where to evaluate it.
-
-    Returns
-    -------
-    ndarray of float64, shape (E,)
-        Never above the truth by more than rounding, nor below it by more than the neglected 1e-13 of unbounded noise.
+    ``mechanism``: any with a law, on a domain and of a size that are small.
+    ``x``, ``y``: Two tables; for a privacy profile, neighbours, in both orders.
+    ``epsilons``, shape (E,): where to evaluate it.
+    Returns, shape (E,): Never above the truth by more than rounding, nor below it by more than the neglected 1e-13 of
+    unbounded noise.
 
     Raises
     ------
@@ -147,14 +139,9 @@ def outcome_of(mechanism: Mechanism, release: Any, *tables: Counts) -> Hashable:
 
     Records, and the labels of noisy counts, are compared up to order; votes of steps, in the order of their candidates.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What made it.
-    release : Records, iterator of Records, ndarray, Counts or list of Votes
-        What ``kernel`` returned.
-    *tables : Counts
-        Those given to :func:`enumerate_law`.
+    ``mechanism``: what made it.
+    ``release``: what ``kernel`` returned.
+    ``*tables``: those given to :func:`enumerate_law`.
     """
     if isinstance(release, np.ndarray):
         return tuple(release.ravel().tolist())

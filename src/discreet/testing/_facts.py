@@ -7,13 +7,15 @@ the registry is checked without a test of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError, Infeasible
 from discreet.mechanisms import Mechanism
+from discreet.mechanisms.noise import LAWS
+from discreet.mechanisms.readings import PROJECTIONS
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName
 
@@ -22,6 +24,7 @@ __all__ = ["check_calibrated", "check_frozen", "check_parameters", "small_domain
 _RECORDS, _SIZE = 24, 4
 _GROUPS = (1, 2)
 _BUDGET = Budget(epsilon=0.3, delta=0.01)
+_NAMED: dict[str, Iterable[str]] = {"noise": LAWS, "projection": PROJECTIONS}  # fields that name what can be added
 _ELSEWHERE = ("domain", "records", "size")  # fields that a certificate holds beside the parameters
 
 
@@ -39,10 +42,7 @@ def small_domain(cells: int = 4) -> Domain:
 def check_frozen(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is a frozen, keyword-only dataclass of its own.
 
-    Raises
-    ------
-    AssertionError
-        When it is not, or when one of its fields can be set.
+    Raises AssertionError when it is not, or when one of its fields can be set.
 
     Examples
     --------
@@ -69,12 +69,8 @@ def check_parameters(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is rebuilt from its parameters, as a certificate has to be.
 
     Every field but the domain and the numbers of records is among the parameters, unless it is None; they are JSON; and
-    with each field changed in turn, ``of(parameters())`` gives the mechanism back.
-
-    Raises
-    ------
-    AssertionError
-        When a field is left out or comes back as something else.
+    with each field changed in turn, ``of(parameters())`` gives the mechanism back. Raises AssertionError when a field
+    is left out or comes back as something else.
 
     Examples
     --------
@@ -99,12 +95,8 @@ def check_calibrated(kind: type[Mechanism]) -> None:
 
     Where the free parameter is solved for; where it is given as a smaller unit would have it, which is refused or
     within the budget; and where the size is solved for at that value, if it can be. The budget is one that binds: what
-    is enough for a unit is too little for a larger one.
-
-    Raises
-    ------
-    AssertionError
-        When a guarantee exceeds the budget, or a choice that was given is not kept.
+    is enough for a unit is too little for a larger one. Raises AssertionError when a guarantee exceeds the budget, or a
+    choice that was given is not kept.
 
     Examples
     --------
@@ -132,8 +124,9 @@ def _require_choices_kept(kind: type[Mechanism]) -> None:
     """Assert that each choice that is given, of those a field can take, is the one that is made."""
     usual = _made(kind)
     for name, hint in get_type_hints(kind).items():
-        chosen = name in {item.name for item in fields(usual) if item.init} and get_origin(hint) is Literal
-        for value in _others(hint, getattr(usual, name)) if chosen else []:
+        if name not in {item.name for item in fields(usual) if item.init}:
+            continue
+        for value in _choices(name, hint, getattr(usual, name)):
             try:
                 made = _made(kind, **{name: value})
             except DiscreetError:  # a choice that the small budget cannot pay, or that needs another one beside it
@@ -168,7 +161,8 @@ def _varied(mechanism: Mechanism) -> Iterator[Mechanism]:
     for item in fields(mechanism):
         if not item.init or item.name == "domain":
             continue
-        for value in _others(hints[item.name], getattr(mechanism, item.name)):
+        usual = getattr(mechanism, item.name)
+        for value in _choices(item.name, hints[item.name], usual) or _near(hints[item.name], usual):
             try:
                 made = replace(mechanism, **{item.name: value})
             except DiscreetError:
@@ -177,10 +171,14 @@ def _varied(mechanism: Mechanism) -> Iterator[Mechanism]:
                 yield made
 
 
-def _others(hint: Any, value: Any) -> list[Any]:
-    """Return other values of a field's type: all of a literal, some near a number, none of what else there is."""
-    if get_origin(hint) is Literal:
-        return [other for other in get_args(hint) if other != value]
+def _choices(name: str, hint: Any, value: Any) -> list[Any]:
+    """Return the other values of a field that takes a literal, a law of noise or a projection; none of other fields."""
+    among = get_args(hint) if get_origin(hint) is Literal else _NAMED.get(name, ()) if hint is str else ()
+    return [other for other in among if other != value]
+
+
+def _near(hint: Any, value: Any) -> list[Any]:
+    """Return some values near a number or a truth value, none of what else there is."""
     if hint is bool:
         return [not value]
     if hint is int:

@@ -30,17 +30,10 @@ RATE = 1e-6
 def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> int:
     """Return how many samples tell law ``p`` from law ``q``, each error being of probability at most ``rate``.
 
-    Parameters
-    ----------
-    p, q : array_like of float, shape (outcomes,)
-        Two laws on the same outcomes.
-    rate : float
-        Between 0 and 1.
+    Raises ParameterError when the laws are equal.
 
-    Raises
-    ------
-    ParameterError
-        When the laws are equal.
+    ``p``, ``q``, shape (outcomes,): Two laws on the same outcomes.
+    ``rate``: between 0 and 1.
 
     Examples
     --------
@@ -56,14 +49,9 @@ def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> in
 def sample_size_for_distance(outcomes: int, distance: float, *, rate: float = RATE) -> int:
     """Return how many samples reject every law at total variation ``distance`` or more from the right one.
 
-    Parameters
-    ----------
-    outcomes : int
-        Number of outcomes.
-    distance : float
-        Effect size, in ``(0, 1]``.
-    rate : float
-        Between 0 and 1.
+    ``outcomes``: number of outcomes.
+    ``distance``: Effect size, in ``(0, 1]``.
+    ``rate``: between 0 and 1.
 
     Examples
     --------
@@ -116,27 +104,14 @@ def assert_prefers(
 ) -> int:
     """Assert that samples follow one law rather than each of several named others.
 
-    Parameters
-    ----------
-    sample : callable
-        Returns the number of one outcome.
-    right : array_like of float, shape (outcomes,)
-        The law claimed.
-    wrong : sequence of array_like
-        The alternatives.
-    rate : float
-        A sampler of the right law fails with probability at most this times the number of alternatives; a sampler of
-        an alternative passes with probability at most this.
+    Raises AssertionError when some alternative is at least as likely.
 
-    Returns
-    -------
-    int
-        The number of samples taken: that of the nearest alternative.
-
-    Raises
-    ------
-    AssertionError
-        When some alternative is at least as likely.
+    ``sample``: returns the number of one outcome.
+    ``right``, shape (outcomes,): the law claimed.
+    ``wrong``: the alternatives.
+    ``rate``: a sampler of the right law fails with probability at most this times the number of alternatives; a sampler
+    of an alternative passes with probability at most this.
+    Returns: the number of samples taken: that of the nearest alternative.
 
     Examples
     --------

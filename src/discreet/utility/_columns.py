@@ -25,26 +25,16 @@ IN_RELEASE = "in the release: "
 class ColumnComparison:
     """One column of the confidential table against the same column of the release. Confidential.
 
-    Parameters
-    ----------
-    name, kind : str
-        The column, and its declared type.
-    metric : str
-        What the distance is measured with, in words.
-    wasserstein : float or None
-        Wasserstein-1 distance between the values that are not null: in the column's own unit (days for dates, seconds
-        for datetimes and durations), in ranks over ``K - 1`` for ordered categories, the total variation for unordered
-        ones, nulls included there. None where a side holds nulls only.
-    wasserstein_scaled : float or None
-        The same, divided by ``upper - lower``: between 0 and 1 whatever the column.
-    ks : float or None
-        Kolmogorov-Smirnov distance; None for unordered columns.
-    null_shares : tuple of float
-        Share of nulls in the table and in the release.
-    data, release : dict or None
-        Summary of each side's values; None for columns without arithmetic.
-    shares : dict of str to tuple of float, or None
-        Share of each declared category in the table and in the release.
+    ``name``, ``kind``: the column, and its declared type.
+    ``metric``: what the distance is measured with, in words.
+    ``wasserstein``: Wasserstein-1 distance between the values that are not null: in the column's own unit (days for
+    dates, seconds for datetimes and durations), in ranks over ``K - 1`` for ordered categories, the total variation for
+    unordered ones, nulls included there. None where a side holds nulls only.
+    ``wasserstein_scaled``: the same, divided by ``upper - lower``: between 0 and 1 whatever the column.
+    ``ks``: Kolmogorov-Smirnov distance; None for unordered columns.
+    ``null_shares``: share of nulls in the table and in the release.
+    ``data``, ``release``: Summary of each side's values; None for columns without arithmetic.
+    ``shares``: share of each declared category in the table and in the release.
     """
 
     name: str
@@ -110,18 +100,16 @@ def _released(release: Any, name: str, column: Column) -> _Side:
 
 
 def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
-    shares = (x.null_share, y.null_share)
+    common: dict[str, Any] = {"name": name, "kind": column.kind, "null_shares": (x.null_share, y.null_share)}
     ordered = isinstance(column, Category) and column.ordered
     if isinstance(column, (Boolean, Category, OpenLabels)) and not ordered:
         apart = _total_variation(x, y)
         return ColumnComparison(
-            name=name,
-            kind=column.kind,
+            **common,
             metric="0 or 1 (total variation)",
             wasserstein=apart,
             wasserstein_scaled=apart,
             ks=None,
-            null_shares=shares,
             shares=_shares(column, x, y),
         )
     distance: float | None = None
@@ -133,23 +121,19 @@ def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison
     scaled = None if distance is None else distance / (column.scale or 1.0)
     if ordered:
         return ColumnComparison(
-            name=name,
-            kind=column.kind,
+            **common,
             metric="rank / (K - 1)",
             wasserstein=scaled,
             wasserstein_scaled=scaled,
             ks=ks,
-            null_shares=shares,
             shares=_shares(column, x, y),
         )
     return ColumnComparison(
-        name=name,
-        kind=column.kind,
+        **common,
         metric={"date": "days", "datetime": "seconds", "duration": "seconds"}.get(column.kind, "the column's unit"),
         wasserstein=distance,
         wasserstein_scaled=scaled,
         ks=ks,
-        null_shares=shares,
         data=summary(x.points, x.frequencies) if len(x.points) else None,
         release=summary(y.points, y.frequencies) if len(y.points) else None,
     )

@@ -38,16 +38,10 @@ _MOST_SHARES = 10
 class Comparison:
     """A confidential table against a release. Confidential.
 
-    Parameters
-    ----------
-    records : int
-        Records of the confidential table.
-    released : int
-        Records of the release.
-    columns : tuple of ColumnComparison
-        One a column of the domain, in its order.
-    measures : tuple of Measured
-        The measures asked for, each beside its baselines.
+    ``records``: records of the confidential table.
+    ``released``: records of the release.
+    ``columns``: one per column of the domain, in its order.
+    ``measures``: the measures asked for, each beside its baselines.
     """
 
     records: int

@@ -70,17 +70,10 @@ def hellinger(
 def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
     r"""Return Scott's bandwidth :math:`n^{-1/5} s` of a sample on the line.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (a,)
-        The values.
-    weights : array_like, shape (a,), optional
-        Frequencies, or other weights; ``n`` is their sum, and ``s`` the standard deviation with divisor ``n - 1``.
-
-    Returns
-    -------
-    float
-        The bandwidth; 0 for a constant sample.
+    ``values``, shape (a,): the values.
+    ``weights``, shape (a,): frequencies, or other weights; ``n`` is their sum, and ``s`` the standard deviation with
+    divisor ``n - 1``.
+    Returns: the bandwidth; 0 for a constant sample.
 
     References
     ----------

@@ -172,23 +172,12 @@ def total_variation(
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
     """Return mean, standard deviation and quantiles of a weighted sample.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (a,)
-        The values, finite, in any order.
-    weights : array_like, shape (a,), optional
-        As in :func:`wasserstein_1d`.
+    Raises ParameterError as in :func:`wasserstein_1d`.
 
-    Returns
-    -------
-    dict of str to float
-        ``mean``; ``sd``, of the sample as a distribution (divided by its total weight); ``p1``, ``p5``, ``p25``,
-        ``p50``, ``p75``, ``p95``, ``p99``: the least value at which the distribution function reaches the percentage.
-
-    Raises
-    ------
-    ParameterError
-        As in :func:`wasserstein_1d`.
+    ``values``, shape (a,): the values, finite, in any order.
+    ``weights``, shape (a,): as in :func:`wasserstein_1d`.
+    Returns: ``mean``; ``sd``, of the sample as a distribution (divided by its total weight); ``p1``, ``p5``, ``p25``,
+    ``p50``, ``p75``, ``p95``, ``p99``: the least value at which the distribution function reaches the percentage.
 
     Examples
     --------

@@ -34,14 +34,9 @@ _TAIL = 0.005  # share of the released records that a picture may leave out at e
 class Shares(NamedTuple):
     """How the records of one column are spread.
 
-    Parameters
-    ----------
-    bins : ndarray of float64
-        Share of the records in each bin.
-    beyond : float
-        Share outside all bins.
-    nulls : float
-        Share without a value.
+    ``bins``: share of the records in each bin.
+    ``beyond``: share outside all bins.
+    ``nulls``: share without a value.
     """
 
     bins: npt.NDArray[np.float64]
@@ -53,20 +48,12 @@ class Shares(NamedTuple):
 class Bins:
     """Where the values of a column are counted for a picture. Public.
 
-    Parameters
-    ----------
-    column : Column
-        The column's declaration.
-    names : tuple of str
-        One a bin, in words.
-    starts : tuple of str
-        What is written where each bin begins, and where the last one ends; empty for columns without an order.
-    points : bool
-        Whether each bin of an ordered column is one value.
-    cuts : ndarray
-        Ordered columns: where each bin begins, and where the last one ends, in cells or coordinates.
-    labels : tuple
-        Unordered columns: the label (or the cell) of each bin.
+    ``column``: the column's declaration.
+    ``names``: one a bin, in words.
+    ``starts``: what is written where each bin begins, and where the last one ends; empty for columns without an order.
+    ``points``: whether each bin of an ordered column is one value.
+    ``cuts``: Ordered columns: where each bin begins, and where the last one ends, in cells or coordinates.
+    ``labels``: Unordered columns: the label (or the cell) of each bin.
     """
 
     column: Column
@@ -79,10 +66,7 @@ class Bins:
     def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
         """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0.
 
-        Raises
-        ------
-        DataError
-            When a value does not fit the declaration. The message holds no value.
+        Raises DataError when a value does not fit the declaration. The message holds no value.
         """
         line, missing = _line(self.column, values)
         if self.cuts is not None:
@@ -106,14 +90,9 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
     Up to 40 bins of whole cells that cover the released values, but for up to 0.5 % at an end that would take more than
     a third of the picture; or all labels, the 40 most frequent of more.
 
-    Parameters
-    ----------
-    column : Column
-        Public.
-    values : polars.Series
-        Released values.
-    weights : ndarray, shape (len(values),)
-        How often each occurs, or its estimated count.
+    ``column``: public.
+    ``values``: released values.
+    ``weights``, shape (len(values),): how often each occurs, or its estimated count.
 
     Examples
     --------
@@ -153,19 +132,10 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
 def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> Confidential[dict[str, Shares]]:
     """Return how the records of a confidential table are spread over public bins.
 
-    Parameters
-    ----------
-    data : dataframe, str or path
-        The confidential table.
-    domain : Domain
-        Public.
-    bins : mapping of str to Bins
-        One a column to be counted.
-
-    Returns
-    -------
-    Confidential of dict
-        Closed; :func:`reveal_to_custodian` opens it.
+    ``data``: the confidential table.
+    ``domain``: public.
+    ``bins``: one per column to be counted.
+    Returns: Closed; :func:`reveal_to_custodian` opens it.
 
     Raises
     ------

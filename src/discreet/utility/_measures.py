@@ -34,21 +34,13 @@ _Apart = Callable[[Values, Integers, Values, Integers], float]
 class Measured:
     """One measure of a release, beside its baselines. Confidential.
 
-    Parameters
-    ----------
-    measure : str
-        Which one: a key of :data:`MEASURES`.
-    of : str
-        What it measures: a column, pairs of columns, or all columns.
-    release : float
-        Its value between the confidential table and the release.
-    bootstrap : tuple of float or None
-        Its value between the confidential table and bootstrap samples of it, as large as the release: the mean, and the
-        ends of the range that holds 95 % of them. A release that shows nothing but sampling error lies there.
-    holdout : float or None
-        Its value between the confidential table and the holdout, at the holdout's own size.
-    how : str
-        Units, and what is approximated, in words.
+    ``measure``: which one: a key of :data:`MEASURES`.
+    ``of``: what it measures: a column, pairs of columns, or all columns.
+    ``release``: its value between the confidential table and the release.
+    ``bootstrap``: its value between the confidential table and bootstrap samples of it, as large as the release: the
+    mean, and the ends of the range that holds 95 % of them. A release that shows nothing but sampling error lies there.
+    ``holdout``: its value between the confidential table and the holdout, at the holdout's own size.
+    ``how``: units, and what is approximated, in words.
     """
 
     measure: str
@@ -79,16 +71,10 @@ def measured(
 ) -> tuple[Measured, ...]:
     """Return every measure of a release, beside its baselines.
 
-    Parameters
-    ----------
-    data, release, holdout : Rows
-        The tables, on one domain.
-    measures : sequence of str
-        Keys of :data:`MEASURES`.
-    resamples : int
-        Number of bootstrap samples; 0 for none.
-    rng : numpy.random.Generator
-        Draws them.
+    ``data``, ``release``, ``holdout``: the tables, on one domain.
+    ``measures``: Keys of :data:`MEASURES`.
+    ``resamples``: number of bootstrap samples; 0 for none.
+    ``rng``: draws them.
     """
     samples = [data.resampled(release.size, rng) for _ in range(integer("resamples", resamples, least=0))]
     exact = _transport_is_exact(data, release, holdout)

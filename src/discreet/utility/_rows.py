@@ -29,20 +29,14 @@ Reader = Callable[[Any], "tuple[pl.DataFrame, Integers]"]
 class Values:
     """The distinct values of one column, and where the rows hold them.
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    ordered : bool
-        Whether values are coordinates.
-    points : ndarray of float64, shape (v,)
-        Distinct values, sorted: coordinates in the column's unit, or codes of labels. A null is NaN, the last.
-    labels : ndarray of int64, shape (v,)
-        The label of each value: cells, cut into at most :data:`BINS` ranges where ordered; a null has its own.
-    scale : float
-        By what coordinates are divided to lie in a range of length 1.
-    place : ndarray of int64, shape (rows,)
-        Which of the values each row holds.
+    ``name``: the column.
+    ``ordered``: whether values are coordinates.
+    ``points``, shape (v,): distinct values, sorted: coordinates in the column's unit, or codes of labels. A null is
+    NaN, the last.
+    ``labels``, shape (v,): the label of each value: cells, cut into at most :data:`BINS` ranges where ordered; a null
+    has its own.
+    ``scale``: by what coordinates are divided to lie in a range of length 1.
+    ``place``, shape (rows,): which of the values each row holds.
     """
 
     name: str
@@ -61,14 +55,9 @@ class Values:
 class Rows:
     """Distinct rows of a table and how often each occurs.
 
-    Parameters
-    ----------
-    columns : tuple of Values
-        One a column of the domain.
-    weights : ndarray of float64, shape (columns,)
-        The domain's metric weights.
-    frequencies : ndarray of int64, shape (rows,)
-        At least 0.
+    ``columns``: one per column of the domain.
+    ``weights``, shape (columns,): the domain's metric weights.
+    ``frequencies``, shape (rows,): at least 0.
     """
 
     columns: tuple[Values, ...]
@@ -103,14 +92,9 @@ class Rows:
 def tables(sources: list[tuple[Any, str]], domain: Domain, read: Reader) -> list[Rows]:
     """Read tables on one domain, with one coding of open labels.
 
-    Parameters
-    ----------
-    sources : list of (table, str)
-        Each table, and what a message about it begins with.
-    domain : Domain
-        Public.
-    read : callable
-        Gives the distinct rows of a table and their frequencies.
+    ``sources``: each table, and what a message about it begins with.
+    ``domain``: public.
+    ``read``: Gives the distinct rows of a table and their frequencies.
     """
     read_tables = []
     for source, what in sources:

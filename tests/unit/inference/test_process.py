@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from discreet import release
+from discreet._numeric import log_rising
 from discreet._random import seeded
 from discreet.domain import Boolean, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.inference import process_posterior
 from discreet.inference._released import Released
 from discreet.inference._urn.prior import learned_prior, log_partition
-from discreet.inference._urn.process import predictive_weights
 from discreet.inference._urn.tail import tail_plan, tail_weights
 from discreet.mechanisms import PitmanYor
 
@@ -89,6 +89,21 @@ def _mean_by_urn(counts: list[int], theta: Fraction, sigma: Fraction, n: int) ->
         return [o + (theta + len(urn) * sigma) / total * p for o, p in zip(out, part, strict=True)]
 
     return follow(list(counts), 0, [0] * k, n)
+
+
+def predictive_weights(counts, *, strength, discount=0.0, n=None):
+    """Return the closed form of the posterior mean: the weights of the released values, and of the base measure.
+
+    ``w_l = (n (m_l - sigma)/(theta + m) - sigma (1 - pi_l)) / (theta + n)``, where ``pi_l`` is the probability that no
+    confidential record has value ``l``; without ``n``, its limit ``(m_l - sigma)/(theta + m)``.
+    """
+    released = np.asarray(counts, dtype=np.float64)
+    total = strength + released.sum()
+    weights = (released - discount) / total
+    if n is not None:
+        absent = np.exp(log_rising(total - released + discount, n) - log_rising(total, n))
+        weights = (n * weights - discount * (1.0 - absent)) / (strength + n)
+    return weights, float(1.0 - weights.sum())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,17 @@ import pytest
 from discreet._random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import BudgetError, Infeasible, ParameterError
-from discreet.mechanisms import REGISTRY, DirichletMultinomial, PerturbedHistogram, SmoothedHistogram
+from discreet.mechanisms import (
+    REGISTRY,
+    DirichletMultinomial,
+    PerturbedHistogram,
+    PitmanYor,
+    SmoothedHistogram,
+    alias_of,
+    first_names,
+    named,
+)
+from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner._predicted import Reference, predicted_w1
 from discreet.planner._stated import solved, stated
@@ -246,3 +256,31 @@ def test_a_list_of_cells_is_planned_in_a_second_of_processor_time(cells: int) ->
     started = time.process_time()
     plan(domain, records=29_501, epsilon=1.0, delta=1e-9, largest_sizes=False)
     assert time.process_time() - started < 1.0
+
+
+def test_a_mechanism_is_planned_once_under_its_first_name() -> None:
+    names = first_names()
+    assert len({named(name) for name in names}) == len(names) == len(set(REGISTRY.values()))
+    assert [name for name in REGISTRY if name in names] == names
+    assert "dirichlet-process" in names
+    assert "pitman-yor" not in names
+
+
+def test_an_alias_fixes_parameters_of_another_name() -> None:
+    assert alias_of("dirichlet-process") == {"discount": 0.0}
+    assert alias_of("pitman-yor") == {}
+    assert set(named("dirichlet-process").known()) >= set(alias_of("dirichlet-process"))
+
+
+def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None:
+    assert PitmanYor.equivalent({"strength": 2.0}) == ("pitman-yor", {"strength": 2.0, "discount": 0.0})
+    below = PitmanYor.equivalent({"strength": 5.0, "discount": -0.5})
+    assert below == ("dirichlet-multinomial", {"prior": 0.5, "cells": 10})
+    for kind in set(REGISTRY.values()) - {PitmanYor}:
+        assert kind.equivalent({"cells": 3}) == (kind.name, {"cells": 3})
+
+
+def test_what_works_in_steps_is_compared_with_a_mechanism_of_one_step() -> None:
+    stepped = [kind for kind in REGISTRY.values() if issubclass(kind, SteppedMechanism)]
+    assert stepped
+    assert not any(issubclass(named(kind.one_step_instead), SteppedMechanism) for kind in stepped)

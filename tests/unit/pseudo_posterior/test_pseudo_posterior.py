@@ -132,7 +132,6 @@ def test_weights_that_do_not_get_less_are_refused() -> None:
 def test_densities_above_one_cost_more() -> None:
     risks = Risks(least=np.array([-3.0, -1.0]), largest=np.array([-1.0, 2.0]))
     assert risks.lipschitz == 3.0
-    assert risks.above_one
     assert risks.epsilon == 2 * (3.0 + 2.0)
     assert Risks(least=np.array([-3.0]), largest=np.array([-1.0])).epsilon == 6.0
 

@@ -34,12 +34,8 @@ def apportion(weights: Floats, total: int | Integers) -> Integers:
 class Model(ABC):
     """Chains over the counts of cells.
 
-    Parameters
-    ----------
-    alpha : ndarray of float64, shape (k,)
-        Prior masses of the cells, strength times base measure.
-    records : int
-        The public number of records, ``n``.
+    ``alpha``, shape (k,): Prior masses of the cells, strength times base measure.
+    ``records``: the public number of records, ``n``.
     """
 
     counts: Integers
@@ -108,12 +104,8 @@ class Model(ABC):
 class Pairs:
     """Pairs of cells in chains.
 
-    Parameters
-    ----------
-    chain, a, b : ndarray of intp
-        The chain, the first and the second cell.
-    first, total : ndarray of int64
-        The first cell's count, and both together.
+    ``chain``, ``a``, ``b``: the chain, the first and the second cell.
+    ``first``, ``total``: the first cell's count, and both together.
     """
 
     chain: Indices

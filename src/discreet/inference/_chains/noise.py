@@ -23,18 +23,11 @@ _TABLE = 1 << 22
 class Noise:
     """Independent noise, of whole numbers, with a known law.
 
-    Parameters
-    ----------
-    law : {"laplace", "gaussian"} or callable
-        ``P(z)`` proportional to ``e^(-|z|/scale)`` or ``e^(-z^2/(2 scale^2))``, or a function that returns the
-        logarithm of ``P(z)``, up to a constant, for an array of numbers.
-    scale : float
-        In records. Of a function's law: about its standard deviation.
+    Raises ParameterError when the scale is not a positive number, or the law is unknown.
 
-    Raises
-    ------
-    ParameterError
-        When the scale is not a positive number, or the law is unknown.
+    ``law``, {"laplace", "gaussian"}: ``P(z)`` proportional to ``e^(-|z|/scale)`` or ``e^(-z^2/(2 scale^2))``, or a
+    function that returns the logarithm of ``P(z)``, up to a constant, for an array of numbers.
+    ``scale``: in records. Of a function's law: about its standard deviation.
     """
 
     law: str | Callable[[Floats], Floats]

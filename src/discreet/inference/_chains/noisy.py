@@ -21,17 +21,11 @@ Noisy = Sequence[npt.NDArray[Any]]
 class NoisyCounts(Model):
     """Noise was added to the counts of sets of cells, level by level; the noisy counts are known.
 
-    Parameters
-    ----------
-    alpha, records
-        As in :class:`Model`.
-    levels : sequence of ndarray of intp, shape (k,)
-        For each level, from the coarsest, the set that each cell belongs to. Every set lies in one set of the level
-        before; the last level has one set per cell. One level alone is a plain histogram.
-    noise : Noise
-        The law of the noise.
-    noisy : sequence of ndarray
-        The noisy counts of the levels' sets; or rows of them, one per chain, for several releases side by side.
+    ``alpha``, ``records``: as in :class:`Model`.
+    ``levels``, shape (k,): for each level, from the coarsest, the set that each cell belongs to. Every set lies in one
+    set of the level before; the last level has one set a cell. One level alone is a plain histogram.
+    ``noise``: the law of the noise.
+    ``noisy``: the noisy counts of the levels' sets; or rows of them, one per chain, for several releases side by side.
     """
 
     noisy: list[npt.NDArray[Any]]

@@ -28,10 +28,7 @@ _TABLE = 32
 class CellPrior:
     """The cells' prior terms ``log(Gamma(alpha_l + c) / Gamma(c + 1))``, up to a constant a cell.
 
-    Parameters
-    ----------
-    alpha : ndarray of float64, shape (k,)
-        Prior masses of the cells.
+    ``alpha``, shape (k,): Prior masses of the cells.
 
     Notes
     -----
@@ -73,21 +70,14 @@ def move(
 ) -> Integers:
     """Return new counts of the first cells of some pairs, each pair by one slice-sampling step.
 
-    Parameters
-    ----------
-    first, total : ndarray of int64, shape (pairs,)
-        Records in the first cell, and in both.
-    log_term : callable
-        The log-density of the first cells' counts; finite at the present ones.
-    rng : numpy.random.Generator
-        Source of the draws.
-    room : tuple of ndarray
-        Lengths of the intervals for 0 and for ``total``: any positive numbers; near the spikes' relative mass is best.
-    between : tuple of ndarray, optional
-        The least and the largest count to look at, where the rest is known to have no mass.
-    steps : int
-        Proposals a pair, at most; a pair that has used them up stays as it is. That is reversible too: what leads from
-        one count to another, proposals refused on the way included, is as likely the other way round.
+    ``first``, ``total``, shape (pairs,): records in the first cell, and in both.
+    ``log_term``: the log-density of the first cells' counts; finite at the present ones.
+    ``rng``: source of the draws.
+    ``room``: Lengths of the intervals for 0 and for ``total``: any positive numbers; near the spikes' relative mass is
+    best.
+    ``between``: the least and the largest count to look at, where the rest is known to have no mass.
+    ``steps``: Proposals a pair, at most; a pair that has used them up stays as it is. That is reversible too: what
+    leads from one count to another, proposals refused on the way included, is as likely the other way round.
     """
     live = np.flatnonzero(total > 0)
     result = first.copy()

@@ -25,20 +25,13 @@ LogRelease = Callable[[Integers, Noisy], Floats]
 class ReleasedRecords(NoisyCounts):
     """Counts and noise are both latent; the records are known, and how they were drawn from noisy counts.
 
-    Parameters
-    ----------
-    alpha, records, levels, noise
-        As in :class:`NoisyCounts`.
-    drawn : ndarray of int64, shape (k,)
-        Number of released records in each cell, ``z``; or rows, one per chain, for several releases of one size.
-    log_release : callable
-        The exact log-likelihood of the release.
-    reads_counts : bool
-        Whether it depends on the counts beside the noisy counts.
-    least : int
-        A noisy count from which on a cell's records can be drawn.
-    estimate : callable, optional
-        ``f(noisy)``: unbiased linear estimates of the counts, where there are several levels.
+    ``alpha``, ``records``, ``levels``, ``noise``: as in :class:`NoisyCounts`.
+    ``drawn``, shape (k,): number of released records in each cell, ``z``; or rows, one per chain, for several releases of
+    one size.
+    ``log_release``: the exact log-likelihood of the release.
+    ``reads_counts``: whether it depends on the counts beside the noisy counts.
+    ``least``: a noisy count from which on a cell's records can be drawn.
+    ``estimate``: ``f(noisy)``: unbiased linear estimates of the counts, where there are several levels.
 
     Notes
     -----
@@ -79,10 +72,7 @@ class ReleasedRecords(NoisyCounts):
     def start(self, chains: int, rng: np.random.Generator) -> None:
         """Begin without noise, at counts in which every released cell is held, where there are records enough.
 
-        Raises
-        ------
-        ParameterError
-            When the release has no positive probability there.
+        Raises ParameterError when the release has no positive probability there.
         """
         drawn = np.broadcast_to(self._drawn, (chains, self.cells))
         held = (drawn > 0).astype(np.int64)

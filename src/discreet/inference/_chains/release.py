@@ -36,10 +36,7 @@ _MOST_LEAVES = 16  # of a tree whose noisy counts are latent: every step makes a
 def known_evidence(mechanism: Mechanism) -> CellEvidence:
     """Return what a release by a mechanism says about the counts of the domain's cells.
 
-    Raises
-    ------
-    ParameterError
-        For mechanisms of which no posterior is known here, before anything is computed.
+    Raises ParameterError for mechanisms of which no posterior is known here, before anything is computed.
     """
     evidence = mechanism.evidence()
     if evidence is None or isinstance(evidence, ContinuedUrn) or not getattr(evidence, "own_cells", True):
@@ -51,21 +48,12 @@ def known_evidence(mechanism: Mechanism) -> CellEvidence:
 def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn: Integers) -> Model:
     """Return the model of released records.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Of the mechanism, as its certificate states it.
-    alpha : ndarray of float64, shape (k,)
-        Prior masses of the cells, of the leaves for a tree.
-    records : int
-        Number of confidential records.
-    drawn : ndarray of int64, shape (k,)
-        Released records of each; or rows, one per chain, for several releases of one size.
+    Raises ParameterError when the chains would take too long.
 
-    Raises
-    ------
-    ParameterError
-        When the chains would take too long.
+    ``evidence``: of the mechanism, as its certificate states it.
+    ``alpha``, shape (k,): Prior masses of the cells, of the leaves for a tree.
+    ``records``: number of confidential records.
+    ``drawn``, shape (k,): released records of each; or rows, one per chain, for several releases of one size.
     """
     if isinstance(evidence, DrawnFromCounts):
         return _drawn(evidence, alpha, records, drawn)
@@ -92,10 +80,7 @@ def model_of_records(evidence: CellEvidence, alpha: Floats, records: int, drawn:
 def model_of_counts(evidence: CellEvidence, alpha: Floats, records: int, counts: Floats) -> Model:
     """Return the model of released counts; parameters as for :func:`model_of_records`, ``nan`` where none was released.
 
-    Raises
-    ------
-    ParameterError
-        When what was released does not determine the posterior.
+    Raises ParameterError when what was released does not determine the posterior.
     """
     assert isinstance(evidence, NoisyCellCounts)  # no other mechanism releases counts
     if isinstance(evidence, ThresholdedCounts):

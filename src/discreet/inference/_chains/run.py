@@ -27,16 +27,10 @@ _AGREED = 1.05
 class Run(NamedTuple):
     """Draws of the cells' probabilities.
 
-    Parameters
-    ----------
-    masses : ndarray of float64, shape (chains * kept, k)
-        Chain after chain.
-    chains : int
-        Number of chains.
-    effective, r_hat : float
-        The least effective sample size and the largest R-hat of the numbers watched.
-    sweeps : int
-        Sweeps made, warm-up included.
+    ``masses``, shape (chains * kept, k): Chain after chain.
+    ``chains``: number of chains.
+    ``effective``, ``r_hat``: the least effective sample size and the largest R-hat of the numbers watched.
+    ``sweeps``: Sweeps made, warm-up included.
     """
 
     masses: Floats
@@ -59,18 +53,11 @@ def run(
     A run keeps one state in ``thin`` sweeps. Where the draws are worth too little, or the chains disagree, all are
     thrown away, ``thin`` grows by as much as it seems to need, and the chains go on: everything before is warm-up.
 
-    Parameters
-    ----------
-    model : Model
-        Not started.
-    draws : int
-        Effective draws wanted.
-    rng : numpy.random.Generator
-        Source of all draws.
-    most_sweeps : int
-        Give up after that many, with a warning.
-    progress : callable, optional
-        Called with the number of states kept so far in a run, and in all of it; it may start again.
+    ``model``: not started.
+    ``draws``: Effective draws wanted.
+    ``rng``: source of all draws.
+    ``most_sweeps``: Give up after that many, with a warning.
+    ``progress``: called with the number of states kept so far in a run, and in all of it; it may start again.
 
     Warns
     -----

@@ -23,25 +23,17 @@ class Splits:
 
     The first child of a split is the one without released records where there is one, else the left one.
 
-    Parameters
-    ----------
-    leaf : ndarray of intp, shape (k,)
-        The leaf that each leaf of the whole tree lies in.
-    drawn : ndarray of int64, shape (leaves,)
-        Released records of each leaf.
-    children : ndarray of intp, shape (splits, 2, 2)
-        For the first and the second child, the first of its leaves and the one after its last.
-    share : ndarray of float64, shape (splits,)
-        The first child's share ``w`` of an error of their parent's count.
-    variance : ndarray of float64, shape (splits,)
-        Of the split's own error, in units of the noise's variance.
-    depth : ndarray of intp, shape (splits,)
-        Increasing; the root's is 0.
-    path : ndarray of intp, shape (leaves, depths)
-        The splits from the root to each leaf by depth; the number of splits where the leaf has been reached.
-    pull : ndarray of float64, shape (leaves, depths)
-        By how much one more record in a leaf changes the errors of those splits: ``w - 1`` below the first child, ``w``
-        below the second, 0 where the leaf has been reached.
+    ``leaf``, shape (k,): the leaf that each leaf of the whole tree lies in.
+    ``drawn``, shape (leaves,): released records of each leaf.
+    ``children``, shape (splits, 2, 2): for the first and the second child, the first of its leaves and the one after
+    its last.
+    ``share``, shape (splits,): the first child's share ``w`` of an error of their parent's count.
+    ``variance``, shape (splits,): of the split's own error, in units of the noise's variance.
+    ``depth``, shape (splits,): Increasing; the root's is 0.
+    ``path``, shape (leaves, depths): the splits from the root to each leaf by depth; the number of splits where the
+    leaf has been reached.
+    ``pull``, shape (leaves, depths): by how much one more record in a leaf changes the errors of those splits: ``w -
+    1`` below the first child, ``w`` below the second, 0 where the leaf has been reached.
     """
 
     leaf: Indices
@@ -57,14 +49,9 @@ class Splits:
     def of(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
         """Return the splits of a tree.
 
-        Parameters
-        ----------
-        tree : Tree
-            The tree.
-        variances : list of ndarray
-            Of the upward estimates, as :func:`upward <discreet.mechanisms._tree.upward>` returns them.
-        drawn : ndarray of int64, shape (k,)
-            Released records of the tree's leaves.
+        ``tree``: the tree.
+        ``variances``: of the upward estimates, as :func:`upward <discreet.mechanisms._tree.upward>` returns them.
+        ``drawn``, shape (k,): released records of the tree's leaves.
         """
         held, sizes, families = _levels(tree, drawn)
         order, leaf = tree.in_order(), np.empty(len(drawn), dtype=np.intp)

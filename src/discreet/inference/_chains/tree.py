@@ -25,18 +25,11 @@ _STEPS = 8  # of a slice sampler; few pairs need more, and they wait for the nex
 class TreeRecords(Model):
     r"""Counts of the leaves and the positive estimates that records were drawn from, both latent.
 
-    Parameters
-    ----------
-    alpha : ndarray of float64, shape (k,)
-        Prior masses of the tree's leaves.
-    records : int
-        Number of confidential records, ``n``.
-    splits : Splits
-        What the released records reach of the tree.
-    spread : float
-        Standard deviation of the noise of a node, in records; positive.
-    stratified : bool
-        Whether the records were drawn systematically along the tree.
+    ``alpha``, shape (k,): Prior masses of the tree's leaves.
+    ``records``: number of confidential records, ``n``.
+    ``splits``: what the released records reach of the tree.
+    ``spread``: standard deviation of the noise of a node, in records; positive.
+    ``stratified``: whether the records were drawn systematically along the tree.
 
     Notes
     -----

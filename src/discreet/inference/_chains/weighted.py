@@ -17,16 +17,11 @@ LogWeight = Callable[[Indices, Indices, Integers], Floats]
 class WeightedCounts(Model):
     """Each cell's count has a weight of its own: noisy counts, draws of a mixture or of an urn, censored counts.
 
-    Parameters
-    ----------
-    alpha, records
-        As in :class:`Model`.
-    log_weight : callable
-        ``f(chains, cells, counts)``: the log-likelihood of what was released about these cells at these counts.
-    guess : callable
-        ``f(chains, rng)``: counts to start from, where all weights are positive.
-    within : callable, optional
-        ``f(pairs)``: the least and the largest count of a pair's first cell outside which there is no mass.
+    ``alpha``, ``records``: as in :class:`Model`.
+    ``log_weight``: ``f(chains, cells, counts)``: the log-likelihood of what was released about these cells at these
+    counts.
+    ``guess``: ``f(chains, rng)``: counts to start from, where all weights are positive.
+    ``within``: ``f(pairs)``: the least and the largest count of a pair's first cell outside which there is no mass.
     """
 
     def __init__(

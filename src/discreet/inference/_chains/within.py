@@ -19,10 +19,7 @@ _LEFT = 1e-6  # expected share of a cell that the last value takes over from the
 def continuous_domain(domain: Domain) -> Domain:
     """Return the domain whose only column is not cut into cells.
 
-    Raises
-    ------
-    ParameterError
-        When the domain is not one numeric column of intervals.
+    Raises ParameterError when the domain is not one numeric column of intervals.
     """
     column = next(iter(domain.columns.values()))
     whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
@@ -35,17 +32,14 @@ def continuous_domain(domain: Domain) -> Domain:
 def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generator) -> tuple[Records, Floats]:
     """Draw a Dirichlet process within each cell, uniform base, for each row of masses.
 
+    Raises ParameterError when they are too many to hold.
+
     Returns
     -------
     records : Records
         ``draws * T`` values, row by row.
     weights : ndarray of float64, shape (draws, T)
         Their masses.
-
-    Raises
-    ------
-    ParameterError
-        When they are too many to hold.
     """
     (column,) = domain.columns.values()
     low, high = (np.asarray(end, dtype=np.float64) for end in column.ends(np.arange(len(alpha))))

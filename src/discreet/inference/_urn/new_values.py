@@ -21,10 +21,7 @@ _DEEP = 45.0  # nats below the mode at which a law is cut off
 class CountLaw(NamedTuple):
     """The law of a count, on all its values or on equally spaced ones where there are many.
 
-    Parameters
-    ----------
-    values, masses : ndarray of float64, shape (points,)
-        A value stands for those around it too; masses sum to one.
+    ``values``, ``masses``, shape (points,): a value stands for those around it too; masses sum to one.
     """
 
     values: Floats
@@ -52,14 +49,9 @@ def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, dis
     .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
        \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
 
-    Parameters
-    ----------
-    draws : int
-        ``n``, at least 0.
-    seen, distinct : int
-        ``m`` and ``k``, ``1 <= k <= m``.
-    strength, discount : float
-        ``theta > -sigma``, ``0 <= sigma < 1``.
+    ``draws``: ``n``, at least 0.
+    ``seen``, ``distinct``: ``m`` and ``k``, ``1 <= k <= m``.
+    ``strength``, ``discount``: ``theta > -sigma``, ``0 <= sigma < 1``.
 
     References
     ----------
@@ -110,12 +102,6 @@ def law_of(log_mass: Callable[[Floats], Floats], least: int, most: int) -> tuple
 
 
 def check_urn(seen: int, distinct: int, strength: float, discount: float) -> None:
-    """Refuse parameters and counts that no urn has.
-
-    Raises
-    ------
-    ParameterError
-        When one is out of range.
-    """
+    """Refuse parameters and counts that no urn has. Raises ParameterError when one is out of range."""
     real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
     integer("distinct", distinct, least=1, most=positive_size("size", seen))

@@ -32,10 +32,7 @@ _SPAN = (-12.0, 18.0)  # of log(strength + discount)
 class Prior:
     """Strength and discount of each draw.
 
-    Parameters
-    ----------
-    strength, discount : ndarray of float64, shape (draws,)
-        ``strength > -discount``, ``0 <= discount < 1``.
+    ``strength``, ``discount``, shape (draws,): ``strength > -discount``, ``0 <= discount < 1``.
     """
 
     strength: Floats
@@ -45,10 +42,7 @@ class Prior:
 def known_prior(z: Released, strength: float, discount: float, *, draws: int) -> Prior:
     """Return the same parameters for every draw.
 
-    Raises
-    ------
-    ParameterError
-        When they are out of range, or the discount is above 0 on a finite domain.
+    Raises ParameterError when they are out of range, or the discount is above 0 on a finite domain.
     """
     _check(z, discount)
     real("strength", strength, above=0.0 - discount)
@@ -68,12 +62,8 @@ def _check(z: Released, discount: float) -> None:
 def log_partition(counts: npt.ArrayLike, strength: Floats, discount: Floats) -> Floats:
     """Return the log-probability (nats) of a partition under Pitman-Yor parameters, up to nothing: the exact EPPF.
 
-    Parameters
-    ----------
-    counts : array_like of int, shape (k,)
-        Frequencies.
-    strength, discount : ndarray of float64
-        Of one shape, ``strength > -discount``.
+    ``counts``, shape (k,): frequencies.
+    ``strength``, ``discount``: of one shape, ``strength > -discount``.
 
     Examples
     --------
@@ -108,10 +98,7 @@ def learned_prior(
 ) -> Prior:
     """Draw parameters from their posterior given the release, on a grid, spread evenly within its cells.
 
-    Raises
-    ------
-    ParameterError
-        When weights are not whole numbers, or a parameter that is given is out of range.
+    Raises ParameterError when weights are not whole numbers, or a parameter that is given is out of range.
     """
     if not np.array_equal(z.counts, np.rint(z.counts)):
         raise ParameterError("strength and discount are learned from whole records, not from weights")

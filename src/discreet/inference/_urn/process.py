@@ -11,7 +11,6 @@ import numpy as np
 
 from discreet._arrays import Floats
 from discreet._checks import integer, positive_size
-from discreet._numeric import log_rising
 from discreet._random import seeded
 from discreet._text import counted
 from discreet.domain import Records
@@ -22,7 +21,7 @@ from discreet.inference._released import Released, read_release
 from discreet.inference._urn.prior import Hyperprior, Prior, known_prior, learned_prior
 from discreet.inference._urn.tail import TailPlan, tail_plan, tail_weights
 
-__all__ = ["given_parameter", "predictive_weights", "process_posterior"]
+__all__ = ["given_parameter", "process_posterior"]
 
 _BLOCK = 2_000_000
 _MOST_CELLS = 65_536
@@ -139,47 +138,6 @@ def process_posterior(
             "truncated": sampler.left,
         },
     )
-
-
-def predictive_weights(
-    counts: Any, *, strength: float, discount: float = 0.0, n: int | None = None
-) -> tuple[Floats, float]:
-    r"""Return the posterior mean of the population's distribution in closed form: ``sum_l w_l delta_l + rest H``.
-
-    Without ``n``, :math:`w_l=(m_l-\sigma)/(\theta+m)`. With it,
-
-    .. math:: w_l=\frac{1}{\theta+n}\Bigl(n\frac{m_l-\sigma}{\theta+m}-\sigma\,(1-\pi_l)\Bigr),\qquad
-       \pi_l=\frac{(\theta+m-m_l+\sigma)_n}{(\theta+m)_n},
-
-    where :math:`\pi_l` is the probability that no confidential record has value ``l``.
-
-    Parameters
-    ----------
-    counts : array_like of float, shape (k,)
-        How often each distinct value was released; the base measure is non-atomic, or ``discount`` is 0.
-    strength, discount : float
-        Of the process.
-    n : int, optional
-        Number of confidential records.
-
-    Returns
-    -------
-    tuple of ndarray of float64, shape (k,), and float
-        ``w`` and ``rest``; they sum to one.
-
-    Examples
-    --------
-    >>> weights, rest = predictive_weights([2, 1], strength=1.0)
-    >>> weights.tolist(), rest
-    ([0.5, 0.25], 0.25)
-    """
-    released = np.asarray(counts, dtype=np.float64)
-    total = strength + released.sum()
-    weights = (released - discount) / total
-    if n is not None:
-        absent = np.exp(log_rising(total - released + discount, n) - log_rising(total, n))
-        weights = (n * weights - discount * (1.0 - absent)) / (strength + n)
-    return weights, float(1.0 - weights.sum())
 
 
 def given_parameter(z: Released, name: str, value: float | str | None) -> float | str:

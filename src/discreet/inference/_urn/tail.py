@@ -23,13 +23,9 @@ _MOST_REST = 1024
 class TailPlan(NamedTuple):
     """How a tail is cut off.
 
-    Parameters
-    ----------
-    sticks, rest : int
-        ``T`` and ``M``.
-    left : float
-        Expected mass, of the whole distribution, left after the sticks: the part of which only the first two moments
-        are exact.
+    ``sticks``, ``rest``: ``T`` and ``M``.
+    ``left``: Expected mass, of the whole distribution, left after the sticks: the part of which only the first two
+    moments are exact.
     """
 
     sticks: int
@@ -40,14 +36,9 @@ class TailPlan(NamedTuple):
 def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float) -> TailPlan:
     """Choose the number of sticks such that less than ``tolerance`` is left, or 256 of them.
 
-    Parameters
-    ----------
-    strength, discount : float
-        Of the tail's own process (the largest ones, where draws differ).
-    mass : float
-        The tail's expected share of the whole.
-    tolerance : float
-        What may be left.
+    ``strength``, ``discount``: of the tail's own process (the largest ones, where draws differ).
+    ``mass``: the tail's expected share of the whole.
+    ``tolerance``: what may be left.
     """
     steps = np.arange(1, _MOST_STICKS + 1)
     left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
@@ -63,18 +54,10 @@ def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float
 def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.random.Generator) -> Floats:
     """Draw the weights of a tail, which sum to one in each row.
 
-    Parameters
-    ----------
-    strength, discount : ndarray of float64, shape (D,)
-        Of each draw; ``strength > -discount``.
-    plan : TailPlan
-        Where to stop.
-    rng : numpy.random.Generator
-        Source of the draws.
-
-    Returns
-    -------
-    ndarray of float64, shape (D, plan.sticks + plan.rest)
+    ``strength``, ``discount``, shape (D,): of each draw; ``strength > -discount``.
+    ``plan``: where to stop.
+    ``rng``: source of the draws.
+    Returns ndarray of float64, shape (D, plan.sticks + plan.rest).
     """
     theta, sigma = strength[:, None], discount[:, None]
     steps = np.arange(1, plan.sticks + 1)

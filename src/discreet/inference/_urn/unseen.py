@@ -178,21 +178,11 @@ def given_fresh_values(
     :math:`P(Y=j)\propto(\theta/\sigma+1)_{j+k-1}\,\mathscr C(n,j;\sigma)\,\mathscr C(m,k;\sigma,-n+j\sigma)`, and the
     next draw of the urn is new with probability :math:`(\theta+\sigma(k+Y))/(\theta+n+m)`.
 
-    Parameters
-    ----------
-    fresh : int
-        **Confidential**: ``k``, the number of distinct released values that no confidential record has.
-    size, n : int
-        ``m`` and ``n``.
-    strength, discount : float
-        Of the mechanism; ``0 <= discount < 1``.
-    level : float
-        Probability of the interval.
-
-    Returns
-    -------
-    Unseen
-        Confidential, and marked so.
+    ``fresh``: **Confidential**: ``k``, the number of distinct released values that no confidential record has.
+    ``size``, ``n``: ``m`` and ``n``.
+    ``strength``, ``discount``: of the mechanism; ``0 <= discount < 1``.
+    ``level``: probability of the interval.
+    Returns: confidential, and marked so.
 
     References
     ----------

@@ -88,15 +88,18 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def standard_deviation(self, scale: float) -> float:
-        """Return the standard deviation, or a number just above it."""
+        """Return the standard deviation or, at scales of a few records, a number above it."""
 
     @abstractmethod
     def mean_absolute(self, scale: float) -> float:
-        """Return ``E|Z|``, up to a relative 1e-6."""
+        """Return ``E|Z|`` or, at scales of a few records, a number above it: what is stated of a release is a bound."""
 
     @abstractmethod
-    def profile(self, scale: float, *, group: int, counts: int, tight: bool = True) -> Profile:
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of ``counts`` counts that change by ``group`` each, some up and some down.
+
+        It bounds every change of so many records, those too in which they leave one cell for several others. Where no
+        tables attain it, it is not exact.
 
         Parameters
         ----------
@@ -106,8 +109,6 @@ class NoiseLaw(ABC):
             Records that are replaced, added or removed.
         counts : int
             Counts that change.
-        tight : bool
-            Whether a pair of tables attains it.
         """
 
 

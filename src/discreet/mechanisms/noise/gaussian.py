@@ -65,12 +65,12 @@ class DiscreteGaussian(NoiseLaw):
         return scale
 
     def mean_absolute(self, scale: float) -> float:
-        """Return the normal variable's, from above below scale 1."""
+        """Return the normal variable's, above the true one by about ``1/(12 scale^2)`` of it."""
         return scale * math.sqrt(2.0 / math.pi)
 
-    def profile(self, scale: float, *, group: int, counts: int, tight: bool = True) -> Profile:
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of T6."""
-        return DiscreteGaussianPair(scale=scale, group=group, counts=counts, tight=tight)
+        return DiscreteGaussianPair(scale=scale, group=group, counts=counts)
 
 
 GAUSSIAN = DiscreteGaussian()

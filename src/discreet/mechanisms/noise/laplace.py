@@ -63,7 +63,7 @@ class DiscreteLaplace(NoiseLaw):
         """Return the exact ``1 / sinh(1 / scale)``."""
         return 1.0 / math.sinh(1.0 / scale) if scale > 0.002 else 0.0
 
-    def profile(self, scale: float, *, group: int, counts: int, tight: bool = True) -> Profile:
+    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of T6."""
         return DiscreteLaplacePair(scale=scale, group=group, counts=counts)
 

@@ -41,7 +41,12 @@ class Projection(ABC):
 
     @abstractmethod
     def probabilities(self, y: CellCounts) -> Floats:
-        """Return probabilities.
+        """Return probabilities, leaving ``y`` as it is.
+
+        Counts without noise, whose sum is ``total``, come back as their shares: a posterior's chains begin there. The
+        expected total variation from these shares is at most what mechanisms state of it (``projection_error``): it is,
+        where the probabilities are nowhere above, or nowhere below, the positive part of ``y / total``, shifted onto a
+        sum of one or not.
 
         Parameters
         ----------

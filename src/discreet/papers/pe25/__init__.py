@@ -1,4 +1,9 @@
-"""PE25: Gonzalez, Fanti and Ramdas, "Private Evolution Converges". Parameters, bounds on the error, lower bounds."""
+"""PE25: Gonzalez, Fanti and Ramdas, "Private Evolution Converges". Parameters, bounds on the error, lower bounds.
+
+``D`` is the diameter of the space in the unit of the distance, ``d`` its dimension, and ``sigma`` the standard
+deviation of the noise on a histogram that sums to one (that on the counts, divided by n). Each raises
+:class:`~discreet.errors.ParameterError` when a number is out of range.
+"""
 
 from discreet._boundary import seal
 from discreet.papers.pe25._error import (

@@ -56,10 +56,8 @@ def gaussian_complexity(
     ----------
     points : int
         ``V``.
-    dimension : int
-        ``d``.
-    diameter : float
-        ``D``.
+    dimension, diameter
+        ``d`` and ``D``.
     norm : {1, 2, inf}
         Norm of the distance.
     published : bool
@@ -71,11 +69,6 @@ def gaussian_complexity(
     -------
     float
         An upper bound.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------
@@ -109,10 +102,8 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     ----------
     points : int
         ``V``.
-    dimension : int
-        ``d``.
-    diameter : float
-        ``D``.
+    dimension, diameter
+        ``d`` and ``D``.
     norm : {1, 2, inf}
         Norm of the distance.
 
@@ -120,11 +111,6 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     -------
     float
         An upper bound.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------
@@ -153,10 +139,8 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     ----------
     population : int
         ``N``.
-    dimension : int
-        ``d``.
-    diameter : float
-        ``D``.
+    dimension, diameter
+        ``d`` and ``D``.
     norm : {1, 2, inf}
         Norm of the distance.
 
@@ -164,11 +148,6 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     -------
     float
         An upper bound.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------
@@ -237,11 +216,6 @@ def predicted_error(
     float
         An upper bound, at most the diameter.
 
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
-
     References
     ----------
     PE25 equation (2) in the proof of theorem 4.1, and theorem G.1.
@@ -294,10 +268,8 @@ def thresholded_laplace_error(
         Confidential: votes of every candidate.
     epsilon, delta : float
         Of one step.
-    dimension : int
-        ``d``.
-    diameter : float
-        ``D``.
+    dimension, diameter
+        ``d`` and ``D``.
     norm : {1, 2, inf}
         Norm of the distance.
     beta : float, optional
@@ -308,11 +280,6 @@ def thresholded_laplace_error(
     float
         An upper bound. Small where few candidates have many votes each; above the diameter, hence void, where votes
         are spread.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------

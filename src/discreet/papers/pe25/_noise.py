@@ -108,11 +108,6 @@ def private_evolution_rate(
     float
         The rate, without its constant and logarithms.
 
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
-
     References
     ----------
     PE25 theorem 4.1 and its proof (appendix E).

@@ -36,11 +36,6 @@ def ball_packing(radius: float, dimension: int, *, distance: float, norm: float 
     tuple of float
         Lower and upper bounds on the natural logarithm.
 
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
-
     Examples
     --------
     >>> tuple(round(bound, 2) for bound in ball_packing(1.0, 10, distance=0.2))
@@ -72,11 +67,6 @@ def box_packing(sides: Sequence[float], *, distance: float, norm: float = 2.0) -
     -------
     tuple of float
         Lower and upper bounds on the natural logarithm.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     Examples
     --------
@@ -122,11 +112,6 @@ def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: fl
     -------
     float
         A lower bound.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------

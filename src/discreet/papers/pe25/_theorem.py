@@ -66,17 +66,8 @@ def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> flo
 
     Parameters
     ----------
-    sigma : float
-        Noise on the histogram.
-    dimension : int
-        ``d``.
-    diameter : float
-        ``D``.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
+    sigma, dimension, diameter
+        Noise on the histogram, ``d`` and ``D``.
 
     References
     ----------
@@ -99,15 +90,8 @@ def theorem_variations(sigma: float, *, dimension: int) -> int:
 
     Parameters
     ----------
-    sigma : float
-        Noise on the histogram.
-    dimension : int
-        ``d``.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
+    sigma, dimension
+        Noise on the histogram, and ``d``.
 
     Examples
     --------
@@ -127,17 +111,10 @@ def theorem_population(sigma: float, *, dimension: int, variations: int | None =
 
     Parameters
     ----------
-    sigma : float
-        Noise on the histogram.
-    dimension : int
-        ``d``.
+    sigma, dimension
+        Noise on the histogram, and ``d``.
     variations : int, optional
         ``v``, candidates per record, itself included; :func:`theorem_variations` by default.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------
@@ -165,17 +142,10 @@ def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int
 
     Parameters
     ----------
-    sigma : float
-        Noise on the histogram.
-    dimension : int
-        ``d``.
+    sigma, dimension
+        Noise on the histogram, and ``d``.
     diameter : float
         ``D``, as printed.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------
@@ -209,11 +179,6 @@ def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension
     dimension : int
         ``d``.
 
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
-
     References
     ----------
     PE25 theorem 4.1, second half. The end of its proof leaves the inner gamma out.
@@ -237,11 +202,6 @@ def usable_steps(n: float, epsilon: float) -> int:
         Number of confidential records.
     epsilon : float
         The budget.
-
-    Raises
-    ------
-    ParameterError
-        When a number is out of range.
 
     References
     ----------

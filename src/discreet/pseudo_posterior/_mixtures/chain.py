@@ -213,18 +213,12 @@ def mixture_chain(
     A draw is what several sweeps of all moves lead to: they are cheap, and clusters come and go slowly. It counts as
     divergent where most of its trajectories diverged.
 
-    Parameters
-    ----------
-    shares : DirichletShares or StickShares
-        The prior of shares.
-    response, map_name : str
-        Where the response and the map to orthonormal coordinates are in the data; the design is under ``"design"``.
-    least_scale : float
-        What excess scales are added to.
-    warm_up : int
-        Draws that are left out; the step size is adapted in them and then fixed.
-    bound : float, optional
-        Clip each record's log-likelihood to ``[-bound, 0]``.
+    ``shares``: the prior of shares.
+    ``response``, ``map_name``: where the response and the map to orthonormal coordinates are in the data; the design is
+    under ``"design"``.
+    ``least_scale``: what excess scales are added to.
+    ``warm_up``: draws that are left out; the step size is adapted in them and then fixed.
+    ``bound``: Clip each record's log-likelihood to ``[-bound, 0]``.
     """
     target = _Mixture(shares, float(least_scale), bound)
 

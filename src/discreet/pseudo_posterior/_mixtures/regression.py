@@ -20,11 +20,11 @@ from discreet._arrays import Floats
 from discreet._checks import choice, integer
 from discreet._random import seeded
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior._design import Design, Response
 from discreet.pseudo_posterior._mixtures.chain import mixture_chain
 from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
+from discreet.pseudo_posterior._on_design import Regression
 from discreet.pseudo_posterior._rows import SHARED, Columns, records_of
-from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
+from discreet.pseudo_posterior._synthesiser import Chain
 
 __all__ = ["MixtureRegression"]
 
@@ -35,7 +35,7 @@ _HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureRegression(Synthesiser):
+class MixtureRegression(Regression):
     r"""A numeric column given others, by a mixture of up to K normal regressions.
 
     .. math:: y_i\sim\sum_{k\le K}\pi_kN(x_i^\top\beta_k,\sigma_k),\quad
@@ -62,8 +62,6 @@ class MixtureRegression(Synthesiser):
     PP22, appendix B; Ishwaran and James (2001) for the truncated process.
     """
 
-    response: Response
-    design: Design
     clusters: int = 10
     weights: str = "dirichlet"
 
@@ -74,24 +72,9 @@ class MixtureRegression(Synthesiser):
             raise ParameterError("a mixture needs at least one given column. Take LinearRegression, or declare one")
 
     @property
-    def sensitive(self) -> tuple[str, ...]:
-        """The response."""
-        return (self.response.column,)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The columns of the design."""
-        return self.design.columns
-
-    @property
     def monitored(self) -> tuple[str, ...]:
         """The fitted population's mean and spread, and its shares below the table's 10th, 50th and 90th percentiles."""
         return ("fitted_mean", "fitted_spread", "fitted_shares_below")
-
-    @property
-    def log_density_at_most_zero(self) -> bool:
-        """True where the least scale keeps every density below one."""
-        return self.response.bounded
 
     def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return the design in orthonormal coordinates, and the map to them.
@@ -102,14 +85,6 @@ class MixtureRegression(Synthesiser):
         gram = plain.T @ plain / count + 1e-6 * np.eye(plain.shape[1])
         lower = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T  # lower triangular, lower.T @ lower = gram
         return {"design": np.linalg.solve(lower.T, plain.T).T, _MAP: lower}
-
-    def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the response on the scale of the model."""
-        return self.response.encode(values)
-
-    def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the response in the unit of the table."""
-        return self.response.decode(values)
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
