@@ -241,8 +241,8 @@ def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
     """Put each record and its variations side by side, the record first.
 
     ``records``: the originals.
-    ``varied``, shape (len(records), variations): one array per column: row i holds the codes of the variations of record
-    i.
+    ``varied``, shape (len(records), variations): one array per column: row i holds the codes of the variations of
+    record i.
 
     Examples
     --------

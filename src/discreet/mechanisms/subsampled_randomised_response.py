@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet._checks import positive_size, real
+from discreet._text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS
@@ -102,7 +103,7 @@ class SubsampledRandomisedResponse(Mixture):
     ) -> Self:
         """Solve for the least mixing at the given size, or for the largest size, at most ``n``, at the given mixing."""
         if size is not None and positive_size("size", size) > n:
-            raise Infeasible(f"{size} records of {n} with {cls.name}", {"size <=": n})
+            raise Infeasible(f"{counted(size, 'record')} of {n:,} with {cls.name}", {"size <=": n})
         return super().calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
 
     def _require(self, n: int) -> None:

@@ -138,7 +138,7 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism
     for name, value in alias_of(mechanism).items():
         if own.setdefault(name, value) != value:
             raise ParameterError(
-                f"{mechanism} is {kind.name} at {name} {as_written(value)}; name {kind.name} for another {name}"
+                f"{mechanism} is {kind.name} at {name} {as_written(value)}. Name {kind.name} for another {name}"
             )
     equal, fixed = kind.equivalent(own)
     kind = named(equal)

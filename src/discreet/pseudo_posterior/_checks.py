@@ -51,9 +51,9 @@ def latent_sites(
 ) -> dict[str, tuple[int, ...]]:
     """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
 
-    Raises ParameterError when a latent variable is discrete, improper or one per record, the likelihood does not give one
-    number per record, a sensitive column has no observed site or one that does not draw one value a record, or the model
-    fails on one record by itself.
+    Raises ParameterError when a latent variable is discrete, improper or one per record, the likelihood does not give
+    one number per record, a sensitive column has no observed site or one that does not draw one value per record, or
+    the model fails on one record by itself.
 
     ``synthesiser``: the model.
     ``data``: its encoded data, for their shapes alone.

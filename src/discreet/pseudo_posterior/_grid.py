@@ -91,7 +91,7 @@ def drawn_on_grid(
     Raises ParameterError when grid, prior and model do not fit together, or the table has more than 2^26 records.
 
     ``synthesiser``: the model, public.
-    ``grid``: public: values of every latent site, one row a parameter.
+    ``grid``: public: values of every latent site, one row per parameter.
     ``data``: confidential: the model's encoded data.
     ``weights``, shape (n,): in [0, 1], each of its own record.
     ``bound``: M, nats.

@@ -23,7 +23,7 @@ class NoisyCounts(Model):
 
     ``alpha``, ``records``: as in :class:`Model`.
     ``levels``, shape (k,): for each level, from the coarsest, the set that each cell belongs to. Every set lies in one
-    set of the level before; the last level has one set a cell. One level alone is a plain histogram.
+    set of the level before; the last level has one set per cell. One level alone is a plain histogram.
     ``noise``: the law of the noise.
     ``noisy``: the noisy counts of the levels' sets; or rows of them, one per chain, for several releases side by side.
     """

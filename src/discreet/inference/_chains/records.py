@@ -26,8 +26,8 @@ class ReleasedRecords(NoisyCounts):
     """Counts and noise are both latent; the records are known, and how they were drawn from noisy counts.
 
     ``alpha``, ``records``, ``levels``, ``noise``: as in :class:`NoisyCounts`.
-    ``drawn``, shape (k,): number of released records in each cell, ``z``; or rows, one per chain, for several releases of
-    one size.
+    ``drawn``, shape (k,): number of released records in each cell, ``z``; or rows, one per chain, for several releases
+    of one size.
     ``log_release``: the exact log-likelihood of the release.
     ``reads_counts``: whether it depends on the counts beside the noisy counts.
     ``least``: a noisy count from which on a cell's records can be drawn.
