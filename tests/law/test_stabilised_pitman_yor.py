@@ -143,7 +143,7 @@ def test_a_label_of_one_person_never_appears() -> None:
 
 
 def test_of_another_table_nothing_is_drawn() -> None:
-    with pytest.raises(ParameterError, match="made for 5 records"):
+    with pytest.raises(ParameterError, match="must have 5 records"):
         SMALL.kernel(Counts.of_cells([0, 1]), rng=seeded(1))
 
 

@@ -91,7 +91,6 @@ class NearestCandidates:
     norm 2 by matrix products in single precision, so that no more than some tens of megabytes are held. ``auto`` goes
     by d, V and the norm, as measured by the benchmark of nearest neighbours. A tree is also nearly twice as fast where
     candidates of many coordinates lie near a surface of few dimensions: name it then.
-    ``method``: what was chosen.
 
     References
     ----------

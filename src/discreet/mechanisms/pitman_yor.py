@@ -99,12 +99,12 @@ class PitmanYor(PitmanYorUrn):
             return cls.name, {**fixed, "discount": discount}
         strength, cells = fixed.pop("strength", None), fixed.pop("cells", None)
         if "prior" in fixed or discount > -1e-12:
-            raise ParameterError("a discount below 0 is the prior mass a cell itself, and at least 1e-12 in size")
+            raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
         if strength is not None:
             strength = real("strength", strength)
             cells = round(strength / -discount) if cells is None else cells
         if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
-            raise ParameterError("with a discount below 0, strength is the number of cells times |discount|")
+            raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
         return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
