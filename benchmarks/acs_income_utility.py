@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from _report import save, shared, show
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, SmoothedHistogram
 from discreet.privacy import Budget

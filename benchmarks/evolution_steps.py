@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from _report import save, show
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import PrivateEvolution
 from discreet.papers.pe25._theorem import theorem_population, usable_steps

@@ -43,7 +43,7 @@ import numpy as np
 import polars as pl
 from _report import save, shared, show
 
-from discreet._random import secure, seeded
+from discreet._core.random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram

@@ -31,7 +31,7 @@ import polars as pl
 from _report import save, shared, show
 from scipy.stats import binom
 
-from discreet._random import secure, seeded
+from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram
 from discreet.privacy import Budget

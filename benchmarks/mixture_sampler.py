@@ -29,7 +29,7 @@ from _report import save, show  # noqa: E402
 sys.path.append(str(Path(__file__).resolve().parent.parent / "experiments"))
 from pp22_application import MODEL, sample  # noqa: E402
 
-from discreet._random import seeded  # noqa: E402
+from discreet._core.random import seeded  # noqa: E402
 from discreet.inference._diagnostics import effective_sample_size, r_hat  # noqa: E402
 from discreet.pseudo_posterior import PseudoPosterior  # noqa: E402
 

@@ -40,7 +40,7 @@ import numpy as np
 from _report import save, show
 from threadpoolctl import threadpool_limits
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.evolution._neighbours import NearestCandidates
 
 POINTS, CANDIDATES, ASKED = 1_000_000, 10_000, 40_000

@@ -18,7 +18,7 @@ import polars as pl
 from _report import save, show
 
 from discreet import release
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.planner import plan
 

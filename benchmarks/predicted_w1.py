@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from _report import save, shared, show
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.confidential import confidential, reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.planner import plan

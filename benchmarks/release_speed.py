@@ -59,7 +59,7 @@ print(json.dumps({"bytes": held("VmHWM") - before, "seconds": time.perf_counter(
 REFERENCE = """
 import json, sys, time
 import numpy as np, polars as pl
-from discreet._random import seeded
+from discreet._core.random import seeded
 path, size = sys.argv[1], int(sys.argv[2])
 rng = seeded(1)
 start = time.perf_counter()
@@ -108,7 +108,7 @@ def make_incomes(path: Path, records: int) -> None:
     import numpy as np
     import polars as pl
 
-    from discreet._random import seeded
+    from discreet._core.random import seeded
 
     incomes = np.exp(10.4 + 1.1 * seeded(2024).standard_normal(records))
     pl.DataFrame({"income": np.clip(10.0 * np.rint(incomes / 10.0), 1.0, 3e6)}).write_parquet(path)

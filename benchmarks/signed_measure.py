@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from _report import save, shared, show
 
-from discreet._random import secure, seeded
+from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SignedMeasure
 from discreet.privacy import Budget

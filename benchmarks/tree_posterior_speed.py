@@ -21,7 +21,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from _report import save, show  # noqa: E402
 
-from discreet._random import seeded  # noqa: E402
+from discreet._core.random import seeded  # noqa: E402
 from discreet.domain import Counts, Domain, Integer  # noqa: E402
 from discreet.inference._chains.release import model_of_records  # noqa: E402
 from discreet.inference._chains.run import run  # noqa: E402

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from _shared import mean_and_band, save, shared, write
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.audit import clopper_pearson
 from discreet.privacy._held_table import HeldTable
 from discreet.privacy._instance import instance_readings

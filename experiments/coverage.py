@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from _shared import write
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.inference._chains.release import model_of_counts, model_of_records
 from discreet.inference._chains.splits import Splits

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from _shared import ROOT, write
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.inference import process_posterior
 from discreet.mechanisms import PitmanYor

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from discreet import release
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.evolution import Callables, measured_property
 

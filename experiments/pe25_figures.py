@@ -27,7 +27,7 @@ import numpy as np
 from _shared import save, write
 from scipy.stats import t as student
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.evolution import Ball
 from discreet.mechanisms import HierarchicalHistogram

@@ -36,7 +36,7 @@ from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
 from pe25_figures import Evolution, band, mean_and_band, read_rows
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.evolution import API
 from discreet.evolution._api import in_blocks

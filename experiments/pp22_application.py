@@ -35,7 +35,7 @@ import numpy as np  # noqa: E402
 from _shared import save, shared, write  # noqa: E402
 from scipy.stats import t as student  # noqa: E402
 
-from discreet._random import seeded  # noqa: E402
+from discreet._core.random import seeded  # noqa: E402
 from discreet.pseudo_posterior import (  # noqa: E402
     Design,
     LinearWeights,

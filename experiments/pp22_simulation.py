@@ -18,7 +18,7 @@ import numpy as np
 from _shared import save, write
 from scipy.special import gammaln
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.pseudo_posterior import LinearWeights, PoissonMean, Truncated, Unweighted
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_simulation"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from _shared import mean_and_band, save, write
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import PitmanYor
 from discreet.papers.py26 import dirichlet_process_rate, largest_size_theorem_2

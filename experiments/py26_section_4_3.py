@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from _shared import mean_and_band, save, shared, write
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
 from discreet.papers.py26 import largest_size_theorem_2

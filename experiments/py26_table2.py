@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from _shared import ROOT, write
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.inference import Posterior, process_posterior
 from discreet.inference._chains.release import model_of_counts, model_of_records

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import DataSpecificRevealOrObscure, LaplaceProjectionSampler, RevealOrObscure
 from discreet.privacy._minimum_pairs import MinimumPairs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet._core.version import __version__
     from discreet._release import AddRemove, Checkpoint, Watch, release
-    from discreet._version import __version__
     from discreet.planner import plan
     from discreet.releases import publish, verify
 
@@ -25,7 +25,7 @@ _HOMES = {
     "AddRemove": "discreet._release",
     "Checkpoint": "discreet._release",
     "Watch": "discreet._release",
-    "__version__": "discreet._version",
+    "__version__": "discreet._core.version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",
     "release": "discreet._release",
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     from importlib import import_module
 
-    from discreet._boundary import sealed
+    from discreet._core.boundary import sealed
 
     return sealed(getattr(import_module(_HOMES[name]), name))
 

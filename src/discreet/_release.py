@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._checks import positive_size, unfit
-from discreet._random import seeded
-from discreet._text import counted, counted_up, sentence
-from discreet._writing import check_outputs
+from discreet._core.checks import positive_size, unfit
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
+from discreet._core.text import counted, counted_up, sentence
+from discreet._core.writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size
 from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
-from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, named
 from discreet.mechanisms._base import PartsMechanism, require_relation
 from discreet.mechanisms._checkpoint import steps_held

@@ -1,16 +1,25 @@
-"""Every error the library raises on purpose.
+"""Every error the library raises on purpose: one root class, each with a remedy."""
 
-One root class. Each subclass carries the public facts it is about and writes its own message with a remedy. No
-message ever holds a confidential value: a message names columns, positions in *declared* lists, bounds, budgets and
-parameters, never what was found in the data. Errors raised while confidential data is open are raised ``from None`` so
-that no chained traceback repeats a value.
-"""
-
-from __future__ import annotations
-
-import os
-
-from discreet._text import harmless, rounded_down, rounded_up, sentence, with_article
+from discreet._core.errors import (
+    BudgetError,
+    ConfidentialAccessError,
+    DataError,
+    DiscreetError,
+    DomainError,
+    Fault,
+    FileProblem,
+    GuaranteeKindError,
+    Infeasible,
+    LawNotAvailable,
+    MissingExtra,
+    MissingPublicFact,
+    NotPublic,
+    ParameterError,
+    PoorUtility,
+    RandomnessError,
+    Refused,
+    RelationNotSupported,
+)
 
 __all__ = [
     "BudgetError",
@@ -32,207 +41,3 @@ __all__ = [
     "Refused",
     "RelationNotSupported",
 ]
-
-
-class DiscreetError(Exception):
-    """Root of the errors of this library.
-
-    Attributes
-    ----------
-    exit_status : int
-        What the command returns: 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault of the
-        program.
-    """
-
-    exit_status = 2
-
-
-class DomainError(DiscreetError, ValueError):
-    """A declared domain is wrong in itself: no data was looked at."""
-
-
-class MissingPublicFact(DomainError):
-    """A public fact was not declared, and is never derived from data.
-
-    Parameters
-    ----------
-    column : str
-        The column the fact belongs to.
-    fact : str
-        What is missing, in words.
-    toml : str
-        The line or lines to write.
-    """
-
-    def __init__(self, column: str, fact: str, toml: str) -> None:
-        self.column, self.fact, self.toml = column, fact, toml
-        super().__init__(f"column {column!r}: {fact} is not declared, and is never read from the data. Write: {toml}")
-
-
-class DataError(DiscreetError, ValueError):
-    """The confidential table does not fit the declared domain.
-
-    Parameters
-    ----------
-    column : str or None
-        The column concerned, or None for the table as a whole.
-    problem : str
-        What is wrong, without any value of the data.
-    remedy : str
-        What to do about it.
-    """
-
-    def __init__(self, column: str | None, problem: str, remedy: str) -> None:
-        self.column, self.problem, self.remedy = column, problem, remedy
-        where = "the table" if column is None else f"column {column!r}"
-        super().__init__(f"{where}: {problem}. {sentence(remedy)}")
-
-
-class NotPublic(DiscreetError, ValueError):
-    """A public input is the confidential table itself. The message is the same whichever input, and however found."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "what was given as public is the confidential table itself. Give facts that were fixed without looking at "
-            "it, such as an earlier release"
-        )
-
-
-class FileProblem(DiscreetError, OSError):
-    """A file cannot be read or written.
-
-    Parameters
-    ----------
-    path : str
-        The path as the caller gave it.
-    problem : str
-        What is wrong with it.
-    remedy : str
-        What to do about it.
-    """
-
-    def __init__(self, path: object, problem: str, remedy: str) -> None:
-        named = isinstance(path, (str, bytes, os.PathLike))
-        self.path = str(path) if named else with_article(type(path).__name__)  # which may hold data
-        self.problem, self.remedy = problem, remedy
-        super().__init__(str(self))
-
-    def __str__(self) -> str:
-        return f"{harmless(self.path)}: {self.problem}. {sentence(self.remedy)}"
-
-
-class BudgetError(DiscreetError, ValueError):
-    """A privacy budget is not one: epsilon and delta are outside their ranges."""
-
-
-class ParameterError(DiscreetError, ValueError):
-    """A parameter of a mechanism is outside its range, unknown, or of the wrong kind."""
-
-
-class MissingExtra(ParameterError):
-    """An extra of this package is needed and not installed.
-
-    Parameters
-    ----------
-    problem : str
-        What needs it.
-    extra : str
-        Its name.
-    """
-
-    def __init__(self, problem: str, extra: str) -> None:
-        self.extra = extra
-        super().__init__(f"{problem}. Install it: pip install 'discreet[{extra}]'")
-
-
-class RandomnessError(DiscreetError, RuntimeError):
-    """A source of randomness would be used in a way that breaks the guarantee."""
-
-
-class ConfidentialAccessError(DiscreetError, TypeError):
-    """Something tried to print, compare, pickle, hash or open a confidential value."""
-
-    def __init__(self, action: str) -> None:
-        self.action = action
-        super().__init__(
-            f"a confidential value cannot be {action}. What publish() releases under a guarantee is public."
-        )
-
-
-class RelationNotSupported(DiscreetError, ValueError):
-    """A mechanism has no theorem for this neighbouring relation.
-
-    Parameters
-    ----------
-    mechanism, relation : str
-        The registry name of the mechanism, and the relation asked for.
-    reason : str
-        Why there is none.
-    """
-
-    def __init__(self, mechanism: str, relation: str, reason: str) -> None:
-        self.mechanism, self.relation, self.reason = mechanism, relation, reason
-        super().__init__(f"{mechanism} has no theorem for the {relation} relation: {reason}. Use 'replacement'")
-
-
-class LawNotAvailable(DiscreetError, NotImplementedError):
-    """A kernel's law has no closed form here."""
-
-
-class Refused(DiscreetError):
-    """A well-formed request that the library will not carry out."""
-
-    exit_status = 3
-
-
-class Infeasible(Refused):
-    """No parameter meets the budget.
-
-    Parameters
-    ----------
-    request : str
-        What was asked, in words.
-    nearest : dict
-        The nearest numbers that can be met, by name; each alone is enough.
-    """
-
-    def __init__(self, request: str, nearest: dict[str, float]) -> None:
-        self.request, self.nearest = request, dict(nearest)
-        options = ", or ".join(f"{name} {_outwards(name, value)}" for name, value in nearest.items())
-        super().__init__(f"{request} cannot be met" + (f". The nearest that can be met: {options}" if options else ""))
-
-
-def _outwards(name: str, value: float) -> str:
-    """Write a bound so that what is written can itself be met."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
-
-
-class PoorUtility(Refused):
-    """Too large a share of the records would carry nothing of the data."""
-
-
-class GuaranteeKindError(Refused):
-    """A guarantee is not of a kind that the caller accepts."""
-
-
-class Fault(DiscreetError, RuntimeError):
-    """The program itself went wrong: an error that was not foreseen, on arguments of the right kinds.
-
-    It says which error and where in the code, and never repeats that error's text, which could quote the data.
-
-    Parameters
-    ----------
-    error, where : str
-        The class of the error, and the file and line that raised it.
-    """
-
-    exit_status = 4
-
-    def __init__(self, error: str, where: str) -> None:
-        self.error, self.where = error, where
-        super().__init__(
-            f"a fault in the program ({error} at {where}). Nothing was released. Please report what led to it, without "
-            "the data"
-        )

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet._arrays import Floats, Integers
-from discreet._random import secure, seeded
+from discreet._core.arrays import Floats, Integers
+from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Integer, Records
 from discreet.inference._chains.release import known_evidence, model_of_counts, model_of_records
 from discreet.mechanisms import PerturbedHistogram, noise, readings

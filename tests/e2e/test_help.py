@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from discreet import release
-from discreet._text import as_written
+from discreet._core.text import as_written
 from discreet.cli._main import discreet as group
 from discreet.cli._main import run
 

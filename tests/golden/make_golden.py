@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import discreet
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,

@@ -12,10 +12,10 @@ import mpmath as mp
 import numpy as np
 import numpy.typing as npt
 import pytest
+from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from scipy.optimize import linprog
 
 from discreet.domain import Counts, Domain, Integer
-from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from discreet.mechanisms import DataSpecificRevealOrObscure, RevealOrObscure
 from discreet.mechanisms import data_specific_reveal_or_obscure as module
 from discreet.privacy import Budget, Relation

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 
 import discreet
-from discreet._random import secure, seeded
+from discreet._core.random import secure, seeded
 from discreet._release import Checkpoint as Kept
 from discreet._release import Watch, _in_steps
 from discreet.audit import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
-from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed

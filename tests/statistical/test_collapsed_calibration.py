@@ -8,7 +8,7 @@ what it is covers less than 0.7 of them here: 325 or more with probability below
 import numpy as np
 import pytest
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
 from discreet.inference._chains.release import model_of_counts, model_of_records
 from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram, StabilityHistogram

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, PitmanYor, SmoothedHistogram

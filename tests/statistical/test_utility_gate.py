@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from discreet.errors import DiscreetError
 
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness
-from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, Mechanism
 from discreet.mechanisms._mechanism import Remedy
 from discreet.planner._cells import with_cells

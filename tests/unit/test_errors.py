@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 
 import pytest
-
-from discreet import errors
 from discreet.errors import (
     ConfidentialAccessError,
     DataError,
@@ -18,6 +16,8 @@ from discreet.errors import (
     Refused,
     RelationNotSupported,
 )
+
+from discreet import errors
 
 
 def test_all_are_listed_and_have_one_root() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from discreet._parquet import scanned
+from discreet._core.parquet import scanned
 
 TABLE = pl.DataFrame({"x": [0.5, None, 2.5] * 40, "s": ["a", "b", None] * 40, "i": range(120)})
 
 READ_DAMAGED = """
 import random, sys
 from pathlib import Path
-from discreet._parquet import scanned
+from discreet._core.parquet import scanned
 
 whole, spoilt = Path(sys.argv[1]).read_bytes(), Path(sys.argv[1] + ".spoilt")
 for seed in range(600):

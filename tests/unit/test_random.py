@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 import pytest
-
-from discreet._random import SecureGenerator, public, secure, seeded
 from discreet.errors import RandomnessError
+
+from discreet._core.random import SecureGenerator, public, secure, seeded
 from discreet.testing import assert_law
 from discreet.testing._statistics import sample_size_for_distance
 
@@ -53,7 +53,7 @@ def test_secure_generators_are_neither_pickled_nor_copied(act: object) -> None:
 
 FORKED = """
 import os
-from discreet._random import secure
+from discreet._core.random import secure
 from discreet.errors import RandomnessError
 
 generator = secure()
@@ -79,7 +79,7 @@ def test_secure_generators_refuse_a_forked_child() -> None:
 TAKEN_OUT = """
 import os
 import numpy as np
-from discreet._random import secure
+from discreet._core.random import secure
 
 generator = secure()
 method, bits = generator.integers, generator.bit_generator

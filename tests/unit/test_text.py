@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet._text import about, as_written, counted_up, percent, rounded_down, rounded_up
+from discreet._core.text import about, as_written, counted_up, percent, rounded_down, rounded_up
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import Infeasible
 from discreet.mechanisms import (
@@ -29,7 +29,7 @@ CELLS = Domain(columns={"cell": Integer(lower=0, upper=3)})
 
 # Where numbers are formatted that promise nothing: pictures, measures of utility, what is inferred from a release,
 # distances of generators; the testing tools name what failed. A privacy number there goes through _text all the same.
-ELSEWHERE = ("_text.py", "report/_charts.py", "utility/", "inference/", "evolution/", "testing/", "domain/")
+ELSEWHERE = ("_core/text.py", "report/_charts.py", "utility/", "inference/", "evolution/", "testing/", "domain/")
 NUMERIC = re.compile(r"[efgEFG%]$")
 
 

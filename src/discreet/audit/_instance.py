@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._checks import integer
-from discreet._random import public, secure
-from discreet._text import about, as_written, counted, rounded_down, rounded_up
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
+from discreet._core.random import public, secure
+from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.audit._monte_carlo import MonteCarlo, simulate
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
 from discreet.domain import Counts
-from discreet.errors import ParameterError
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._drawn import HeldMechanism
 from discreet.privacy._held_table import HeldTable, Reading

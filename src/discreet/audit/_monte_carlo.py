@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Booleans, Integers
-from discreet._checks import integer, real
+from discreet._core.arrays import Booleans, Integers
+from discreet._core.checks import integer, real
 from discreet.privacy import UrnPair
 from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._opening_pair import OpeningPair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet._text import about, counted
+from discreet._core.text import about, counted
 from discreet.audit._instance import BANNER
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential

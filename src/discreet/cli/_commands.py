@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from discreet._checks import real
-from discreet._text import as_written, counted, harmless
+from discreet._core.checks import real
+from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
+from discreet._core.text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show, tell
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
-from discreet.errors import BudgetError, FileProblem, Infeasible, ParameterError
 
 __all__ = ["COMMANDS", "help_without_command"]
 
@@ -360,7 +360,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
     from discreet.releases import verify as run
 
     if settle:
-        from discreet._writing import recover
+        from discreet._core.writing import recover
 
         recover(Path(certificate))
     checks = run(certificate, data=data, seconds=seconds)
@@ -547,7 +547,7 @@ def init(data: str, out: str | None, as_json: bool) -> None:
 
     template, csv = Domain.template(table_schema(data)), data.lower().endswith(".csv")
     if out is not None:
-        from discreet._writing import together
+        from discreet._core.writing import together
 
         with together(Path(out), inputs=(data,), check=lambda: _require_new(out)) as (file,):
             file.write(template.encode())

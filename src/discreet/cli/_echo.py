@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from discreet._text import harmless
+from discreet._core.text import harmless
 from discreet.cli._remedies import in_options
 
 __all__ = ["alarm", "echo", "show", "tell"]

@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from discreet._boundary import explained
-from discreet._text import harmless
+from discreet._core.boundary import explained
+from discreet._core.errors import DiscreetError
+from discreet._core.text import harmless
 from discreet.cli._commands import COMMANDS, help_without_command
 from discreet.cli._echo import echo
 from discreet.cli._remedies import in_options
 from discreet.cli._synthesize import synthesize
-from discreet.errors import DiscreetError
 
 __all__ = ["main"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from discreet._text import counted
+from discreet._core.errors import GuaranteeKindError, ParameterError
+from discreet._core.text import counted
 from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
-from discreet.errors import GuaranteeKindError, ParameterError
 
 __all__ = ["synthesize"]
 
@@ -67,7 +67,7 @@ def synthesize(
     With --bound, the censored posterior is used. Its theorem holds for exact draws. This command draws with Markov
     chains, which only come near, and --accept-empirical accepts that.
     """
-    from discreet._random import seeded
+    from discreet._core.random import seeded
     from discreet.confidential import confidential
     from discreet.confidential._public import public_domain
     from discreet.pseudo_posterior import (

@@ -1,6 +1,6 @@
 """The confidential side: a closed wrapper, and any dataframe or file to Counts on a declared domain."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.confidential._count import confidential
 from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._rows import Rows, confidential_rows

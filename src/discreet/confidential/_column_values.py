@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet._boundary import enclosed
+from discreet._core.boundary import enclosed
+from discreet._core.errors import DataError
 from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

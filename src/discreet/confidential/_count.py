@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._boundary import enclosed
-from discreet._random import SecureGenerator, secure
+from discreet._core.boundary import enclosed
+from discreet._core.errors import DataError, DomainError, ParameterError
+from discreet._core.random import SecureGenerator, secure
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source, parsed
 from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._domain import require_domain
-from discreet.errors import DataError, DomainError, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl

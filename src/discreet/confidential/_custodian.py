@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from discreet._core.errors import ConfidentialAccessError
 from discreet.confidential._open import open_confidential
 from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Confidential
 from discreet.domain import Counts
-from discreet.errors import ConfidentialAccessError
 
 __all__ = ["reveal_to_custodian"]
 

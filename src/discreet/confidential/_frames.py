@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet._core.errors import DataError, ParameterError
 from discreet.confidential._source import looks_like_a_record, open_source
-from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from typing import Literal, TypeVar
 
+from discreet._core.errors import ConfidentialAccessError
 from discreet.confidential._wrapper import Confidential, reveal
-from discreet.errors import ConfidentialAccessError
 
 __all__ = ["CALLERS", "Purpose", "open_confidential"]
 

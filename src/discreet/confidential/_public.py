@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._boundary import enclosed
-from discreet._writing import same_file
+from discreet._core.boundary import enclosed
+from discreet._core.errors import DataError, NotPublic, ParameterError
+from discreet._core.writing import same_file
 from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
-from discreet.errors import DataError, NotPublic, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl

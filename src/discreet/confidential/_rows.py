@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet._boundary import enclosed_parts
+from discreet._core.boundary import enclosed_parts
+from discreet._core.errors import DataError
 from discreet.confidential._count import check_names, encoded
 from discreet.confidential._source import Source, declared_batches, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain
 from discreet.domain._domain import require_domain
-from discreet.errors import DataError
 
 __all__ = ["Rows", "confidential_rows"]
 

@@ -14,12 +14,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet import _parquet
-from discreet._boundary import enclosed, quietly
-from discreet._text import counted, with_article
-from discreet._writing import require_settled
+from discreet._core import parquet
+from discreet._core.boundary import enclosed, quietly
+from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.text import counted, with_article
+from discreet._core.writing import require_settled
 from discreet.domain._spreadsheet import unescaped
-from discreet.errors import DataError, DiscreetError, FileProblem, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -173,7 +173,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         broken = FileProblem(text, "is not a readable Parquet file", "give the complete file, in this format")
-        scan = quietly(lambda: _parquet.scanned(path), broken)
+        scan = quietly(lambda: parquet.scanned(path), broken)
         schema = quietly(scan.collect_schema, broken)
         return Source(
             kind="parquet",

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._boundary import quietly
+from discreet._core.boundary import quietly
+from discreet._core.errors import DataError
 from discreet.confidential._source import FREQUENCY, RESERVED
 from discreet.domain import Domain, Records
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl

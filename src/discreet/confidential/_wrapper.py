@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
+from discreet._core.errors import ConfidentialAccessError
 from discreet.domain import Counts, Domain
-from discreet.errors import ConfidentialAccessError
 
 __all__ = ["Confidential", "Provenance"]
 

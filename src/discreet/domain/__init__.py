@@ -1,6 +1,6 @@
 """Public facts: columns, cells, base measures, the ground metric, and the plain values Records and Counts."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness
 from discreet.domain._decimal import Decimal

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import real
+from discreet._core.checks import real
 
 __all__ = ["Density", "ExactWeights"]
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._boundary import quietly
-from discreet._checks import choice, integer, real, unfit
-from discreet._reading import MOST_CELLS
+from discreet._core.boundary import quietly
+from discreet._core.checks import choice, integer, real, unfit
+from discreet._core.errors import DataError, DiscreetError, DomainError, MissingPublicFact
+from discreet._core.reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
-from discreet.errors import DataError, DiscreetError, DomainError, MissingPublicFact
 
 if TYPE_CHECKING:
     import polars as pl

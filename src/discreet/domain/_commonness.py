@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._random import seeded
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import DomainError
+from discreet._core.random import seeded
 from discreet.domain._column import Codes, Column
 from discreet.domain._discrete import OpenLabels
 from discreet.domain._records import Records
-from discreet.errors import DomainError
 
 if TYPE_CHECKING:
     from discreet.domain._domain import Domain

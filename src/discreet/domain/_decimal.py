@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.errors import DataError
 from discreet.domain._lattice import LatticeColumn
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from discreet._reading import MOST_CELLS, MOST_COLUMNS
-from discreet._text import with_article
+from discreet._core.errors import DomainError, MissingPublicFact
+from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
+from discreet._core.text import with_article
 from discreet.domain._column import Column
 from discreet.domain._decimal import Decimal
 from discreet.domain._discrete import Boolean, Category, OpenLabels
@@ -15,7 +16,6 @@ from discreet.domain._lattice import Integer
 from discreet.domain._numeric import Numeric
 from discreet.domain._temporal import Date, Datetime, Duration
 from discreet.domain._toml import key
-from discreet.errors import DomainError, MissingPublicFact
 
 __all__ = ["KINDS", "domain_facts", "template"]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import flag
+from discreet._core.checks import flag
+from discreet._core.errors import DataError
 from discreet.domain._column import Codes, Column
 from discreet.domain._spreadsheet import unescaped_series
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -225,7 +225,7 @@ class OpenLabels(Column):
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> OpenLabels().draw(2, seeded(0)).tolist()
     ['new_category_1', 'new_category_2']
     """

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import real, unfit
-from discreet._reading import MOST_COLUMNS, bounded_text, parsed_toml
+from discreet._core.checks import real, unfit
+from discreet._core.errors import DomainError
+from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet.domain._column import Column
 from discreet.domain._records import Records
-from discreet.errors import DomainError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -253,7 +253,7 @@ class Domain:
 
         Examples
         --------
-        >>> from discreet._random import seeded
+        >>> from discreet._core.random import seeded
         >>> from discreet.domain import Integer
         >>> ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=4)})
         >>> ages.describe(ages.unflat(np.arange(4)), rng=seeded(0)).rows()

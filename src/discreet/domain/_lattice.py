@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.errors import DataError
 from discreet.domain._column import Codes, Column
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 from discreet.domain import Boolean, Category, Domain, OpenLabels, Records
 from discreet.domain._column import Column
-from discreet.errors import ParameterError
 
 __all__ = ["first_and_last", "ground_diameter", "ground_embedding", "is_ordered", "nearest_codes", "refuse_open_labels"]
 

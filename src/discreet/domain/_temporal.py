@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.errors import DataError
 from discreet.domain._lattice import LatticeColumn
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +59,7 @@ class Date(LatticeColumn):
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> born = Date(lower="1900-01-01", upper="1999-12-31", cells=10)
     >>> born.decode(born.encode([dt.date(1950, 6, 1)]), rng=seeded(0)).dtype
     Date

@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from discreet._text import with_article
-from discreet.errors import DomainError
+from discreet._core.errors import DomainError
+from discreet._core.text import with_article
 
 __all__ = ["key", "value", "write"]
 

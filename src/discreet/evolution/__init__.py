@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet._boundary import seal, sealed
+from discreet._core.boundary import seal, sealed
 from discreet.evolution._api import API
 from discreet.evolution._euclidean import Ball, Box
 from discreet.evolution._table import Table

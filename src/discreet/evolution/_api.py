@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import unfit
+from discreet._core.arrays import Floats
+from discreet._core.checks import unfit
+from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Records
 from discreet.domain._metric import ground_diameter, ground_embedding, refuse_open_labels
-from discreet.errors import ParameterError
 
 __all__ = [
     "API",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import integer, real, unfit
-from discreet._random import seeded
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, real, unfit
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
 from discreet.domain import Domain, Records
-from discreet.errors import ParameterError
 from discreet.evolution._api import API, in_blocks, new_seed, plain_norm, settled_norm
 from discreet.evolution._frames import refuse_wide_cells, to_records
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import flag, real
+from discreet._core.arrays import Floats
+from discreet._core.checks import flag, real
+from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Numeric, Records
 from discreet.domain._metric import first_and_last, is_ordered, nearest_codes
-from discreet.errors import ParameterError
 from discreet.evolution._api import API, in_blocks, plain_norm, settled_norm
 
 __all__ = ["Ball", "Box"]
@@ -113,7 +113,7 @@ class Box(_GaussianVariations):
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> unit = Numeric(lower=0, upper=10)
     >>> box = Box(domain=Domain(columns={"x": unit, "y": unit}), alpha=0.1)
     >>> round(box.diameter, 3), box.variations_each()
@@ -214,7 +214,7 @@ class Ball(_GaussianVariations):
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> side = Numeric(lower=-1, upper=1)
     >>> disc = Ball(domain=Domain(columns={"x": side, "y": side}))
     >>> disc.diameter, disc.variations_each()

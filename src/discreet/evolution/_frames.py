@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet._text import counted
+from discreet._core.errors import DataError, ParameterError
+from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.errors import DataError, ParameterError
 
 __all__ = ["refuse_wide_cells", "to_records"]
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import integer, real
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, real
+from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Records
-from discreet.errors import ParameterError
 from discreet.evolution._api import API, in_blocks, new_seed
 from discreet.evolution._callables import checked_points
 from discreet.evolution._euclidean import Box

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import integer, real
-from discreet._text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, real
+from discreet._core.errors import ParameterError
+from discreet._core.text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records
-from discreet.errors import ParameterError
 from discreet.evolution._api import API
 
 __all__ = ["Contraction", "MeasuredProperty", "measured_property"]
@@ -153,7 +153,7 @@ def measured_property(
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> from discreet.domain import Domain, Numeric
     >>> from discreet.evolution import Box
     >>> from discreet.papers.pe25 import theorem_gamma

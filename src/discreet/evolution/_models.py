@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from discreet._checks import real
-from discreet.errors import ParameterError
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
 
 __all__ = ["degrees_at", "inference", "needed", "settled_degrees"]
 

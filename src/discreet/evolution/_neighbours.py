@@ -55,9 +55,9 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from discreet._arrays import Booleans, Floats, Integers
-from discreet._checks import choice
-from discreet.errors import ParameterError
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.checks import choice
+from discreet._core.errors import ParameterError
 from discreet.evolution._api import settled_norm
 
 __all__ = ["NearestCandidates", "votes"]

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 from discreet.domain import Records
 from discreet.domain._metric import ground_embedding
-from discreet.errors import ParameterError
 from discreet.evolution._api import GroundAPI, in_blocks
 from discreet.evolution._frames import to_records
 
@@ -49,7 +49,7 @@ class Resampling(GroundAPI):
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> from discreet.domain import Domain, Integer
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
     >>> api = Resampling(domain=domain, table=pl.DataFrame({"age": [20, 21, 22, 60, 61, 62, 90]}))

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import integer, probability
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, probability
 from discreet.domain import Records
 from discreet.domain._column import Column
 from discreet.domain._metric import (
@@ -52,7 +52,7 @@ class Table(GroundAPI):
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> from discreet.domain import Boolean, Domain, Integer
     >>> table = Table(domain=Domain(columns={"age": Integer(lower=0, upper=99), "smokes": Boolean()}), levels=3)
     >>> table.diameter, table.variations_each()

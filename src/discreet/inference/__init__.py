@@ -1,6 +1,6 @@
 """The public side: from a release and its certificate to conclusions, with intervals. No confidential data is read."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.inference._choose import posterior
 from discreet.inference._combine import Combined, combine
 from discreet.inference._fit import Fit, fit

@@ -6,8 +6,8 @@ import json
 import warnings
 from typing import Any
 
-from discreet._arrays import Floats
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 
 __all__ = ["inference_data"]
 

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import choice, positive_size, real
-from discreet.errors import ParameterError
+from discreet._core.checks import choice, positive_size, real
+from discreet._core.errors import ParameterError
 
 __all__ = ["Combined", "combine"]
 

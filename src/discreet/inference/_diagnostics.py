@@ -13,8 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 
 __all__ = ["effective_sample_size", "r_hat"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet._checks import integer
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
 from discreet.domain import Boolean, Category, OpenLabels
 from discreet.domain._column import Column
-from discreet.errors import ParameterError
 from discreet.inference._arviz import inference_data
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._released import read_release

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._text import with_article
+from discreet._core.arrays import Floats
+from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.text import with_article
 from discreet.domain import Boolean, Category
 from discreet.domain._column import Column
-from discreet.errors import DiscreetError, ParameterError
 from discreet.inference._line import Line
 
 __all__ = ["Functional", "functional", "needs_order"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import real
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
 from discreet.domain import Boolean, Category, Records
 from discreet.domain._column import Column
 

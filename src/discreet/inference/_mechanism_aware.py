@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices
-from discreet._boundary import quietly
-from discreet._checks import choice, positive_size, real
-from discreet._random import seeded
-from discreet._text import counted
+from discreet._core.arrays import Floats, Indices
+from discreet._core.boundary import quietly
+from discreet._core.checks import choice, positive_size, real
+from discreet._core.errors import DataError, ParameterError
+from discreet._core.random import seeded
+from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.errors import DataError, ParameterError
 from discreet.inference._chains.model import Model
 from discreet.inference._chains.noise import Noise
 from discreet.inference._chains.release import known_evidence, model_of_counts, model_of_records, noisy_model

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import real
-from discreet._random import seeded
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
 from discreet.domain import Domain, Records
-from discreet.errors import ParameterError
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._functional import Functional, functional, needs_order
 from discreet.inference._line import Draws, Line

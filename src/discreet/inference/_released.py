@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet import _parquet
-from discreet._arrays import Floats
-from discreet._boundary import quietly
-from discreet._checks import unfit
-from discreet._writing import file_sha256, require_settled
+from discreet._core import parquet
+from discreet._core.arrays import Floats
+from discreet._core.boundary import quietly
+from discreet._core.checks import unfit
+from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.writing import file_sha256, require_settled
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._column import Column
 from discreet.domain._spreadsheet import unescaped_frame
-from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.releases import Certificate
@@ -184,7 +184,7 @@ def _scanned(path: str) -> pl.LazyFrame:
         raise FileProblem(path, "there is no such file", "check the path")
     if path.lower().endswith(".csv"):
         return quietly(lambda: unescaped_frame(pl.scan_csv(path, glob=False, infer_schema=False)), unreadable())
-    return quietly(lambda: _parquet.scanned(path), unreadable())
+    return quietly(lambda: parquet.scanned(path), unreadable())
 
 
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:

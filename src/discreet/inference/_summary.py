@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discreet._text import percent_as_written
+from discreet._core.text import percent_as_written
 
 __all__ = ["Estimate", "Summary"]
 

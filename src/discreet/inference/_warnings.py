@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet._text import counted
+from discreet._core.text import counted
 
 __all__ = ["DiscreetWarning", "NotConverged", "ReleaseTakenForSample"]
 

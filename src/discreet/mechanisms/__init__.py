@@ -10,8 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet._boundary import seal, sealed
-from discreet.errors import ParameterError
+from discreet._core.boundary import seal, sealed
+from discreet._core.errors import ParameterError
 from discreet.mechanisms._base import CellCounts, Output
 from discreet.mechanisms._mechanism import Mechanism
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._text import counted
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
+from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
-from discreet.errors import Infeasible, LawNotAvailable, ParameterError, RelationNotSupported
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName
 

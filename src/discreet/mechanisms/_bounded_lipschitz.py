@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 from discreet.mechanisms._line_transport import fill_line
 from discreet.mechanisms._sparse_transport import Metric, cheapest, fill, gathered, lowest_potential
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
+from discreet._core.errors import DomainError
 from discreet.domain import Domain, Records
 from discreet.domain._metric import ground_diameter, ground_embedding
-from discreet.errors import DomainError
 from discreet.mechanisms._base import CellCounts, numbered_cells
 from discreet.mechanisms._draws import BLOCK
 from discreet.mechanisms._public_points import PublicPoints

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._writing import locked, require_settled, together
+from discreet._core.errors import FileProblem
+from discreet._core.writing import locked, require_settled, together
 from discreet.domain import Records
-from discreet.errors import FileProblem
 from discreet.mechanisms._base import Votes
 
 __all__ = ["Checkpoint", "steps_held"]

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from discreet._numeric import least_integer, least_real
-from discreet._text import as_written, counted
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.numeric import least_integer, least_real
+from discreet._core.text import as_written, counted
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import Output, feasible
 from discreet.mechanisms._mechanism import Mechanism
 from discreet.privacy import Budget, Guarantee, Relation

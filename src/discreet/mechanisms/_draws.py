@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices, Integers
-from discreet._checks import choice
+from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.checks import choice
 
 __all__ = ["BLOCK", "DEFAULT_SAMPLING", "Sampling", "check_sampling", "draw_cells"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet._arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 from discreet.mechanisms._draws import Sampling
 from discreet.mechanisms.noise import NoiseLaw
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet._random import seeded
+from discreet._core.errors import DiscreetError
+from discreet._core.random import seeded
 from discreet.domain._commonness import invented_records
-from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
-    from discreet._arrays import Floats
+    from discreet._core.arrays import Floats
 
 __all__ = ["STEPS", "Choice", "displacement", "least_displaced"]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 
 __all__ = ["LineFilling", "fill_line", "isotonic"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet._arrays import Integers
+from discreet._core.arrays import Integers
 
 __all__ = ["locate"]
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._text import rounded_up
+from discreet._core.arrays import Floats
+from discreet._core.text import rounded_up
 from discreet.domain import Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output, PrivateStep, numbered_cells

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices
-from discreet._checks import positive_size, real
-from discreet._text import percent
+from discreet._core.arrays import Floats, Indices
+from discreet._core.checks import positive_size, real
+from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, held_frequencies, require_relation

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import positive_size
-from discreet._numeric import least_real, written
-from discreet._text import as_written, counted
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.numeric import least_real, written
+from discreet._core.text import as_written, counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,

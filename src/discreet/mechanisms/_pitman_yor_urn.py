@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from discreet._arrays import Integers
-from discreet._checks import positive_size, real
-from discreet._numeric import log_rising, up
+from discreet._core.arrays import Integers
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import log_rising, up
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
-from discreet.errors import ParameterError
 from discreet.mechanisms._drawn import HeldMechanism, Looked
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._urn import draw_blocks

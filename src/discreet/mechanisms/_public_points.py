@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._text import as_written, counted
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
+from discreet._core.text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._metric import ground_embedding
-from discreet.errors import ParameterError
 
 __all__ = ["PublicPoints"]
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import ParameterError
 
 __all__ = [
     "Arcs",

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import integer, positive_size
-from discreet._numeric import least_integer, least_real
-from discreet._text import counted, rounded_down, rounded_up
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, positive_size
+from discreet._core.errors import Infeasible, RelationNotSupported
+from discreet._core.numeric import least_integer, least_real
+from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import Infeasible, RelationNotSupported
 from discreet.mechanisms._base import NEIGHBOURS, Estimates, Output, Outputs, feasible, listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms.noise import LAPLACE

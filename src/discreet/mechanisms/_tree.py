@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
+from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
 
 __all__ = ["DEEPEST", "Tree", "consistent", "error_variances", "upward"]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
+from discreet._core.errors import DomainError
 from discreet.domain import Domain
 from discreet.domain._column import Column
-from discreet.errors import DomainError
 from discreet.mechanisms._tree import Tree
 from discreet.mechanisms.noise import NoiseLaw
 

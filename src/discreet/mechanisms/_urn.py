@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Indices, Integers
+from discreet._core.arrays import Indices, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms._lookup import locate
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
+from discreet._core.arrays import Floats, Integers
 
 __all__ = ["draw_weighted", "integer_weights", "rounding"]
 

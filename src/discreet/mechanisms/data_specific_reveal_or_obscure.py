@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import choice, positive_size, real
-from discreet._text import percent
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, positive_size, real
+from discreet._core.errors import GuaranteeKindError
+from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import GuaranteeKindError
 from discreet.mechanisms._base import NEIGHBOURS, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, Looked
 from discreet.mechanisms._mechanism import Remedy

@@ -13,13 +13,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import positive_size, real
-from discreet._numeric import log_rising
-from discreet._text import percent
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import log_rising
+from discreet._core.text import percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import ParameterError
 from discreet.mechanisms._base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_relation
 from discreet.mechanisms._drawn import HeldMechanism, Looked, held_cells
 from discreet.mechanisms._evidence import DrawnFromCounts

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._checks import choice, positive_size, real
-from discreet._numeric import least_real, up
-from discreet._text import about, as_written, percent
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import choice, positive_size, real
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.numeric import least_real, up
+from discreet._core.text import about, as_written, percent
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, feasible, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.mechanisms._mechanism import Remedy

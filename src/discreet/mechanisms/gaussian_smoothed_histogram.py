@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from discreet._arrays import Floats
-from discreet._checks import probability
+from discreet._core.arrays import Floats
+from discreet._core.checks import probability
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._mechanism import Remedy

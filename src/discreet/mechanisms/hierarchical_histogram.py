@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._text import counted
+from discreet._core.arrays import Floats
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
 from discreet.mechanisms._draws import draw_cells
 from discreet.mechanisms._evidence import NoisyTree

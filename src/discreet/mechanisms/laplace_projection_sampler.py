@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from discreet._checks import positive_size, real
+from discreet._core.checks import positive_size, real
 from discreet.mechanisms._noisy_counts import NoisyCounts, projection_error
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.readings import L1

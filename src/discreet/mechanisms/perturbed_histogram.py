@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from discreet._checks import choice
+from discreet._core.checks import choice
+from discreet._core.errors import ParameterError
 from discreet.domain import Domain
-from discreet.errors import ParameterError
 from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import PROJECTIONS, W1, Projection

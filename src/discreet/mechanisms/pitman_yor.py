@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._checks import choice, positive_size, real
-from discreet._numeric import log_rising
-from discreet._text import counted, counted_up, rounded_up
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import choice, positive_size, real
+from discreet._core.errors import LawNotAvailable, ParameterError
+from discreet._core.numeric import log_rising
+from discreet._core.text import counted, counted_up, rounded_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import LawNotAvailable, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, require_relation
 from discreet.mechanisms._drawn import held_cells
 from discreet.mechanisms._evidence import ContinuedUrn

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import choice, integer, positive_size, unfit
-from discreet._random import SecureGenerator, public, seeded
-from discreet._text import counted, rounded_down
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, integer, positive_size, unfit
+from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.random import SecureGenerator, public, seeded
+from discreet._core.text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.domain._records import Parts
-from discreet.errors import MissingExtra, ParameterError
 from discreet.evolution import API
 from discreet.evolution._api import NamedAPI
 from discreet.evolution._registry import api_from

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import positive_size, real
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError
 from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units
 
 __all__ = ["RevealOrObscure"]

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet._text import counted
+from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import MissingExtra, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts
 from discreet.mechanisms._cells import Cells, CellsAround
 from discreet.mechanisms._mechanism import Remedy

@@ -13,12 +13,12 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import positive_size, real
-from discreet._text import counted
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError
+from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
-from discreet.errors import ParameterError
 from discreet.mechanisms._base import Output
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms._urn import draw_blocks, records_of

@@ -11,7 +11,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output

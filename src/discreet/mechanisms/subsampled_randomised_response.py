@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet._checks import positive_size, real
-from discreet._text import counted
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
-from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms._base import NEIGHBOURS
 from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units, obscure
 from discreet.privacy import Budget, Guarantee, Profile, Relation

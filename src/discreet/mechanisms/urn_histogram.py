@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import positive_size
-from discreet._numeric import log_rising
-from discreet._text import counted_up
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size
+from discreet._core.numeric import log_rising
+from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, Outputs, listed, require_relation

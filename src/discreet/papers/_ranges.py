@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet._checks import integer, real
+from discreet._core.checks import integer, real
 
 __all__ = ["dimensions", "positive", "sizes"]
 

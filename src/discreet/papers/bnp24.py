@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._boundary import seal
-from discreet._checks import integer, positive_size
+from discreet._core.arrays import Floats, Integers
+from discreet._core.boundary import seal
+from discreet._core.checks import integer, positive_size
 from discreet.papers._ranges import positive
 
 __all__ = ["dirichlet_multinomial_thesis", "empirical_bayes_strength"]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 
-from discreet._boundary import seal
-from discreet._checks import real
-from discreet._numeric import least_integer
-from discreet._text import as_written
-from discreet.errors import ParameterError
+from discreet._core.boundary import seal
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import least_integer
+from discreet._core.text import as_written
 from discreet.papers._ranges import positive, sizes
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.papers._ranges import positive
 
 __all__ = ["laplace_projection_5"]

@@ -1,6 +1,6 @@
 """Planning: which mechanism, which parameters, what error, from public facts alone."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.planner._plan import Option, Plan, plan
 from discreet.planner._stated import Solution
 

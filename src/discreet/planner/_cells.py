@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._text import about
+from discreet._core.errors import DiscreetError
+from discreet._core.text import about
 from discreet.domain import Domain, Numeric
-from discreet.errors import DiscreetError
 from discreet.mechanisms import Mechanism
 from discreet.planner._predicted import predicted_w1, width_error
 from discreet.privacy import Budget

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from discreet._numeric import least_integer
-from discreet._text import counted, percent
+from discreet._core.errors import DiscreetError
+from discreet._core.numeric import least_integer
+from discreet._core.text import counted, percent
 from discreet.domain import Domain
-from discreet.errors import DiscreetError
 from discreet.mechanisms._noisy_counts import BareNoise, projection_error, solve_scale
 from discreet.mechanisms.noise import LAWS, law_named
 from discreet.privacy import Budget

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from discreet._text import about, counted
+from discreet._core.errors import DiscreetError, MissingExtra, Refused
+from discreet._core.text import about, counted
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, MissingExtra, Refused
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
 from discreet.planner._cells import with_cells

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet._checks import positive_size
-from discreet._text import about, counted, percent, rounded_up, sentence
+from discreet._core.checks import positive_size
+from discreet._core.errors import Infeasible
+from discreet._core.text import about, counted, percent, rounded_up, sentence
 from discreet.domain import Domain
-from discreet.errors import Infeasible
 from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms._base import shown_cells
 from discreet.planner._cells import chosen_cells

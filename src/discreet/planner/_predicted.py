@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._random import seeded
+from discreet._core.arrays import Floats
+from discreet._core.errors import DomainError
+from discreet._core.random import seeded
 from discreet.domain import Category, Domain, OpenLabels, Records
 from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness, inner_half, invented_records
-from discreet.errors import DomainError
 from discreet.mechanisms import Mechanism
 
 if TYPE_CHECKING:

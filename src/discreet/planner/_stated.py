@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from discreet._checks import integer
-from discreet._text import as_written
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
+from discreet._core.text import as_written
 from discreet.domain import Domain, Integer, Numeric
-from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of, named
 from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from discreet._text import about
-from discreet.errors import DiscreetError
+from discreet._core.errors import DiscreetError
+from discreet._core.text import about
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner._cells import with_cells

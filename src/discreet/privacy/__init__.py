@@ -1,6 +1,6 @@
 """Privacy: profiles, their algebra, and guarantees."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.privacy._algebra import ComposedProfile, compose
 from discreet.privacy._bounded_range import BoundedRangeProfile
 from discreet.privacy._group import ChainProfile

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import integer
-from discreet._numeric import up
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import up
 from discreet.privacy._profile import ConstantProfile, Profile
 
 __all__ = ["ComposedProfile", "compose", "power"]

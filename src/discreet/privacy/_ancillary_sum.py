@@ -26,9 +26,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._numeric import not_above, up
-from discreet._numeric._log_space import log_error
+from discreet._core.arrays import Floats
+from discreet._core.numeric import not_above, up
+from discreet._core.numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["SamplingPair"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet._numeric import not_above, up
+from discreet._core.numeric import not_above, up
 from discreet.privacy._profile import Profile
 
 __all__ = ["BoundedRangeProfile"]

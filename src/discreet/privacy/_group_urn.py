@@ -18,9 +18,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._numeric import LogRatio, log_beta_binomial, log_rising, not_above, up
-from discreet._numeric._log_space import log_error
+from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import LogRatio, log_beta_binomial, log_rising, not_above, up
+from discreet._core.numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["GroupUrn"]

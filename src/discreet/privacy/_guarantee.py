@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from discreet._checks import choice, integer, real
-from discreet._text import as_written
-from discreet.errors import BudgetError, GuaranteeKindError
+from discreet._core.checks import choice, integer, real
+from discreet._core.errors import BudgetError, GuaranteeKindError
+from discreet._core.text import as_written
 from discreet.privacy._profile import Profile, keeps_shape
 
 __all__ = ["Budget", "Guarantee", "Kind", "Relation", "RelationName", "require_kind"]

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Booleans, Floats, Integers
-from discreet._text import about
-from discreet.errors import ParameterError
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.errors import ParameterError
+from discreet._core.text import about
 from discreet.privacy._opening_pair import OpeningPair, singular
 from discreet.privacy._sampling_pairs import UrnPair
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet._checks import real
-from discreet.errors import BudgetError
+from discreet._core.checks import real
+from discreet._core.errors import BudgetError
 from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._instance_event import Known, divergence, event_reading
 from discreet.privacy._sampling_pairs import UrnPair

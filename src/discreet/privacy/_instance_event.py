@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._numeric import log_beta_binomial, log_rising, up
-from discreet._numeric._log_space import log_error
+from discreet._core.numeric import log_beta_binomial, log_rising, up
+from discreet._core.numeric._log_space import log_error
 from discreet.privacy._held_table import HeldTable, Opening, Reading
 from discreet.privacy._opening_pair import Divergence, OpeningPair, beta_binomial_range, beyond
 from discreet.privacy._sampling_pairs import UrnPair

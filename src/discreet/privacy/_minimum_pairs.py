@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._numeric import LogRatio, not_above, up
+from discreet._core.arrays import Floats
+from discreet._core.numeric import LogRatio, not_above, up
 from discreet.privacy._algebra import power
 from discreet.privacy._profile import ConstantProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair

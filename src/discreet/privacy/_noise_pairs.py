@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import above, up, written
+from discreet._core.numeric import above, up, written
 from discreet.privacy._profile import Profile
 
 __all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses", "last_above"]

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._numeric import log_beta_binomial, log_rising, up
-from discreet._numeric._log_space import log_error
+from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import log_beta_binomial, log_rising, up
+from discreet._core.numeric._log_space import log_error
 
 __all__ = ["Divergence", "OpeningPair", "beta_binomial_range", "beyond", "singular"]
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
 
-from discreet._checks import real
-from discreet._numeric import LogRatio, least_real, up, written
-from discreet.errors import BudgetError
+from discreet._core.checks import real
+from discreet._core.errors import BudgetError
+from discreet._core.numeric import LogRatio, least_real, up, written
 
 __all__ = ["ConstantProfile", "LargestProfile", "Profile", "keeps_shape"]
 

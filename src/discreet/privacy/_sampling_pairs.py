@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._numeric import LogRatio, log_beta_binomial, log_binomial
-from discreet._text import as_written
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import LogRatio, log_beta_binomial, log_binomial
+from discreet._core.text import as_written
 from discreet.privacy._ancillary_sum import SamplingPair
 
 __all__ = ["MixturePair", "UrnPair"]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._numeric import log_binomial, not_above, up
-from discreet._numeric._log_space import log_error
+from discreet._core.arrays import Floats
+from discreet._core.numeric import log_binomial, not_above, up
+from discreet._core.numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
 __all__ = ["SubsampledPair"]

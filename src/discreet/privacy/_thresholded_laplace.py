@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._numeric import up, written
+from discreet._core.numeric import up, written
 from discreet.privacy._noise_pairs import laplace_losses
 from discreet.privacy._profile import Profile
 

@@ -1,6 +1,6 @@
 """The risk-weighted pseudo-posterior and the censored posterior over any NumPyro model."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.pseudo_posterior._across import across_tables
 from discreet.pseudo_posterior._censored import CensoredPosterior, ChainDistance
 from discreet.pseudo_posterior._design import Design, Predictor, Response

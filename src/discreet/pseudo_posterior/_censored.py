@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import positive_size, real
-from discreet._text import rounded_up
+from discreet._core.arrays import Floats
+from discreet._core.checks import positive_size, real
+from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.text import rounded_up
 from discreet.domain import Domain
-from discreet.errors import ParameterError, RelationNotSupported
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy._algebra import power
 from discreet.privacy._bounded_range import BoundedRangeProfile

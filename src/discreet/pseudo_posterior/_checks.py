@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._random import seeded
-from discreet.errors import DiscreetError, ParameterError
+from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.random import seeded
 from discreet.pseudo_posterior._likelihood import (
     alone,
     by_record,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import choice, real
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, real
+from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._rows import Columns
 
 __all__ = ["Design", "Predictor", "Response"]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Booleans, Floats
-from discreet._checks import integer, real
-from discreet.errors import ParameterError, Refused
+from discreet._core.arrays import Booleans, Floats
+from discreet._core.checks import integer, real
+from discreet._core.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior._likelihood import alone, censored, extremes, quiet, seeded_model, weighted

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet._checks import choice
-from discreet._text import with_article
+from discreet._core.checks import choice
+from discreet._core.errors import DomainError, ParameterError
+from discreet._core.text import with_article
 from discreet.domain import Boolean, Category, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
-from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior._design import Design, Predictor, Response
 from discreet.pseudo_posterior._mixtures.regression import MixtureRegression
 from discreet.pseudo_posterior._regressions import (

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import choice, integer
-from discreet._random import seeded
-from discreet._reading import read_json
-from discreet._writing import own_folder, together
-from discreet.errors import FileProblem, ParameterError, Refused
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, integer
+from discreet._core.errors import FileProblem, ParameterError, Refused
+from discreet._core.random import seeded
+from discreet._core.reading import read_json
+from discreet._core.writing import own_folder, together
 from discreet.pseudo_posterior._across import across_tables, resampled
 from discreet.pseudo_posterior._fit import PosteriorDraws, Sampler
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, _extremes

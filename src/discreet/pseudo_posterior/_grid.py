@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats, Integers
-from discreet._checks import real
-from discreet._text import as_written
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
+from discreet._core.text import as_written
 from discreet.mechanisms._weights import draw_weighted
 from discreet.pseudo_posterior._checks import check_model, latent_sites
 from discreet.pseudo_posterior._likelihood import alone, is_likelihood, log_density

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._rows import SHARED, without
 
 __all__ = [

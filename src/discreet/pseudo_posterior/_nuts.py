@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import Refused
+from discreet._core.errors import Refused
 from discreet.pseudo_posterior._likelihood import seeded_model
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 

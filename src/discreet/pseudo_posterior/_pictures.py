@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._writing import OWN, require_own, save_figure, together
-from discreet.errors import ParameterError
+from discreet._core.errors import ParameterError
+from discreet._core.writing import OWN, require_own, save_figure, together
 from discreet.pseudo_posterior._frontier import FrontierPoint
 
 __all__ = ["frontier_page", "frontier_picture", "violins", "weight_picture"]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import real
-from discreet._numeric import least_real
-from discreet._text import as_written, counted, rounded_up
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError, Refused, RelationNotSupported
+from discreet._core.numeric import least_real
+from discreet._core.text import as_written, counted, rounded_up
 from discreet.domain import Domain
-from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Guarantee, Relation
 from discreet.privacy._algebra import power
 from discreet.privacy._bounded_range import BoundedRangeProfile
@@ -152,7 +152,7 @@ class PseudoPosterior:
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> from discreet.pseudo_posterior import PoissonMean
     >>> mechanism = PseudoPosterior(PoissonMean(column="visits"), target_epsilon=8.0, tables=3)
     >>> fitted = mechanism.calibrated_fit({"visits": seeded(1).poisson(100, size=400)}, rng=seeded(2))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import choice, integer
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, integer
+from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._design import Response
 from discreet.pseudo_posterior._on_design import OnDesign, Regression
 from discreet.pseudo_posterior._synthesiser import Synthesiser

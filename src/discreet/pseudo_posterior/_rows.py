@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._core.errors import ParameterError
 
 __all__ = ["SHARED", "Columns", "records_of", "repeated", "rows", "without"]
 

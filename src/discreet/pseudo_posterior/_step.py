@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._text import as_written
+from discreet._core.errors import DomainError, ParameterError
+from discreet._core.text import as_written
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
 from discreet.domain._metric import nearest_codes
-from discreet.errors import DomainError, ParameterError
 from discreet.privacy import Relation
 from discreet.pseudo_posterior._fit import Convergence
 from discreet.pseudo_posterior._from_domain import sensitive_nulls

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import quiet, redrawn
 from discreet.pseudo_posterior._rows import Columns

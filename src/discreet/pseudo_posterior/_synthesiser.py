@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import integer
-from discreet.errors import ParameterError
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 from discreet.pseudo_posterior._rows import SHARED, Columns, repeated
 

@@ -1,6 +1,6 @@
 """Releases: the crossing from confidential to public, certificates and their verification, writing records out."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.releases._certificate import Certificate
 from discreet.releases._publish import Release, publish
 from discreet.releases._verify import Check, verify

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from discreet._reading import read_json
-from discreet._text import counted, harmless, percent, rounded_up
-from discreet._version import __version__
-from discreet._writing import require_settled
+from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.reading import read_json
+from discreet._core.text import counted, harmless, percent, rounded_up
+from discreet._core.version import __version__
+from discreet._core.writing import require_settled
 from discreet.domain import Domain
-from discreet.errors import FileProblem, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.releases._earlier import in_present_form
 from discreet.releases._promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, headline, promise

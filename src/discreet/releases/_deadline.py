@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from discreet._checks import real
-from discreet._text import as_written
-from discreet.errors import Refused
+from discreet._core.checks import real
+from discreet._core.errors import Refused
+from discreet._core.text import as_written
 
 __all__ = ["SECONDS", "within"]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import starmap
 from typing import Any
 
-from discreet._text import rounded_up
+from discreet._core.text import rounded_up
 from discreet.releases._promise import LARGE, UNPROVED
 
 __all__ = ["EARLIER", "RANDOMNESS", "SHOWN", "TABLE_EPSILONS", "added_since", "in_present_form", "still_holds"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._checks import positive_size, unfit
-from discreet._random import seeded
+from discreet._core.checks import positive_size, unfit
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain
-from discreet.errors import ParameterError
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._base import Estimates, PartsMechanism
 from discreet.mechanisms._drawn import DrawnMechanism

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from discreet._text import rounded_up
+from discreet._core.text import rounded_up
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._step import Step
 

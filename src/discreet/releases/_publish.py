@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._random import SecureGenerator, public, secure
-from discreet._text import counted
-from discreet._writing import file_sha256, new_folder, together
+from discreet._core.errors import FileProblem, ParameterError, RelationNotSupported
+from discreet._core.random import SecureGenerator, public, secure
+from discreet._core.text import counted
+from discreet._core.writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential
 from discreet.confidential._count import public_size
 from discreet.confidential._frames import to_frame_kind
@@ -25,7 +26,6 @@ from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts
 from discreet.domain._commonness import Commonness
-from discreet.errors import FileProblem, ParameterError, RelationNotSupported
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible
 from discreet.privacy import Budget, Relation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from discreet._writing import file_sha256, recover
-from discreet.errors import FileProblem
+from discreet._core.errors import FileProblem
+from discreet._core.writing import file_sha256, recover
 from discreet.releases._certificate import Certificate
 
 __all__ = ["require_whole_pair"]

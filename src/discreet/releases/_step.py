@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.privacy import Guarantee, Relation

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from discreet._text import about, counted, percent, sentence
+from discreet._core.errors import PoorUtility
+from discreet._core.text import about, counted, percent, sentence
 from discreet.domain._commonness import Commonness
-from discreet.errors import PoorUtility
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._mechanism import Remedy
 

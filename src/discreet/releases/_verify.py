@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet import _parquet
-from discreet._boundary import quietly
-from discreet._writing import file_sha256, require_settled
+from discreet._core import parquet
+from discreet._core.boundary import quietly
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential._source import open_source
-from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import Guarantee
 from discreet.releases._certificate import Certificate, share
 from discreet.releases._deadline import SECONDS, within
@@ -233,7 +233,7 @@ def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: s
 
     def counted() -> int:
         csv = path.suffix.lower() == ".csv"
-        frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else _parquet.scanned(path)
+        frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else parquet.scanned(path)
         return int(frame.select(pl.len()).collect().item())
 
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file"))

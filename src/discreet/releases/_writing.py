@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from discreet._writing import check_outputs, check_writable, writing_problem
+from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.writing import check_outputs, check_writable, writing_problem
 from discreet.domain._spreadsheet import escaped_frame
-from discreet.errors import DiscreetError, FileProblem
 
 if TYPE_CHECKING:
     import polars as pl

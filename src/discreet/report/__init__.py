@@ -1,6 +1,6 @@
 """Showing a release to people: the report, the picture and the demonstration."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.report._html import Report, write_report
 from discreet.report._picture import picture
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._text import about, rounded_down, rounded_up
+from discreet._core.text import about, rounded_down, rounded_up
 from discreet.report._charts import Chart, attack_chart, profile_chart
 from discreet.report._curves import LEVELS, TradeOff, furthest
 from discreet.report._promise import Joint, Promise, epsilon_text

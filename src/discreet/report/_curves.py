@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 from discreet.privacy import Profile
 
 __all__ = ["LEVELS", "TradeOff", "furthest"]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from discreet._boundary import quietly
+from discreet._core.boundary import quietly
+from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.writing import own_folder, require_own, together
 from discreet._release import Watch, release
-from discreet._writing import own_folder, require_own, together
 from discreet.domain import Domain
-from discreet.errors import FileProblem, ParameterError
 from discreet.releases import Certificate, verify
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output

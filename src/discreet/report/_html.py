@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._text import about
-from discreet._version import __version__
-from discreet._writing import check_outputs, check_writable, require_own, together
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.text import about
+from discreet._core.version import __version__
+from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._public import public_domain
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.releases._certificate import FOLDER_CERTIFICATE
 from discreet.releases._verify import Check
 from discreet.releases._writing import certificate_path

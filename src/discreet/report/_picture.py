@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet._text import counted, rounded_up
-from discreet._writing import save_figure
+from discreet._core.errors import ParameterError
+from discreet._core.text import counted, rounded_up
+from discreet._core.writing import save_figure
 from discreet.domain import Domain
-from discreet.errors import ParameterError
 from discreet.privacy import Guarantee
 from discreet.releases import Certificate
 from discreet.releases._verify import guarantee_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._text import counted, rounded_down, rounded_up
-from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.text import counted, rounded_down, rounded_up
 from discreet.privacy import Guarantee, Profile, compose
 from discreet.releases import Certificate, verify
 from discreet.releases._deadline import SECONDS, within

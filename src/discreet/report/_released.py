@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._text import about, as_written
+from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.text import about, as_written
 from discreet.confidential._source import Source, open_source
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, FileProblem
 from discreet.report._charts import Chart, column_chart
 from discreet.utility._marginals import Bins, Shares, bins_of
 

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._random import seeded
-from discreet._text import counted
+from discreet._core.arrays import Floats, Integers
+from discreet._core.random import seeded
+from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.mechanisms import Mechanism

@@ -14,9 +14,9 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._random import seeded
-from discreet._text import counted
+from discreet._core.arrays import Floats
+from discreet._core.random import seeded
+from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Profile, Relation

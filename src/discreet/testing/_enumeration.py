@@ -17,10 +17,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._random import seeded
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
 from discreet.domain import Counts, Records
-from discreet.errors import ParameterError
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import MOST_LISTED
 from discreet.mechanisms._drawn import DrawnMechanism

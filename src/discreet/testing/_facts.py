@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from discreet._core.errors import DiscreetError, Infeasible
 from discreet.domain import Domain, Integer
-from discreet.errors import DiscreetError, Infeasible
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.noise import LAWS
 from discreet.mechanisms.readings import PROJECTIONS

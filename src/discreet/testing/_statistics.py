@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet._core.errors import ParameterError
 
 __all__ = ["RATE", "assert_law", "assert_prefers", "sample_size", "sample_size_for_distance"]
 
@@ -115,7 +115,7 @@ def assert_prefers(
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> rng = seeded(1)
     >>> assert_prefers(lambda: int(rng.integers(2)), [0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
     2722

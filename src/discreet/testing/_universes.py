@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Integers
+from discreet._core.arrays import Integers
+from discreet._core.errors import ParameterError
 from discreet.domain import Counts, Records
-from discreet.errors import ParameterError
 
 __all__ = ["count_vectors", "neighbouring_pairs", "table_of"]
 

@@ -1,6 +1,6 @@
 """Utility of a release against the confidential table; what is computed from confidential data stays confidential."""
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.utility._columns import ColumnComparison
 from discreet.utility._compare import Comparison, compare
 from discreet.utility._densities import hellinger, kde_l2

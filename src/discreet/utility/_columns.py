@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.errors import DataError
 from discreet.confidential._column_values import column_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, OpenLabels
 from discreet.domain._column import Column
-from discreet.errors import DataError
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 
 __all__ = ["IN_RELEASE", "ColumnComparison", "compare_column"]

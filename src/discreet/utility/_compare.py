@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._random import public, secure
-from discreet._text import counted
+from discreet._core.random import public, secure
+from discreet._core.text import counted
 from discreet.confidential import Confidential
 from discreet.confidential._column_values import row_values
 from discreet.confidential._open import open_confidential

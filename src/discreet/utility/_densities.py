@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import real
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
 from discreet.utility._distances import _sample, _weights, summary
 
 __all__ = ["bandwidth", "hellinger", "kde_l2"]

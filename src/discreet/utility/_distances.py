@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats, Indices, Integers
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.errors import ParameterError
 
 __all__ = ["QUANTILES", "ks_distance", "summary", "total_variation", "wasserstein_1d"]
 

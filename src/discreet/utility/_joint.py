@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
+from discreet._core.arrays import Floats, Integers
 from discreet.utility._distances import total_variation
 from discreet.utility._rows import Rows, Values
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._checks import integer
-from discreet._random import seeded
-from discreet._text import counted
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import integer
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
+from discreet._core.text import counted
 from discreet.utility._densities import hellinger, kde_l2
 from discreet.utility._distances import ks_distance, total_variation, wasserstein_1d
 from discreet.utility._joint import associations, features, marginal_distances

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from discreet._arrays import Floats
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 from discreet.utility._distances import Weights
 
 __all__ = ["pmse"]

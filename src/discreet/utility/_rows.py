@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Booleans, Floats, Indices, Integers
+from discreet._core.arrays import Booleans, Floats, Indices, Integers
+from discreet._core.errors import DataError
 from discreet.domain import Boolean, Category, Domain, OpenLabels
 from discreet.domain._column import Column
-from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Booleans, Floats, Indices
-from discreet._checks import choice, integer
-from discreet._random import seeded
-from discreet.errors import ParameterError
+from discreet._core.arrays import Booleans, Floats, Indices
+from discreet._core.checks import choice, integer
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
 from discreet.utility._distances import Weights, _units, _weights
 
 __all__ = ["PAIRS", "Sliced", "sliced_wasserstein", "transport_available", "transport_distance"]
@@ -185,7 +185,7 @@ def sliced_wasserstein(
 
     Examples
     --------
-    >>> from discreet._random import seeded
+    >>> from discreet._core.random import seeded
     >>> sliced_wasserstein([[0.0], [1.0]], [[1.0], [2.0]], rng=seeded(0)).value
     1.0
     """

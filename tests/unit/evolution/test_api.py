@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-
-from discreet._random import seeded
-from discreet.domain import Boolean, Domain, Integer, Numeric, Records
 from discreet.errors import ParameterError
+
+from discreet._core.random import seeded
+from discreet.domain import Boolean, Domain, Integer, Numeric, Records
 from discreet.evolution import API, Ball, Box, Table
 from discreet.evolution._api import NamedAPI, in_blocks, plain_norm, settled_norm
 from discreet.evolution._registry import api_from

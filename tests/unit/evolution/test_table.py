@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import (
     Boolean,
     Category,
@@ -25,7 +26,6 @@ from discreet.domain import (
     Records,
 )
 from discreet.domain._metric import ground_embedding
-from discreet.errors import ParameterError
 from discreet.evolution import Table
 
 EVERY_KIND = {

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from discreet.errors import DataError, ParameterError
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
-from discreet.errors import DataError, ParameterError
 from discreet.inference._chains.noisy import NoisyCounts
 from discreet.inference._chains.release import model_of_records
 from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior

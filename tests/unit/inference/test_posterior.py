@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-
-from discreet._random import seeded
-from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
+
+from discreet._core.random import seeded
+from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.inference import Posterior
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._functional import functional

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.cli._commands import estimate
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
-from discreet.errors import ParameterError
 from discreet.mechanisms import _bounded_lipschitz, _sparse_transport
 from discreet.mechanisms._bounded_lipschitz import (
     bounded_lipschitz_distance,

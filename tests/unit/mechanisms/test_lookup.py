@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.mechanisms._lookup import locate
 
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._random import seeded
+from discreet._core.arrays import Floats
+from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.domain._commonness import Commonness

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.mechanisms import DirichletMultinomial, PitmanYor, SmoothedHistogram
 from discreet.mechanisms import _urn as urn_module

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.mechanisms._weights import draw_weighted, integer_weights, rounding
 from discreet.testing import assert_law
 from discreet.testing._statistics import sample_size_for_distance

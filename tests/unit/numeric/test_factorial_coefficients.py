@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet._numeric import log_factorial_coefficient, log_rising
+from discreet._core.numeric import log_factorial_coefficient, log_rising
 
 
 def _by_definition(n: int, j: int, sigma: Fraction, gamma: Fraction) -> Fraction:

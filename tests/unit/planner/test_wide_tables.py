@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
+from discreet.errors import Infeasible
 
 from discreet.domain import Category, Domain, Integer, Numeric
-from discreet.errors import Infeasible
 from discreet.mechanisms import REGISTRY, signed_measure
 from discreet.mechanisms import private_evolution as evolution
 from discreet.planner import plan

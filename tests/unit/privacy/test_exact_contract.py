@@ -16,7 +16,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from discreet._numeric import LogRatio, above, not_above, written
+from discreet._core.numeric import LogRatio, above, not_above, written
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from discreet._random import seeded
 from discreet.errors import FileProblem, ParameterError
+
+from discreet._core.random import seeded
 from discreet.pseudo_posterior import (
     LinearWeights,
     MappedWeights,
@@ -90,7 +90,7 @@ import sys
 
 import numpy as np
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.pseudo_posterior import LinearWeights, MappedWeights, PoissonMean, PseudoPosterior, frontier, reciprocal
 
 frontier(

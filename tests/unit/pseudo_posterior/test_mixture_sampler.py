@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.inference._diagnostics import effective_sample_size
 from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response
 from discreet.pseudo_posterior._fit import Sampler

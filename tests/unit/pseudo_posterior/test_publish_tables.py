@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, Records
-from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
 from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,

@@ -13,11 +13,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-
-import discreet
-from discreet._random import seeded
-from discreet.confidential import confidential
-from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.errors import (
     ConfidentialAccessError,
     FileProblem,
@@ -26,6 +21,11 @@ from discreet.errors import (
     ParameterError,
     PoorUtility,
 )
+
+import discreet
+from discreet._core.random import seeded
+from discreet.confidential import confidential
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram, UrnHistogram
 from discreet.privacy import Budget, Relation
 from discreet.releases import Certificate, publish, verify

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Integer

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from discreet.errors import DataError, ParameterError
 from scipy.stats import pearsonr
 from scipy.stats.contingency import association
 
-from discreet._random import seeded
+from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import (
     Boolean,
@@ -25,7 +26,6 @@ from discreet.domain import (
     Numeric,
     OpenLabels,
 )
-from discreet.errors import DataError, ParameterError
 from discreet.utility import _measures as module
 from discreet.utility import (
     _rows,

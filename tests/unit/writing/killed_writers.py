@@ -14,9 +14,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet._writing import _together, recover, require_settled, together
-from discreet._writing._pending import Move
 from discreet.errors import FileProblem
+
+from discreet._core.writing import _together, recover, require_settled, together
+from discreet._core.writing._pending import Move
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "close", "mkdir")
 Pair = tuple[Path, Path]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 from discreet.inference._chains.pairs import CellPrior, move
 
 __all__ = ["Model", "Pairs", "apportion"]

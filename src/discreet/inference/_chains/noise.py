@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._checks import choice, real
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import choice, real
+from discreet._core.errors import ParameterError
 from discreet.mechanisms.noise import NoiseLaw
 
 __all__ = ["Noise"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 from discreet.inference._chains.model import Model, Pairs, apportion
 from discreet.inference._chains.noise import Noise
 

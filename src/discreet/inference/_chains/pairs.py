@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 
 __all__ = ["CellPrior", "LogTerm", "move"]
 

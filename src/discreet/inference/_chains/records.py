@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats, Indices, Integers
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.errors import ParameterError
 from discreet.inference._chains.model import Pairs, apportion
 from discreet.inference._chains.noise import Noise
 from discreet.inference._chains.noisy import Noisy, NoisyCounts

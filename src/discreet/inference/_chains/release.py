@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices, Integers
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.errors import ParameterError
 from discreet.inference._chains.model import Model, apportion
 from discreet.inference._chains.noise import Noise
 from discreet.inference._chains.noisy import Noisy, NoisyCounts

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices
+from discreet._core.arrays import Floats, Indices
 from discreet.inference._chains.model import Model
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._warnings import NotConverged

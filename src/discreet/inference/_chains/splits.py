@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 from discreet.mechanisms._tree import Tree
 
 __all__ = ["Splits"]

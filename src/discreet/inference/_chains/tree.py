@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Booleans, Floats, Indices, Integers
+from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet.inference._chains.model import Model, apportion
 from discreet.inference._chains.pairs import move
 from discreet.inference._chains.splits import Splits

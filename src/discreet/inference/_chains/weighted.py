@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet._arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 from discreet.inference._chains.model import Model, Pairs
 
 __all__ = ["LogWeight", "WeightedCounts"]

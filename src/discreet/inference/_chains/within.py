@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
+from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Numeric, Records
-from discreet.errors import ParameterError
 
 __all__ = ["MOST_PIECES", "continuous_domain", "shapes"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import integer, positive_size, real
-from discreet._numeric import log_factorial_coefficient, log_rising
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, positive_size, real
+from discreet._core.numeric import log_factorial_coefficient, log_rising
 
 __all__ = ["CountLaw", "check_urn", "law_of", "new_values_law"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import real
-from discreet._numeric import log_rising
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import log_rising
 from discreet.inference._released import Released
 
 __all__ = ["Hyperprior", "Prior", "known_prior", "learned_prior", "log_partition"]

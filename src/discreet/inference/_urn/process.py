@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import integer, positive_size
-from discreet._random import seeded
-from discreet._text import counted
+from discreet._core.arrays import Floats
+from discreet._core.checks import integer, positive_size
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
+from discreet._core.text import counted
 from discreet.domain import Records
-from discreet.errors import ParameterError
 from discreet.inference._line import Draws
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import Released, read_release

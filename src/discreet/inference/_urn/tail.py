@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 
 __all__ = ["TailPlan", "tail_plan", "tail_weights"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
-from discreet._checks import choice, integer, positive_size
-from discreet._numeric import log_factorial_coefficient, log_rising
-from discreet._random import seeded
-from discreet._text import counted, percent_as_written
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, integer, positive_size
+from discreet._core.errors import ParameterError
+from discreet._core.numeric import log_factorial_coefficient, log_rising
+from discreet._core.random import seeded
+from discreet._core.text import counted, percent_as_written
 from discreet.inference._released import Released, read_release
 from discreet.inference._urn.new_values import check_urn, law_of, new_values_law
 from discreet.inference._urn.process import given_parameter

@@ -6,7 +6,7 @@ posterior then know it.
 
 from __future__ import annotations
 
-from discreet._checks import choice
+from discreet._core.checks import choice
 from discreet.mechanisms.noise._law import NoiseLaw
 from discreet.mechanisms.noise.gaussian import GAUSSIAN
 from discreet.mechanisms.noise.laplace import LAPLACE

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
-from discreet._checks import real
-from discreet._random import SecureGenerator
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import real
+from discreet._core.random import SecureGenerator
 from discreet.privacy import Profile
 
 __all__ = ["ExactDraws", "NoiseLaw", "opendp_vector"]

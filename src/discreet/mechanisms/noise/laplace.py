@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
+from discreet._core.arrays import Floats, Integers
 from discreet.mechanisms.noise._law import ExactDraws, NoiseLaw, opendp_vector
 from discreet.privacy import DiscreteLaplacePair, Profile
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 

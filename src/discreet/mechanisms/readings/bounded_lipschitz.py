@@ -6,8 +6,8 @@ import math
 from functools import cached_property
 from typing import ClassVar
 
-from discreet._arrays import Floats
-from discreet._text import counted
+from discreet._core.arrays import Floats
+from discreet._core.text import counted
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms.readings._projection import Projection

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms.readings._projection import Projection
 

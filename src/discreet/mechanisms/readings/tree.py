@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._arrays import Floats, Integers
+from discreet._core.arrays import Floats, Integers
 from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
 
 __all__ = ["Consistent"]

@@ -5,7 +5,7 @@ deviation of the noise on a histogram that sums to one (that on the counts, divi
 :class:`~discreet.errors.ParameterError` when a number is out of range.
 """
 
-from discreet._boundary import seal
+from discreet._core.boundary import seal
 from discreet.papers.pe25._error import (
     gaussian_complexity,
     laplace_complexity,

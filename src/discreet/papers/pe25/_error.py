@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from discreet._checks import integer, real
-from discreet.errors import ParameterError
+from discreet._core.checks import integer, real
+from discreet._core.errors import ParameterError
 from discreet.evolution._api import settled_norm
 from discreet.papers._ranges import dimensions
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from discreet._checks import real
-from discreet.errors import ParameterError
+from discreet._core.checks import real
+from discreet._core.errors import ParameterError
 from discreet.papers._ranges import positive, sizes
 
 __all__ = ["private_evolution_rate", "signed_measure_algorithm_5", "stability_histogram_proposition_4_1"]

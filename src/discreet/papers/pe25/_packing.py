@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet._checks import real
+from discreet._core.checks import real
 from discreet.evolution._api import settled_norm
 from discreet.papers._ranges import dimensions
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from discreet._checks import integer, real
+from discreet._core.checks import integer, real
 from discreet.papers._ranges import dimensions
 
 __all__ = [

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._checks import choice, integer
-from discreet._random import seeded
-from discreet.errors import ParameterError
+from discreet._core.arrays import Floats
+from discreet._core.checks import choice, integer
+from discreet._core.errors import ParameterError
+from discreet._core.random import seeded
 from discreet.pseudo_posterior._mixtures.chain import mixture_chain
 from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
 from discreet.pseudo_posterior._on_design import Regression

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from discreet._writing._paths import lock_of
-from discreet.errors import FileProblem
+from discreet._core.errors import FileProblem
+from discreet._core.writing._paths import lock_of
 
 __all__ = ["all_locked", "locked"]
 

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DomainError, FileProblem
+from discreet._core.errors import DomainError, FileProblem
 
 __all__ = [
     "DEPTH",

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._writing._locks import all_locked
-from discreet._writing._paths import beside, canonical, file_sha256, record_of, sync_folder
-from discreet.errors import FileProblem
+from discreet._core.errors import FileProblem
+from discreet._core.writing._locks import all_locked
+from discreet._core.writing._paths import beside, canonical, file_sha256, record_of, sync_folder
 
 __all__ = ["Move", "commit", "recover", "require_settled"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-from discreet._text import as_written, harmless, with_article
-from discreet.errors import DiscreetError, ParameterError
+from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.text import as_written, harmless, with_article
 
 __all__ = ["choice", "flag", "integer", "positive_size", "probability", "real", "shown", "unfit"]
 

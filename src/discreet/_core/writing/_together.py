@@ -12,10 +12,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from discreet._writing._locks import all_locked, locked
-from discreet._writing._paths import beside, canonical, check_outputs, record_of, sync_folder, token, writing_problem
-from discreet._writing._pending import Move, commit, recover, require_settled
-from discreet.errors import DiscreetError, FileProblem
+from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.writing._locks import all_locked, locked
+from discreet._core.writing._paths import (
+    beside,
+    canonical,
+    check_outputs,
+    record_of,
+    sync_folder,
+    token,
+    writing_problem,
+)
+from discreet._core.writing._pending import Move, commit, recover, require_settled
 
 __all__ = ["new_folder", "own_folder", "together"]
 

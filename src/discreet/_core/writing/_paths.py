@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import FileProblem
+from discreet._core.errors import FileProblem
 
 __all__ = [
     "OWN",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._arrays import Floats
+from discreet._core.arrays import Floats
 
 __all__ = ["log_beta_binomial", "log_binomial", "log_error", "log_rising"]
 

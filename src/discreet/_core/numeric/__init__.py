@@ -1,9 +1,9 @@
 """Numerics shared by the exact accounting: directed rounding, log-space probabilities, one-sided root finding."""
 
-from discreet._numeric._exactly import LogRatio, above, not_above, written
-from discreet._numeric._factorial_coefficients import log_factorial_coefficient
-from discreet._numeric._log_space import log_beta_binomial, log_binomial, log_rising
-from discreet._numeric._one_sided import least_integer, least_real, up
+from discreet._core.numeric._exactly import LogRatio, above, not_above, written
+from discreet._core.numeric._factorial_coefficients import log_factorial_coefficient
+from discreet._core.numeric._log_space import log_beta_binomial, log_binomial, log_rising
+from discreet._core.numeric._one_sided import least_integer, least_real, up
 
 __all__ = [
     "LogRatio",

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet._checks import unfit
-from discreet.errors import RandomnessError
+from discreet._core.checks import unfit
+from discreet._core.errors import RandomnessError
 
 __all__ = ["SecureGenerator", "SeededGenerator", "public", "secure", "seeded"]
 

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from discreet._writing._paths import OWN, require_own
-from discreet._writing._together import together
-from discreet.errors import FileProblem
+from discreet._core.errors import FileProblem
+from discreet._core.writing._paths import OWN, require_own
+from discreet._core.writing._together import together
 
 __all__ = ["save_figure"]
 

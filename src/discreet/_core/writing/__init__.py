@@ -1,13 +1,13 @@
 """The one place where files are written: a set of files appears whole, or what was there stays.
 
 Every output is written under another name beside its own, then renamed. Several renames are not atomic, so a record of
-them is kept while they are under way (:mod:`discreet._writing._pending`). Nobody who reads looks past such a record,
-and the next command that writes finishes or undoes what it says.
+them is kept while they are under way (:mod:`discreet._core.writing._pending`). Nobody who reads looks past such a
+record, and the next command that writes finishes or undoes what it says.
 """
 
-from discreet._writing._figures import save_figure
-from discreet._writing._locks import locked
-from discreet._writing._paths import (
+from discreet._core.writing._figures import save_figure
+from discreet._core.writing._locks import locked
+from discreet._core.writing._paths import (
     OWN,
     check_outputs,
     check_writable,
@@ -16,8 +16,8 @@ from discreet._writing._paths import (
     same_file,
     writing_problem,
 )
-from discreet._writing._pending import recover, require_settled
-from discreet._writing._together import new_folder, own_folder, together
+from discreet._core.writing._pending import recover, require_settled
+from discreet._core.writing._together import new_folder, own_folder, together
 
 __all__ = [
     "OWN",

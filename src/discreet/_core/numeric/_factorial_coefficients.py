@@ -21,8 +21,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet._arrays import Floats
-from discreet._numeric._log_space import log_rising
+from discreet._core.arrays import Floats
+from discreet._core.numeric._log_space import log_rising
 
 __all__ = ["log_factorial_coefficient"]
 

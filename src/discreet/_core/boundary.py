@@ -27,9 +27,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
-from discreet._reading import MOST_DIGITS
-from discreet._text import harmless, with_article
-from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet._core.reading import MOST_DIGITS
+from discreet._core.text import harmless, with_article
 
 __all__ = ["enclosed", "enclosed_parts", "explained", "quietly", "seal", "sealed", "total"]
 
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 _MARK = "__discreet_total__"
 _LIBRARIES = (
-    str(Path(__file__).parent) + os.sep,
+    str(Path(__file__).parents[1]) + os.sep,
     *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
 _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it

@@ -1,0 +1,1 @@
+"""What everything stands on: checks, texts, numbers, files, randomness, errors and the boundary of public functions."""
