@@ -46,7 +46,7 @@ def measure(n: int, m: int, seed: int) -> tuple[float, float, float, float, int]
     drawn = rng.multinomial(m, mechanism.probabilities(noisy))
     start, clock = time.process_time(), time.perf_counter()
     model = (
-        model_of_records(mechanism, ALPHA, n, drawn)
+        model_of_records(mechanism.evidence(), ALPHA, n, drawn)
         if m
         else noisy_model(ALPHA, n, noisy.astype(np.float64), Noise("laplace", 2.0))
     )

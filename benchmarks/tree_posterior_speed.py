@@ -50,7 +50,7 @@ def measure(leaves: int, n: int, m: int, scale: float, sampling: Any, seed: int)
     for chunk in mechanism.finish(noisy, size=m, rng=rng):
         np.add.at(drawn, domain.flat(chunk), 1)
     start = time.process_time()
-    model = model_of_records(mechanism, np.full(leaves, STRENGTH / leaves), n, drawn)
+    model = model_of_records(mechanism.evidence(), np.full(leaves, STRENGTH / leaves), n, drawn)
     found = run(model, draws=DRAWS, rng=rng, most_sweeps=SWEEPS)
     return time.process_time() - start, found.effective, found.r_hat, found.sweeps
 

@@ -112,12 +112,12 @@ def posteriors(mechanism: Any, form: str, released: np.ndarray, rng: np.random.G
     """Return the draws of the functionals, (worlds, draws, functionals)."""
     alpha = np.full(mechanism.domain.size, STRENGTH / mechanism.domain.size)
     if form == "records" and isinstance(mechanism, HierarchicalHistogram):
-        models: list[Any] = [model_of_records(mechanism, alpha, HELD, z) for z in released]
+        models: list[Any] = [model_of_records(mechanism.evidence(), alpha, HELD, z) for z in released]
         if mechanism.sampling == "iid":
             models = [SideBySide(models)]
         return np.concatenate([draws_of(model, CHAINS, weights(mechanism), rng) for model in models])
     build = model_of_counts if form == "counts" else model_of_records
-    model = build(mechanism, alpha, HELD, np.repeat(released, CHAINS, axis=0))
+    model = build(mechanism.evidence(), alpha, HELD, np.repeat(released, CHAINS, axis=0))
     return draws_of(model, len(released) * CHAINS, weights(mechanism), rng)
 
 

@@ -12,10 +12,10 @@ import mpmath as mp
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from scipy.optimize import linprog
 
 from discreet.domain import Counts, Domain, Integer
+from discreet.errors import GuaranteeKindError, Infeasible, ParameterError
 from discreet.mechanisms import DataSpecificRevealOrObscure, RevealOrObscure
 from discreet.mechanisms import data_specific_reveal_or_obscure as module
 from discreet.privacy import Budget, Relation
@@ -287,7 +287,7 @@ def test_what_is_given_is_kept_or_refused_by_its_own_name() -> None:
 
     assert calibrated(draw_epsilon=0.049).draw_epsilon == 0.049
     assert calibrated(draw_epsilon=0.049).size == 20
-    with pytest.raises(Infeasible, match=r"draw_epsilon 0\.05 .*size <= 20; or draw_epsilon <= 0\.047619;"):
+    with pytest.raises(Infeasible, match=r"draw_epsilon 0\.05 .*size <= 20, or draw_epsilon <= 0\.047619,"):
         calibrated(size=21, draw_epsilon=0.05)
     assert calibrated(size=21, draw_epsilon=0.047619).draw_epsilon == 0.047619
     with pytest.raises(ParameterError, match="give a size or a draw_epsilon"):

@@ -42,7 +42,7 @@ def worlds(mechanism, form, rng):
 
 def covered(mechanism, form, truth, released, rng):
     build = model_of_counts if form == "counts" else model_of_records
-    model = build(mechanism, ALPHA, HELD, np.repeat(released, CHAINS, axis=0))
+    model = build(mechanism.evidence(), ALPHA, HELD, np.repeat(released, CHAINS, axis=0))
     model.start(WORLDS * CHAINS, rng)
     for _ in range(25):
         model.sweep(rng, tune=True)

@@ -143,6 +143,8 @@ def _quotes(said: str, value: Any) -> bool:
 def _passes(problem: BaseException) -> bool:
     if not isinstance(problem, Exception):  # an interrupt passes; a panic of a library written in Rust does not
         return type(problem).__name__ != "PanicException"
+    if isinstance(problem, Fault):  # of a call within this one: its cause may be an argument of this one
+        return False
     return isinstance(problem, _PASSING) or _is_the_callers(problem)
 
 
@@ -165,6 +167,8 @@ def explained(
     blamed = _wrong_argument(function, args, kwargs)
     if blamed is not None:
         return ParameterError(f"{_called(function)}: {blamed}")
+    if isinstance(problem, Fault):  # of a call within this one
+        return problem
     if isinstance(problem, MemoryError):
         return Refused("there is not enough memory for this. Ask for less")
     if isinstance(problem, OSError) and problem.errno is not None:

@@ -24,7 +24,7 @@ STEPS = (0, 1, 2, 3, 4, 6, 8)
 
 _WORSE = 2  # numbers of steps in a row that are worse than the best: the others are not tried
 _POWERS = (1.0, 8.0)  # of two invented tables: as wide as half the domain, and about a third as wide as that
-_DRAWS = 3
+_DRAWS = 6
 _TOLD_APART = 64.0  # records that a prediction holds, in units of the noise of one step: more change no ranking
 _HELD = 512
 _SCALES = 10

@@ -51,6 +51,7 @@ Variant = Literal["projection", "practical", "theoretical"]
 _MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 256
 _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
+_MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 _MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their nearest probabilities are exact
@@ -180,7 +181,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Whether a release can be predicted in seconds: not with a user's own model, nor for many distinct records."""
         held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
         coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1] if self._api.quick else 1
-        work = held * min(self.candidates, _MOST_PREDICTED) * coordinates
+        work = held * min(self.candidates, _MOST_JUDGED) * coordinates
         return self._api.quick and work <= _MOST_WORK
 
     @property

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, Integer, Numeric, Records
+from discreet.errors import ParameterError
 from discreet.evolution import API, Ball, Box, Table
 from discreet.evolution._api import NamedAPI, in_blocks, plain_norm, settled_norm
 from discreet.evolution._registry import api_from
@@ -65,8 +65,7 @@ def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
 
     with pytest.raises(
         ParameterError,
-        match="cannot be rebuilt from these parameters alone. Build it with what it was made of. Build it with what "
-        "it was made of",
+        match="cannot be rebuilt from these parameters alone. Build it with what it was made of",
     ):
         Callables.of({"label": "fonts"}, SQUARE)
 

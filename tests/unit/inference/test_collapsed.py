@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, ParameterError
 
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
+from discreet.errors import DataError, ParameterError
 from discreet.inference._chains.noisy import NoisyCounts
 from discreet.inference._chains.release import model_of_records
 from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior
@@ -336,7 +336,8 @@ def test_what_cannot_be_conditioned_on_is_refused():
         mechanism_posterior(released(around, line, [0.2, 0.3, 0.4], size=2))
     plane = Domain(columns={"x": Integer(lower=1, upper=2), "y": Integer(lower=1, upper=2)})
     with pytest.raises(ParameterError, match="slow beyond one ordered column. Release counts instead"):
-        model_of_records(SignedMeasure(domain=plane, records=3, scale=1.0), np.ones(4), 3, np.ones(4, np.int64))
+        evidence = SignedMeasure(domain=plane, records=3, scale=1.0).evidence()
+        model_of_records(evidence, np.ones(4), 3, np.ones(4, np.int64))
     perturbed = PerturbedHistogram(domain=cells, records=5, scale=1.1)
     counts = released(perturbed, cells, [1, 3, 3, 4, 4], form="counts")
     with pytest.raises(ParameterError, match="lacks cells"):
@@ -391,5 +392,5 @@ def test_shapes_within_cells_are_draws_of_the_prior():
     exact = 0.25 / (12 * 1.5)
     spread = (means - 0.25) ** 2
     assert abs(spread.mean() - exact) < 5.5 * spread.std() / math.sqrt(2000)
-    with pytest.raises(ParameterError, match="one numeric column of intervals"):
+    with pytest.raises(ParameterError, match="a single numeric column of intervals"):
         noisy_counts_posterior([1, 2, 3], domain=domain(3), n=6, noise="laplace", scale=1.0, within="process")

@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import ParameterError
 from discreet.inference import Posterior
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._functional import functional
@@ -121,7 +121,7 @@ def test_labels_dates_and_booleans() -> None:
     for wrong in ("mean", "q50", "P(>red)", "P(=green)"):
         with pytest.raises(ParameterError):
             posterior.evaluate(wrong, column="colour")
-    with pytest.raises(ParameterError, match="which column"):
+    with pytest.raises(ParameterError, match="name the column"):
         posterior.evaluate("mean")
 
 

@@ -105,7 +105,7 @@ class OneShot(Mechanism):
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         require_relation(self, relation.name)
         counts = 2 * len(self._sizes) + len(self._pairs) + 2 * self.rungs
-        profile = law_named(self.noise).profile(self.scale, group=min(relation.group, n), counts=counts, tight=False)
+        profile = law_named(self.noise).profile(self.scale, group=min(relation.group, n), counts=counts)
         return Guarantee.proved(
             profile, relation=relation, n=n, theorem="a sketch", chosen="how many pairs are measured", caveats=()
         )

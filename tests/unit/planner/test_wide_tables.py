@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from discreet.errors import Infeasible
 
 from discreet.domain import Category, Domain, Integer, Numeric
+from discreet.errors import Infeasible
 from discreet.mechanisms import REGISTRY, signed_measure
 from discreet.mechanisms import private_evolution as evolution
 from discreet.planner import plan
@@ -32,8 +32,8 @@ def test_what_cannot_be_released_is_answered_at_once(domain: Domain) -> None:
     assert all(o.poor or o.mechanism is None for o in made.options)
     assert len(made.options) == len(REGISTRY) - 1
     assert any("support about" in line for line in made.verdict)
-    assert "what to do instead" in str(made)
-    with pytest.raises(Infeasible, match="what to do instead"):
+    assert "Release fewer columns" in " ".join(str(made).split())
+    with pytest.raises(Infeasible, match="Release fewer columns"):
         _ = made.best
 
 
@@ -75,6 +75,6 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         == "not compared: signed-measure, private-evolution. Install what they need: pip install 'discreet[transport]'"
     )
     assert made.missing in made.notes
-    assert made.missing in made.why
+    assert made.missing[1:] in made.why  # there it begins a sentence
     assert plan(Domain(columns={"x": Integer(lower=0, upper=9)}), largest_sizes=False, mechanisms=["signed-measure"],
                 **REQUEST).missing is None  # fmt: skip
