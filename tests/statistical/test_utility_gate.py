@@ -37,8 +37,10 @@ def calibrated(name: str, domain: Domain, *, n: int, budget: Budget, size: int, 
 
 
 def refused(name: str, domain: Domain, n: int) -> bool:
+    # Steps that are chosen anew for each width may be fewer, and better, at a larger one: see the known limits.
+    fixed = {"steps": 8, "population": 500} if name == "private-evolution" else {}
     try:
-        made = calibrated(name, domain, n=n, budget=Budget(epsilon=1.0, delta=1e-6), size=100)
+        made = calibrated(name, domain, n=n, budget=Budget(epsilon=1.0, delta=1e-6), size=100, **fixed)
     except DiscreetError:  # too many cells to be counted at all
         return True
     return made.share_not_from_data(n) > POOR_UTILITY
@@ -182,7 +184,7 @@ def test_what_cannot_help_is_not_named() -> None:
     assert "columns" not in text
     assert "fewer records" not in text
     assert "public table like this one" in text
-    evolved = calibrated("private-evolution", table(6), n=2000, budget=budget, size=100)
+    evolved = calibrated("private-evolution", table(6), n=2000, budget=budget, size=100, steps=16)
     text = poor_utility(evolved, 2000)
     assert "take fewer steps" in text
     assert "take a smaller population" in text

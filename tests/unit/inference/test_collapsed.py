@@ -209,7 +209,7 @@ def test_counts_of_a_stability_histogram():
 
 def test_records_of_a_stability_histogram():
     cells = domain(3)
-    mechanism = StabilityHistogram(domain=cells, scale=0.8, threshold=2)
+    mechanism = StabilityHistogram(domain=cells, scale=0.8, threshold=2, sampling="iid")
     release = released(mechanism, cells, [2, 2, 3, 3, 3, 1], size=3)
     z = drawn(release, cells)
     base = prior(cells) / STRENGTH
