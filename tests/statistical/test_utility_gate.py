@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from discreet.errors import DiscreetError
 
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness
+from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, Mechanism
 from discreet.mechanisms._mechanism import Remedy
 from discreet.planner._cells import with_cells
@@ -186,7 +186,7 @@ def test_what_cannot_help_is_not_named() -> None:
     assert "public table like this one" in text
     evolved = calibrated("private-evolution", table(6), n=2000, budget=budget, size=100, steps=16)
     text = poor_utility(evolved, 2000)
-    assert "take fewer steps" in text
+    assert "Take fewer steps" in text
     assert "take a smaller population" in text
     assert "fewer records" not in text
 
