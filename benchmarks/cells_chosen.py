@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _report import save, show
-from discreet.errors import DiscreetError
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
+from discreet.errors import DiscreetError
 from discreet.mechanisms import named
 from discreet.planner._cells import with_cells
 from discreet.privacy import Budget

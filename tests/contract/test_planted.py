@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.checks import choice
 from discreet.domain import Counts, Domain, Records
+from discreet.errors import ParameterError
 from discreet.mechanisms import CellCounts, Mechanism, Output
 from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import PROJECTIONS, Clip, Projection

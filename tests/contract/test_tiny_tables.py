@@ -12,12 +12,12 @@ import narwhals as nw
 import pandas as pd
 import polars as pl
 import pytest
-from discreet.errors import DiscreetError
 
 from discreet import AddRemove, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
+from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms._base import require_relation
 from discreet.planner._cells import with_cells

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from discreet.errors import DiscreetError
 
 import discreet
 from discreet.cli._main import discreet as group
 from discreet.cli._main import run
 from discreet.cli._remedies import ARGUMENT, in_options
+from discreet.errors import DiscreetError
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 OPTION = re.compile(r"(?<![\w-])--[a-z]")

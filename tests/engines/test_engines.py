@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError
 
 from discreet.confidential import _count, confidential
 from discreet.confidential._count import public_size
 from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DataError
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 

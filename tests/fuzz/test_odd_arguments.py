@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 from _spoil import CANARIES, NUMBER, TEXT, odd
-from discreet.errors import DiscreetError, Fault
 
 from discreet.domain import Category, Domain, Integer, Numeric
+from discreet.errors import DiscreetError, Fault
 
 PACKAGES = (
     "domain",

@@ -12,10 +12,10 @@ import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Records
+from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import ExponentialHistogram
 from discreet.mechanisms._weights import integer_weights
 from discreet.mechanisms.exponential_histogram import _log_sums, _vectors

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from discreet.errors import Infeasible, ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import GaussianSmoothedHistogram, PerturbedHistogram
 from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms.noise import law_named

@@ -9,10 +9,10 @@ from itertools import pairwise, product
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import Infeasible, ParameterError
 
 from discreet._core.random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms._tree import Tree
 from discreet.mechanisms.noise import law_named

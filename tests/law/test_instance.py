@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import BudgetError, ParameterError
 from scipy.special import gammaln
 from scipy.stats import betabinom
 
 from discreet.audit._instance import held_table
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.errors import BudgetError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
 from discreet.privacy import UrnPair
 from discreet.privacy._held_table import HeldTable

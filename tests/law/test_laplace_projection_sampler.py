@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from discreet.errors import Infeasible, ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import LaplaceProjectionSampler, PerturbedHistogram
 from discreet.mechanisms.noise import law_named
 from discreet.papers.roo25 import laplace_projection_5

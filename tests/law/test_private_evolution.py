@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 
 import discreet
 from discreet._core.random import secure, seeded
@@ -21,6 +20,7 @@ from discreet._release import Watch, _in_steps
 from discreet.audit import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed

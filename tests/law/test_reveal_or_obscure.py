@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet.domain import Counts, Domain, Integer
+from discreet.errors import ParameterError
 from discreet.mechanisms import RevealOrObscure, SmoothedHistogram
 from discreet.privacy import Budget
 from discreet.testing import (

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from discreet.errors import DataError, ParameterError
 
 from discreet import release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import DataError, ParameterError
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram, SignedMeasure
 from discreet.papers.pe25 import signed_measure_algorithm_5
 from discreet.planner import plan

@@ -9,11 +9,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from discreet.errors import Infeasible, ParameterError
 
 from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, OpenLabels, Records
 from discreet.domain._commonness import Commonness
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.privacy import Budget
 from discreet.testing import (

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 
 import discreet
 from discreet._core.random import secure, seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._commonness import Commonness
+from discreet.errors import Infeasible, ParameterError, PoorUtility, RelationNotSupported
 from discreet.mechanisms import Mechanism, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
 from discreet.papers.pe25._noise import stability_histogram_proposition_4_1

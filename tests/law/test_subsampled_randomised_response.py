@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from discreet.errors import Infeasible, ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
+from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import RevealOrObscure, SubsampledRandomisedResponse
 from discreet.mechanisms._mixture import draw_mixture, mixing_units, mixture_log_prob
 from discreet.privacy import Budget

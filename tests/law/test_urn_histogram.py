@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError, RelationNotSupported
 
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import ParameterError, RelationNotSupported
 from discreet.mechanisms import PitmanYor, UrnHistogram
 from discreet.privacy import Budget, Relation
 from discreet.releases import publish, verify

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import BudgetError, ParameterError
 
 from discreet._core.checks import choice, flag, integer, positive_size, probability, real, shown, unfit
+from discreet.errors import BudgetError, ParameterError
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 
 import pytest
+
+from discreet import errors
 from discreet.errors import (
     ConfidentialAccessError,
     DataError,
@@ -16,8 +18,6 @@ from discreet.errors import (
     Refused,
     RelationNotSupported,
 )
-
-from discreet import errors
 
 
 def test_all_are_listed_and_have_one_root() -> None:

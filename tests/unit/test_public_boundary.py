@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 
 import discreet
 from discreet._core.boundary import seal, total
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
+from discreet.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 from discreet.inference import posterior
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget

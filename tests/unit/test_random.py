@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 import pytest
-from discreet.errors import RandomnessError
 
 from discreet._core.random import SecureGenerator, public, secure, seeded
+from discreet.errors import RandomnessError
 from discreet.testing import assert_law
 from discreet.testing._statistics import sample_size_for_distance
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from discreet.errors import DomainError, FileProblem
 
 from discreet._core.reading import DEPTH, MOST_BYTES, MOST_CELLS, MOST_COLUMNS, bounded_text, parsed_toml, read_json
 from discreet._core.text import harmless
 from discreet.cli._main import run
 from discreet.domain import Date, Domain, Integer, Numeric
+from discreet.errors import DomainError, FileProblem
 
 NESTED = {
     "lists": "a = " + "[" * 40 + "]" * 40,

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import BudgetError, ConfidentialAccessError, GuaranteeKindError, ParameterError
 
 from discreet._core.random import seeded
 from discreet.audit import clopper_pearson, instance_guarantee, paper_choices
@@ -19,6 +18,7 @@ from discreet.audit._monte_carlo import simulate
 from discreet.cli._main import run
 from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric
+from discreet.errors import BudgetError, ConfidentialAccessError, GuaranteeKindError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, UrnHistogram
 from discreet.papers.bnp24 import empirical_bayes_strength
 from discreet.privacy import Guarantee, Relation

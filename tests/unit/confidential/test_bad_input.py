@@ -12,11 +12,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from discreet.errors import DataError, DiscreetError, DomainError, FileProblem, ParameterError
 
 from discreet.confidential import confidential
 from discreet.confidential._frames import table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.errors import DataError, DiscreetError, DomainError, FileProblem, ParameterError
 
 CANARY = 424_242_171
 TEXT = f"canary{CANARY}"

@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from discreet.errors import DataError, ParameterError
 
 from discreet._core.boundary import enclosed
 from discreet.confidential import _column_values, _count, _source, confidential, confidential_rows
 from discreet.confidential._column_values import column_values, row_values
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DataError, ParameterError
 
 CANARY = "canary 424242171"
 DOMAIN = Domain(columns={"x": Integer(lower=0, upper=9, nulls="category"), "y": OpenLabels(nulls="category")})

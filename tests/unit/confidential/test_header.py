@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 import polars as pl
 import pytest
-from discreet.errors import DataError
 
 from discreet.cli._main import run
 from discreet.confidential import confidential
@@ -15,6 +14,7 @@ from discreet.confidential._column_values import row_values
 from discreet.confidential._frames import table_schema
 from discreet.confidential._public import public_table
 from discreet.domain import Category, Domain, Integer
+from discreet.errors import DataError
 
 DOMAIN = Domain(columns={"city": Category(categories=["rome"]), "age": Integer(lower=0, upper=99)})
 FIRST = ("xyzzyNAME0", "rome", "47", "562052.028")

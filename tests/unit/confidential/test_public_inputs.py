@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, NotPublic
 
 import discreet
 from discreet import Watch
@@ -20,6 +19,7 @@ from discreet.confidential import confidential, confidential_rows
 from discreet.confidential._public import public_table, with_public
 from discreet.domain import Category, Date, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
+from discreet.errors import DataError, NotPublic
 from discreet.evolution import API, Resampling
 from discreet.mechanisms import REGISTRY, PrivateEvolution, SignedMeasure
 from discreet.releases import Certificate, publish, verify

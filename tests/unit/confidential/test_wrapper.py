@@ -19,13 +19,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from discreet.errors import ConfidentialAccessError
 
 import discreet
 from discreet.confidential import Confidential, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential._open import CALLERS, Purpose, open_confidential
 from discreet.confidential._wrapper import Provenance
 from discreet.domain import Domain, Integer
+from discreet.errors import ConfidentialAccessError
 
 CANARY = 8_675_309_123
 SOURCE = Path(discreet.__file__).parent

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, DomainError
 
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
+from discreet.errors import DataError, DomainError
 
 FINITE: dict[str, tuple[dict[str, Any], type[Column], pl.DataType]] = {
     "linear": ({"lower": -2.5, "upper": 7, "cells": 37}, Numeric, pl.Float64()),

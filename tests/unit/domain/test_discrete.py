@@ -8,12 +8,12 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, DomainError, MissingPublicFact
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Boolean, Category, OpenLabels
 from discreet.domain._base import ExactWeights
+from discreet.errors import DataError, DomainError, MissingPublicFact
 
 
 def test_categories_keep_the_declared_order() -> None:

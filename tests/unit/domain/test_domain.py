@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from discreet.errors import DomainError, FileProblem, MissingPublicFact
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
+from discreet.errors import DomainError, FileProblem, MissingPublicFact
 
 
 def small() -> Domain:

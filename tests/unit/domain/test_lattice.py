@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, DomainError, MissingPublicFact
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Date, Datetime, Decimal, Duration, Integer
 from discreet.domain._column import Column
 from discreet.domain._temporal import span, span_text
+from discreet.errors import DataError, DomainError, MissingPublicFact
 
 RNG = np.random.default_rng
 

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
-from discreet.errors import DataError, DomainError, MissingPublicFact
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain, Numeric, Records
+from discreet.errors import DataError, DomainError, MissingPublicFact
 
 
 def test_cells_are_half_open_and_the_last_one_closed() -> None:

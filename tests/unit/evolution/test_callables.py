@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import ParameterError
 from discreet.evolution import Callables
 
 DOMAIN = Domain(columns={"x": Numeric(lower=0, upper=1), "n": Integer(lower=0, upper=9)})

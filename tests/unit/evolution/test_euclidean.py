@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -16,6 +15,7 @@ from scipy.stats import beta, kstest, norm
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, Records
 from discreet.domain._metric import nearest_codes
+from discreet.errors import ParameterError
 from discreet.evolution import Ball, Box
 from discreet.papers.pe25 import theorem_gamma
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import ParameterError
 from discreet.evolution._api import NamedAPI
 from discreet.evolution._models import degrees_at, settled_degrees
 from discreet.evolution._registry import api_from

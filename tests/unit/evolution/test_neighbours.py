@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.evolution import _neighbours
 from discreet.evolution._neighbours import NearestCandidates, votes
 

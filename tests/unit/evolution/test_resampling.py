@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Numeric, OpenLabels, Records
+from discreet.errors import ParameterError
 from discreet.evolution import Resampling
 from discreet.evolution._api import NamedAPI
 from discreet.evolution._registry import api_from

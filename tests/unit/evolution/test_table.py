@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from discreet.domain import (
     Records,
 )
 from discreet.domain._metric import ground_embedding
+from discreet.errors import ParameterError
 from discreet.evolution import Table
 
 EVERY_KIND = {

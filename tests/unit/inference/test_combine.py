@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from scipy import stats
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.inference import combine
 
 

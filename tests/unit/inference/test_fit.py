@@ -7,11 +7,11 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError
 
 from discreet import release
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Domain, OpenLabels
+from discreet.errors import ParameterError
 from discreet.inference import NotConverged, ReleaseTakenForSample, fit
 
 pytest.importorskip("numpyro")

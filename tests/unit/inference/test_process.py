@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, FileProblem, ParameterError
 
 from discreet import release
 from discreet._core.numeric import log_rising
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import DataError, FileProblem, ParameterError
 from discreet.inference import process_posterior
 from discreet.inference._released import Released
 from discreet.inference._urn.prior import learned_prior, log_partition

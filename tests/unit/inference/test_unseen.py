@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.numeric import log_rising
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
+from discreet.errors import ParameterError
 from discreet.inference import missing_mass, unseen_categories
 from discreet.inference._urn.new_values import new_values_law
 from discreet.inference._urn.unseen import given_fresh_values

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.domain import Domain, Integer, Numeric
+from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import (
     REGISTRY,
     DirichletMultinomial,

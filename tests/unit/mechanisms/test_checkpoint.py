@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import FileProblem
 
 from discreet._core.random import secure
 from discreet.domain import Category, Counts, Domain, Numeric, OpenLabels, Records
+from discreet.errors import FileProblem
 from discreet.evolution import Callables
 from discreet.mechanisms import REGISTRY
 from discreet.mechanisms._base import Votes

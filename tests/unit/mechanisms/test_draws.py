@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.mechanisms._draws import BLOCK, check_sampling, draw_cells
 from discreet.testing import assert_law
 from discreet.testing._statistics import sample_size_for_distance

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from discreet._core.random import secure, seeded
 from discreet.domain import Counts, Domain, Integer, Records
+from discreet.errors import ParameterError
 from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms._noisy_counts import projection_error

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from scipy.integrate import quad
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 from scipy.stats import binom
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.papers.pe25 import (
     gaussian_complexity,
     laplace_complexity,

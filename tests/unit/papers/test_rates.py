@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.papers.pe25 import private_evolution_rate
 from discreet.papers.py26 import (
     dirichlet_multinomial_rate,

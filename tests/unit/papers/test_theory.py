@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from scipy.spatial.distance import cdist
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.evolution import Box
 from discreet.papers.pe25 import (
     ball_packing,

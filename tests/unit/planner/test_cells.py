@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DiscreetError
 
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Numeric, OpenLabels
+from discreet.errors import DiscreetError
 from discreet.mechanisms import REGISTRY, named
 from discreet.planner._cells import with_cells
 from discreet.planner._predicted import Reference, predicted_w1

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import BudgetError, Infeasible, ParameterError
 
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
+from discreet.errors import BudgetError, Infeasible, ParameterError
 from discreet.mechanisms import (
     REGISTRY,
     DirichletMultinomial,

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError
 
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DataError
 from discreet.mechanisms import DirichletMultinomial
 from discreet.planner import plan
 from discreet.planner._predicted import Reference, predicted_w1

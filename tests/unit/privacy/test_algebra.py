@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
+from discreet.errors import ParameterError
 from discreet.privacy import (
     ConstantProfile,
     DiscreteGaussianPair,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from discreet.errors import Infeasible
 
 from discreet.domain import Domain, Integer, OpenLabels
+from discreet.errors import Infeasible
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
     RevealOrObscure,

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import mpmath as mp
 import pytest
-from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 
 from discreet.domain import Domain, Integer, Numeric
+from discreet.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram
 from discreet.papers.py26 import (
     dirichlet_multinomial_a2,

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError, Refused, RelationNotSupported
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, Design, PoissonMean, Predictor, Response
 from discreet.pseudo_posterior._censored import censored_law, chain_distance

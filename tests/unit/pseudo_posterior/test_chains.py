@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError, Refused
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError, Refused
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior import Convergence
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Sampler

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from discreet.errors import FileProblem, ParameterError
 
 from discreet._core.random import seeded
+from discreet.errors import FileProblem, ParameterError
 from discreet.pseudo_posterior import (
     LinearWeights,
     MappedWeights,

@@ -10,9 +10,9 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.mechanisms._weights import integer_weights
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean, _grid
 from discreet.pseudo_posterior._grid import drawn_on_grid, grid_log_weights, margin, said

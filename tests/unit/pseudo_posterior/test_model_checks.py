@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, Synthesiser
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior._fit import PosteriorDraws

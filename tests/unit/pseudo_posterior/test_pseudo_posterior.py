@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import GuaranteeKindError, ParameterError, Refused, RelationNotSupported
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
+from discreet.errors import GuaranteeKindError, ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
 from discreet.privacy._guarantee import require_kind
 from discreet.pseudo_posterior import (

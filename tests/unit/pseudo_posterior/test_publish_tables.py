@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
 from discreet.domain import Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, Records
+from discreet.errors import DomainError, FileProblem, GuaranteeKindError, ParameterError
 from discreet.pseudo_posterior import (
     CensoredPosterior,
     Convergence,

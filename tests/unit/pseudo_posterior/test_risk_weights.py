@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from discreet.errors import ParameterError
 from discreet.pseudo_posterior import LinearWeights, MappedWeights, Truncated, Unweighted, reciprocal
 from discreet.pseudo_posterior._weights import CountWeights, ExponentialWeights, threshold
 

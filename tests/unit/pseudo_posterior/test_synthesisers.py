@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from discreet.errors import DomainError, ParameterError
 from scipy import stats
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric
+from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import Design, MixtureRegression, Predictor, Response, synthesiser_for
 from discreet.pseudo_posterior._likelihood import by_record, quiet, redrawn, seeded_model
 from discreet.pseudo_posterior._regressions import LinearRegression, SequentialRegression, Step

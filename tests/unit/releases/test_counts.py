@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ParameterError
 
 import discreet
 from discreet.domain import Category, Date, Domain, Integer, Numeric
+from discreet.errors import ParameterError
 from discreet.mechanisms import DirichletMultinomial
 from discreet.releases import Certificate, publish, verify
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from discreet.errors import ParameterError, Refused
 
 from discreet.cli._main import run
+from discreet.errors import ParameterError, Refused
 from discreet.releases._deadline import within
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")

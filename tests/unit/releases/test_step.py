@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import FileProblem, Infeasible, ParameterError, RelationNotSupported
 
 from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Boolean, Domain, Integer, Records
+from discreet.errors import FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import SmoothedHistogram
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Relation
 from discreet.privacy._bounded_range import BoundedRangeProfile

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from discreet.errors import PoorUtility
 
 import discreet
 from discreet.cli._main import discreet as command
 from discreet.domain import Category, Domain, Integer
+from discreet.errors import PoorUtility
 from discreet.releases import Certificate, verify
 
 WIDE = Domain(columns={f"c{i}": Category(categories=list("abcde")) for i in range(20)})

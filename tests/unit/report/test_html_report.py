@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DiscreetError, FileProblem, ParameterError
 
 import discreet
 from discreet.cli._main import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
+from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.privacy import compose
 from discreet.releases import Certificate
 from discreet.releases._verify import guarantee_of

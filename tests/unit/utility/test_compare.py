@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
 
 from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
@@ -17,6 +16,7 @@ from discreet.confidential._column_values import column_values
 from discreet.confidential._open import CALLERS
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain._column import Column
+from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
 from discreet.utility import compare
 from discreet.utility._compare import Comparison
 

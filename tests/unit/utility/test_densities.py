@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 from scipy.integrate import quad
 from scipy.stats import gaussian_kde, norm
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.utility import _densities, hellinger, kde_l2, total_variation
 from discreet.utility._densities import bandwidth
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import ParameterError
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp, wasserstein_distance
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.utility import _distances, ks_distance, total_variation, wasserstein_1d
 from discreet.utility._distances import summary
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from discreet.errors import DataError, ParameterError
 from scipy.stats import pearsonr
 from scipy.stats.contingency import association
 
@@ -26,6 +25,7 @@ from discreet.domain import (
     Numeric,
     OpenLabels,
 )
+from discreet.errors import DataError, ParameterError
 from discreet.utility import _measures as module
 from discreet.utility import (
     _rows,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from discreet.errors import ParameterError
 
 from discreet._core.random import seeded
+from discreet.errors import ParameterError
 from discreet.utility import pmse
 
 

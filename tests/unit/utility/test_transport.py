@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from discreet.errors import ParameterError
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance_nd
 
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Numeric, Records
+from discreet.errors import ParameterError
 from discreet.utility import _transport, sliced_wasserstein, transport_distance, wasserstein_1d
 
 ot = pytest.importorskip("ot")

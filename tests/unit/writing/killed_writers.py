@@ -14,10 +14,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet.errors import FileProblem
-
 from discreet._core.writing import _together, recover, require_settled, together
 from discreet._core.writing._pending import Move
+from discreet.errors import FileProblem
 
 STEPS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "close", "mkdir")
 Pair = tuple[Path, Path]

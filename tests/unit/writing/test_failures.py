@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from discreet.errors import FileProblem
 
 from discreet._core.writing import _pending, new_folder, recover, require_settled, together
+from discreet.errors import FileProblem
 
 KILLER = Path(__file__).with_name("killed_writers.py")
 CALLS = ("open", "replace", "rename", "unlink", "fsync", "fchmod", "mkdir")

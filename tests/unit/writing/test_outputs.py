@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from discreet.errors import FileProblem, ParameterError
 
 import discreet
 from discreet._core.writing import _pending, require_settled
 from discreet.cli._main import run
+from discreet.errors import FileProblem, ParameterError
 from discreet.inference import posterior
 from discreet.releases import Certificate, verify
 
