@@ -75,7 +75,8 @@ def test_the_command_says_it_first_and_in_red(tmp_path: Path) -> None:
     said = result.stdout  # before click 8.2 with what was announced on standard error in front
     red = said.index(click.style("Poor utility: no label was kept", fg="red", bold=True)[:-4])
     assert red < said.index("Whatever the other records") < said.index("wrote ")
-    answer = json.loads(CliRunner().invoke(command, [*arguments, "--json"]).stdout)
+    said = CliRunner().invoke(command, [*arguments, "--json"]).stdout
+    answer = json.loads(said[said.index("{\n") :])
     assert answer["poor"].startswith("Poor utility")
     assert answer["released"]["share_from_data"] == 0.0
 
