@@ -7,9 +7,10 @@ from typing import Any
 from discreet.inference._chains.run import Progress
 from discreet.inference._mechanism_aware import mechanism_posterior
 from discreet.inference._posterior import Posterior
-from discreet.inference._released import certified_mechanism, read_certificate
+from discreet.inference._released import read_certificate
 from discreet.inference._urn.process import process_posterior
 from discreet.mechanisms._evidence import ContinuedUrn
+from discreet.releases._mechanism_step import certified_mechanism
 
 __all__ = ["posterior"]
 
@@ -56,7 +57,7 @@ def posterior(
         When the release or its certificate cannot be read.
     """
     known = read_certificate(release, certificate)
-    if isinstance(certified_mechanism(known).evidence(), ContinuedUrn):
+    if isinstance(certified_mechanism(known.facts).evidence(), ContinuedUrn):
         return process_posterior(release, known, strength=strength, draws=draws, seed=seed)
     weight = 1.0 if strength is None else strength
     return mechanism_posterior(release, known, strength=weight, draws=draws, seed=seed, progress=progress)

@@ -23,9 +23,10 @@ from discreet.inference._chains.release import known_evidence, model_of_counts, 
 from discreet.inference._chains.run import Progress, run
 from discreet.inference._chains.within import continuous_domain, shapes
 from discreet.inference._posterior import Posterior
-from discreet.inference._released import _table, certified_mechanism, read_certificate, read_release, unreadable
+from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.releases import Certificate
+from discreet.releases._mechanism_step import certified_mechanism
 
 if TYPE_CHECKING:
     import polars as pl
@@ -115,7 +116,7 @@ def mechanism_posterior(
     True
     """
     known = read_certificate(release, certificate)
-    facts, mechanism = known.facts, certified_mechanism(known)
+    facts, mechanism = known.facts, certified_mechanism(known.facts)
     domain, records = mechanism.domain, int(facts["records"])
     evidence = known_evidence(mechanism)
     alpha = _prior_masses(domain, strength)

@@ -18,15 +18,15 @@ from discreet._core.writing import file_sha256, require_settled
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._column import Column
 from discreet.domain._spreadsheet import unescaped_frame
-from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.releases import Certificate
+from discreet.releases._mechanism_step import certified_mechanism
 from discreet.releases._publish import Release
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Released", "certified_mechanism", "read_certificate", "read_release", "unreadable"]
+__all__ = ["Released", "read_certificate", "read_release", "unreadable"]
 
 
 def unreadable() -> DataError:
@@ -83,17 +83,6 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
     raise ParameterError("give the certificate of the release, or the domain it was declared on")
 
 
-def certified_mechanism(certificate: Certificate) -> Mechanism:
-    """Return the mechanism as a certificate states it.
-
-    Raises ParameterError when there is none of that name, or its parameters are out of range.
-    """
-    facts = certificate.facts
-    mechanism, domain = facts["mechanism"], Domain.from_dict(facts["domain"])
-    numbers = {"records": int(facts["records"]), "size": facts["size"]}
-    return named(mechanism["name"]).of(mechanism["parameters"], domain=domain, **numbers)
-
-
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
     """Read a release.
 
@@ -117,7 +106,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
     records, counts = _merged(codes, table["\0count"].to_numpy().astype(np.float64))
-    evidence = None if certificate is None else certified_mechanism(certificate).evidence()
+    evidence = None if certificate is None else certified_mechanism(certificate.facts).evidence()
     return Released(
         domain=domain,
         records=records,

@@ -22,7 +22,7 @@ from discreet.releases._utility import require_utility
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["rebuilt", "step_of"]
+__all__ = ["certified_mechanism", "rebuilt", "step_of"]
 
 _MOST_ROWS = 1 << 62
 
@@ -58,14 +58,21 @@ def rebuilt(facts: Mapping[str, Any]) -> tuple[Step, Guarantee]:
         raise ParameterError("the certificate's unit and its relation must have the same number of records")
     step = rebuilt_elsewhere(facts)
     if step is None:
-        mechanism = named(facts["mechanism"]["name"]).of(
-            facts["mechanism"]["parameters"],
-            domain=Domain.from_dict(facts["domain"]),
-            records=facts["records"],
-            size=facts["size"],
-        )
-        step = _step(mechanism, facts["size"])
+        step = _step(certified_mechanism(facts), facts["size"])
     return step, step.guarantee(relation, n=facts["records"])
+
+
+def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
+    """Return the mechanism as the facts of a certificate state it.
+
+    Raises ParameterError when there is none of that name, or its parameters are out of range.
+    """
+    return named(facts["mechanism"]["name"]).of(
+        facts["mechanism"]["parameters"],
+        domain=Domain.from_dict(facts["domain"]),
+        records=facts["records"],
+        size=facts["size"],
+    )
 
 
 def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] | None = None) -> Step:
