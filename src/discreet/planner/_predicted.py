@@ -134,7 +134,7 @@ def predicted_w1(
     drawn = _Drawn(
         max(1.0, size * mechanism.share_released(n)),
         len(domain.columns),
-        getattr(mechanism, "sampling", "iid") == "stratified",
+        mechanism.stratified,
     )
     most = mechanism.most_draws if draws is None else min(draws, mechanism.most_draws)
     taken = max(min(2, most), min(most, (1 << 19) // len(shares)))
