@@ -165,7 +165,7 @@ def lock(session: nox.Session) -> None:
 def locked(session: nox.Session) -> None:
     """What a release is tested with: exactly the locked versions, their hashes checked."""
     session.install("--require-hashes", "--requirement", "requirements/release.txt")
-    session.install("--no-deps", "--no-build-isolation", "-e", ".")
+    session.install("--no-deps", "--no-build-isolation", ".")
     session.run("pytest", *chosen_tests(session))
 
 
