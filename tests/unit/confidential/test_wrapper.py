@@ -231,7 +231,7 @@ def test_there_is_one_crossing_and_what_is_said_of_the_boundary_names_it_and_no_
     assert [name for name, purpose in CALLERS.items() if purpose == "public under a guarantee"] == [
         "discreet.releases._publish"
     ]
-    said, docs = str(ConfidentialAccessError("printed")), SOURCE.parents[1] / "docs"
+    said, docs = str(ConfidentialAccessError("printed")), Path(__file__).resolve().parents[3] / "docs"
     pages = [(docs / name).read_text("utf-8") for name in ("architecture.md", "guarantee.md")]
     for where in (said, Confidential.__doc__, *pages):
         assert where is not None
