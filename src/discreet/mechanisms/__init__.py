@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
     from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
     from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
+    from discreet.mechanisms.marginals import Marginals
     from discreet.mechanisms.perturbed_histogram import PerturbedHistogram
     from discreet.mechanisms.pitman_yor import PitmanYor
     from discreet.mechanisms.private_evolution import PrivateEvolution
@@ -42,6 +43,7 @@ __all__ = [
     "GaussianSmoothedHistogram",
     "HierarchicalHistogram",
     "LaplaceProjectionSampler",
+    "Marginals",
     "Mechanism",
     "Output",
     "PerturbedHistogram",
@@ -74,6 +76,7 @@ _NAMES = {
     "stability-histogram": "StabilityHistogram",
     "stabilised-pitman-yor": "StabilisedPitmanYor",
     "urn-histogram": "UrnHistogram",
+    "marginals": "Marginals",
     "private-evolution": "PrivateEvolution",
 }
 _ALIASES: dict[str, dict[str, Any]] = {"dirichlet-process": {"discount": 0.0}}

@@ -10,7 +10,7 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms.readings._projection import Projection
 
-__all__ = ["Simplex"]
+__all__ = ["Simplex", "nearest_probabilities"]
 
 
 class Simplex(Projection):
@@ -20,9 +20,13 @@ class Simplex(Projection):
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the projections of ``y / total``."""
-        v = y / self.total
-        descending = np.sort(v, axis=-1)[..., ::-1]
-        excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
-        last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
-        projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
-        return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
+        return nearest_probabilities(y / self.total)
+
+
+def nearest_probabilities(v: Floats) -> Floats:
+    """Return the nearest probabilities to each row of numbers, in Euclidean distance."""
+    descending = np.sort(v, axis=-1)[..., ::-1]
+    excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
+    last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
+    projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
+    return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
