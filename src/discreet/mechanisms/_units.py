@@ -16,10 +16,10 @@ from discreet._core.arrays import Floats, Integers
 
 __all__ = ["FREE", "first_units", "noise_cost", "worth_measuring"]
 
-FREE = 9  # numbers in which a table of two columns differs from independence, as far as noise in it is concerned
+FREE = 6  # numbers in which a table of two columns differs from independence, as far as noise in it is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
 _FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
-_WEIGHT = 0.5  # of an error of a column in the error of a table of two
+_WEIGHT = 0.35  # of an error of a column in the error of a table of two
 
 
 def noise_cost(cells: Sequence[int], tables: int) -> Floats:

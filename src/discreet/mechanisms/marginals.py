@@ -364,7 +364,7 @@ class _Released:
 
     @cached_property
     def _coarse(self) -> list[Floats]:
-        return [_coarse(each, noisy, self.total) for each, noisy in zip(self.merged, self.one_way, strict=True)]
+        return self._combined(self.one_way, self._made._first.astype(np.float64) ** 2, (), self.total)
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
@@ -395,6 +395,20 @@ class _Released:
             yield columns, q, self._y[at : at + length] / float(q * q)
             at += length
 
+    def _combined(
+        self, ones: Sequence[Floats], units: Floats, two_way: Sequence[tuple[Pair, int, Floats]], total: float
+    ) -> list[Floats]:
+        """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
+        sums = [each.sums(one) for each, one in zip(self.merged, ones, strict=True)]
+        weight = [u / each.sums(np.ones(len(each.of))) for u, each in zip(units.tolist(), self.merged, strict=True)]
+        sums = [a * w for a, w in zip(sums, weight, strict=True)]
+        for (i, j), q, counts in two_way:
+            a, b = self.merged[i].count, self.merged[j].count
+            table = counts.reshape(a, b)
+            sums[i], weight[i] = sums[i] + table.sum(axis=1) * (q * q / b), weight[i] + q * q / b
+            sums[j], weight[j] = sums[j] + table.sum(axis=0) * (q * q / a), weight[j] + q * q / a
+        return [_positive(a / w, total) for a, w in zip(sums, weight, strict=True)]
+
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         made = self._made
@@ -408,18 +422,35 @@ class _Released:
             ones[i] = (ones[i] * units[i] + counts * q * q) / (units[i] + q * q)
             units[i] += q * q
         total = _total(made, ones, units)
-        coarse = [_coarse(each, one, total) for each, one in zip(self.merged, ones, strict=True)]
+        coarse = self._combined(ones, units, two_way, total)
         expected = {pair: total * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
         tables = {
-            pair: Table(counts.reshape(expected[pair].shape) - expected[pair], made.scale / q)
+            pair: Table(_centred(counts.reshape(expected[pair].shape) - expected[pair]), made.scale / q)
             for pair, q, counts in two_way
         }
         excess = denoised(tables, [each.count for each in self.merged]) if tables else {}
-        wanted = {pair: np.maximum(expected[pair] + excess[pair], 1e-3 * expected[pair]) for pair in tables}
-        model = fitted(coarse, {pair: table / table.sum() for pair, table in wanted.items()}, rng=rng)
+        wanted = {
+            pair: _with_margins(expected[pair], excess[pair], coarse[pair[0]], coarse[pair[1]]) for pair in tables
+        }
+        model = fitted(coarse, wanted, rng=rng)
         fine = [_within(each, nearest_probabilities(one / total)) for each, one in zip(self.merged, ones, strict=True)]
         cells = zip(model.columns, self.merged, fine, strict=True)
         return replace(model, columns=tuple(column[each.of] * share[:, None] for column, each, share in cells))
+
+
+def _with_margins(expected: Floats, excess: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return positive probabilities near a table, of nearly the margins that are given: five proportional fittings."""
+    table = np.maximum(expected + excess, 1e-3 * expected)
+    for _ in range(5):
+        table *= (rows / table.sum(axis=1))[:, None]
+        table *= columns / table.sum(axis=0)
+    return np.asarray(table / table.sum())
+
+
+def _centred(excess: Floats) -> Floats:
+    """Return the nearest table whose rows and columns each sum to 0, as those of the true excess do."""
+    rows = excess - excess.mean(axis=1, keepdims=True)
+    return np.asarray(rows - rows.mean(axis=0, keepdims=True))
 
 
 def _total(made: Marginals, ones: Sequence[Floats], units: Floats) -> float:
@@ -430,10 +461,10 @@ def _total(made: Marginals, ones: Sequence[Floats], units: Floats) -> float:
     return float(made.records) if abs(noisy - made.records) <= 4.0 * error else max(1.0, noisy)
 
 
-def _coarse(each: Merged, noisy: Floats, total: float) -> Floats:
-    """Return positive probabilities of merged cells."""
-    counts = each.sums(total * nearest_probabilities(noisy / total)) + 0.5
-    return np.asarray(counts / counts.sum())
+def _positive(counts: Floats, total: float) -> Floats:
+    """Return positive probabilities near noisy counts."""
+    near = total * nearest_probabilities(counts / total) + 0.5
+    return np.asarray(near / near.sum())
 
 
 def _within(each: Merged, shares: Floats) -> Floats:
