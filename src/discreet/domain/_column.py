@@ -314,19 +314,19 @@ class Column(ABC):
 
     def _below(self, name: str, value: Any) -> int:
         """Return how many cells lie below a value, called by a name; refuse one that lies within a cell."""
-        self._refuse(f"an unordered column has no values {name} another. List the labels")
+        self._refuse("an unordered column has no ranges. List the labels")
 
     @abstractmethod
     def _alone(self, value: Any) -> int:
         """Return the cell that holds a value and no other one."""
 
     def _splits(self, name: str, value: Any, cell: int) -> NoReturn:
-        """Refuse a condition that holds for a part of a cell."""
+        """Refuse a condition that holds for a part of a cell only."""
         ends = self.interval(np.array([cell]))
-        where = "one" if ends is None else f"the one from {ends[0][0]} to {ends[1][0]}"
+        where = "a cell" if ends is None else f"the cell from {ends[0][0]} to {ends[1][0]}"
         self._refuse(
-            f"{name} {shown(value)} does not agree with the cells, since it is a part of {where}. Write the end of a "
-            "cell under from or below, or declare other cells"
+            f"{name} {shown(value)} lies within {where}, and conditions are about whole cells. Write under from or "
+            "below where a cell begins, or declare other cells"
         )
 
     # -- as plain data ------------------------------------------------------------------------------------------

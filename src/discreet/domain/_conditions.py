@@ -101,7 +101,7 @@ class CellReader:
 
     def _listed(self, condition: Any) -> Integers:
         values = condition if isinstance(condition, list) else [condition]
-        return np.unique(np.array([self._code(value) for value in values], dtype=np.int64))
+        return np.array(sorted({self._code(value) for value in values}), dtype=np.int64)
 
     def _code(self, value: Any) -> int:
         key = (type(value), value)
