@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._core.checks import positive_size, unfit
-from discreet._core.errors import ParameterError
+from discreet._core.errors import Fault, ParameterError
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain
 from discreet.mechanisms import Mechanism, named
@@ -116,7 +116,7 @@ def _drawn(
         done = 0
         for chunk in mechanism.finish(output, size=size, rng=rng):
             if not mechanism.domain.allowed(chunk).all():
-                raise AssertionError(f"{mechanism.name} draws records that are declared impossible")
+                raise Fault("record declared impossible", mechanism.name)
             yield mechanism.domain.decode(chunk, rng=rng)
             done += len(chunk)
             if progress is not None:
