@@ -139,9 +139,9 @@ def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     if keeps or not declared:
         return
     others = [other for other in first_names() if named(other).keeps_declared]
-    instead = f"Use {' or '.join(others)}, or remove" if others else "Remove"
+    instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
     raise ParameterError(
-        f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} these tables"
+        f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"
     )
 
 

@@ -95,7 +95,7 @@ def test_where_none_keeps_it_the_plan_says_so() -> None:
 def test_the_publisher_refuses_whoever_calls_it() -> None:
     closed = confidential(FRAME, DOMAIN)
     with pytest.raises(
-        ParameterError, match=r"under \[\[impossible\]\], \[\[implies\]\], \[\[totals\]\]\. .*emove these"
+        ParameterError, match=r"under \[\[impossible\]\], \[\[implies\]\], \[\[totals\]\]\. .*eave it out of the domain"
     ):
         publish(closed, SmoothedHistogram(domain=DOMAIN, size=10, mixing=0.5), accept_poor_utility=True)
     with pytest.raises(ParameterError, match=REFUSED):
