@@ -21,7 +21,7 @@ from discreet.confidential._public import public_domain, public_table, refuse_sa
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms import REGISTRY, Mechanism, named
+from discreet.mechanisms import REGISTRY, Mechanism, named, require_kept
 from discreet.mechanisms._base import PartsMechanism, require_relation
 from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
@@ -401,6 +401,7 @@ def _by_plan(asked: _Asked, held: _Held) -> tuple[Mechanism, str]:
 
 def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, str]:
     """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
+    require_kept(kind.name, held.domain, keeps=kind.keeps_declared)
     given = with_sampling(kind, dict(asked.parameters), asked.sampling)
     if isinstance(given.get("points"), (str, os.PathLike)):
         given["points"] = public_table(os.fspath(given["points"]), held.domain)

@@ -26,6 +26,7 @@ from discreet.testing._behaviour import (
     _ESTIMATE_RUNS,
     _MEAN,
     _SQUARE,
+    check_declared,
     check_estimates,
     check_predictive,
     check_published_alike,
@@ -277,6 +278,28 @@ class RemembersTheTable(Sound):
         return super().kernel(x, rng=rng)
 
 
+class ForgetsTheImpossible(Sound):
+    """Says that it keeps what the domain declares, and follows the table."""
+
+    keeps_declared: ClassVar[bool] = True
+
+
+class _Sometimes:
+    """False of the class, and true of what it makes, which the publisher asks."""
+
+    def __get__(self, mechanism: Any, kind: Any) -> bool:
+        return mechanism is not None
+
+
+class SlipsThrough(Sound):
+    """Is released although its class does not say that it keeps what is declared, and releases the last cell alone."""
+
+    keeps_declared: ClassVar[Any] = _Sometimes()
+
+    def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        yield self.domain.unflat(np.full(size, (self.domain.size or 1) - 1))
+
+
 @pytest.mark.parametrize(("twin", "check", "says"), [
     (NotADataclass, check_frozen, "not a dataclass of its own"),
     (Settable, check_frozen, "can be set"),
@@ -303,6 +326,8 @@ class RemembersTheTable(Sound):
     (WarnsOfATable, check_published_alike, "told apart .* warnings"),
     (ReleasesFewer, check_published_alike, "told apart"),
     (RemembersTheTable, check_published_alike, "told apart .* certificate"),
+    (ForgetsTheImpossible, check_declared, "does not release a domain with impossible records"),
+    (SlipsThrough, check_declared, "releases a domain although it does not keep"),
 ])  # fmt: skip
 def test_a_planted_defect_is_rejected(twin: type[Mechanism], check: Callable[..., None], says: str) -> None:
     assert check in CHECKS

@@ -96,6 +96,35 @@ def column(rng: random.Random, name: str) -> str:
     return f"[columns.{name}]\n" + "".join(f"{key} = {value}\n" for key, value in facts.items())
 
 
+def condition(rng: random.Random) -> str:
+    kind = rng.randrange(5)
+    if kind == 0:
+        return literal(rng)
+    if kind == 1:
+        return "[" + ", ".join(literal(rng) for _ in range(rng.randrange(3))) + "]"
+    keys = rng.sample(("from", "below", "null", "until"), rng.randrange(1, 3))
+    return "{" + ", ".join(f"{key} = {rng.choice(('0', '125000', 'true', literal(rng)))}" for key in keys) + "}"
+
+
+def declared(rng: random.Random) -> str:
+    """Return an entry of one of the lists of tables, of which some part is odd."""
+    names, table = ("x", "s", "none"), rng.choice(("impossible", "implies", "totals"))
+    odd = rng.choice((f"[[{table}]]", f"[[{table}]]", f"[[{table}]]", f"[{table}]"))
+    if table == "impossible":
+        lines = [f"{name} = {condition(rng)}" for name in rng.sample(names, rng.randrange(1, 3))]
+    elif table == "implies":
+        rows = rng.choice((20, 1, 70_000 if rng.random() < 0.2 else 2))
+        row = f"[{condition(rng)}, {condition(rng)}]"
+        many = rng.choice(('{a = "a", "=b" = 1}', "[" + ", ".join([row] * rows) + "]", literal(rng)))
+        lines = [f'columns = ["{rng.choice(names)}"]', f'determine = "{rng.choice(names)}"', f"table = {many}"]
+    else:
+        counts = rng.choice((f"[[{condition(rng)}, 3]]", '{a = 1, "=b" = 2, c = 3}', literal(rng)))
+        lines = [f'column = "{rng.choice(names)}"', 'source = "census"', f"counts = {counts}"]
+    if rng.random() < 0.2:
+        lines[rng.randrange(len(lines))] = f"{rng.choice((*names, 'columns', 'count', 'table'))} = {literal(rng)}"
+    return odd + "\n" + "".join(f"{line}\n" for line in lines)
+
+
 def text_of(rng: random.Random) -> str:
     kind = rng.randrange(10)
     if kind == 0:
@@ -118,6 +147,8 @@ def text_of(rng: random.Random) -> str:
     parts = [DOMAIN] if rng.random() < 0.5 else [column(rng, "x"), column(rng, "s")]
     if rng.random() < 0.3:
         parts.insert(0, f"[metric_weights]\nx = {literal(rng)}\n")
+    if rng.random() < 0.4:
+        parts += [declared(rng) for _ in range(rng.choice((1, 2, 40)))]
     return "\n".join(parts)
 
 

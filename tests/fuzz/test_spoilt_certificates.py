@@ -8,11 +8,21 @@ from pathlib import Path
 
 from _spoil import RELEASED, Attempt, as_json, spoilt_bytes, spoilt_document
 
+DECLARED = (
+    {"impossible": [{"x": {"below": 125_000}, "s": ["a", "c"]}]},
+    {"implies": [{"columns": ["s"], "determine": "x", "table": {"a": {"from": 250_000}}}]},
+    {"totals": [{"column": "s", "source": "census", "counts": {"a": 1, "=b": 2, "c": 3}}]},
+    {"totals": [{"source": "census", "count": 60}]},
+)
+
 
 def test_certificate(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     name = rng.choice([*RELEASED, "evolved"])
     certificate = folder / f"{name}.certificate.json"
-    certificate.write_bytes(as_json(rng, spoilt_document(rng, json.loads(certificate.read_text()))))
+    facts = json.loads(certificate.read_text())
+    if rng.random() < 0.3:
+        facts["domain"] |= rng.choice(DECLARED)
+    certificate.write_bytes(as_json(rng, spoilt_document(rng, facts)))
     released = next(path for path in folder.glob(f"{name}.*") if path.suffix in (".csv", ".parquet"))
     as_it_is = rng.choice(([], ["--json"]))
     attempt("verify", certificate, "--seconds", 5, *as_it_is, *rng.choice(([], ["--data", released])))

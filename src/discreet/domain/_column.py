@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import quietly
-from discreet._core.checks import choice, integer, real, unfit
+from discreet._core.checks import choice, integer, real, shown, unfit
 from discreet._core.errors import DataError, DiscreetError, DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
@@ -309,6 +309,25 @@ class Column(ABC):
         gap = np.abs(x - y) / (self.scale or 1.0)
         missing_x, missing_y = np.isnan(x), np.isnan(y)
         return np.asarray(np.where(missing_x | missing_y, (missing_x != missing_y).astype(np.float64), gap))
+
+    # -- conditions ---------------------------------------------------------------------------------------------
+
+    def _below(self, name: str, value: Any) -> int:
+        """Return how many cells lie below a value, called by a name; refuse one that lies within a cell."""
+        self._refuse("an unordered column has no ranges. List the labels")
+
+    @abstractmethod
+    def _alone(self, value: Any) -> int:
+        """Return the cell that holds a value and no other one."""
+
+    def _splits(self, name: str, value: Any, cell: int) -> NoReturn:
+        """Refuse a condition that holds for a part of a cell only."""
+        ends = self.interval(np.array([cell]))
+        where = "a cell" if ends is None else f"the cell from {ends[0][0]} to {ends[1][0]}"
+        self._refuse(
+            f"{name} {shown(value)} lies within {where}, and conditions are about whole cells. Write under from or "
+            "below where a cell begins, or declare other cells"
+        )
 
     # -- as plain data ------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.checks import unfit
 from discreet._core.errors import DataError
 from discreet.domain._lattice import LatticeColumn
 
@@ -60,18 +61,22 @@ class Decimal(LatticeColumn):
         self._need("upper", "its upper bound", 'upper = "999.99"')
         self._need("digits", "the number of digits after the point", "digits = 2")
         digits = self._integer("digits", least=0, most=_MOST_DIGITS)
-        self._settle(digits=digits, lower=self._exact("lower"), upper=self._exact("upper"))
-        self._settle_lattice(int(self.lower.scaleb(digits)), int(self.upper.scaleb(digits)))
+        self._settle(digits=digits)
+        self._settle(lower=self._exact("lower", self.lower), upper=self._exact("upper", self.upper))
+        self._settle_lattice(self._units("lower", self.lower), self._units("upper", self.upper))
 
-    def _exact(self, name: str) -> Exact:
-        value = getattr(self, name)
+    def _units(self, name: str, value: Any) -> int:
+        return int(self._exact(name, value).scaleb(self.digits))
+
+    def _exact(self, name: str, value: Any) -> Exact:
         try:
             found = Exact(repr(value) if isinstance(value, float) else value)
             rounded = found.quantize(Exact(1).scaleb(-self.digits))
         except (InvalidOperation, TypeError, ValueError):
-            raise self._unfit(name, "a finite decimal number of a sensible length") from None
+            raise unfit(name, "a finite decimal number of a sensible length", value, error=self._error) from None
         if isinstance(value, bool) or rounded != found:
-            raise self._unfit(name, f"a decimal number with at most {self.digits} digits after the point")
+            wanted = f"a decimal number with at most {self.digits} digits after the point"
+            raise unfit(name, wanted, value, error=self._error)
         return rounded
 
     def _plain(self, name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain._column import Column
 from discreet.domain._decimal import Decimal
+from discreet.domain._declared import DECLARED
 from discreet.domain._discrete import Boolean, Category, OpenLabels
 from discreet.domain._lattice import Integer
 from discreet.domain._numeric import Numeric
@@ -32,13 +33,15 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
         raise DomainError("metric_weights must be a table of one number per column")
-    unknown = set(spec) - {"columns", "metric_weights"}
+    unknown = set(spec) - {"columns", "metric_weights", *DECLARED}
     if unknown:
-        raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME] and [metric_weights]")
-    declared = spec.get("columns", {})
-    _refuse_large(declared)
-    columns = {name: _column(name, facts) for name, facts in declared.items()}
-    return {"columns": columns, "metric_weights": spec.get("metric_weights")}
+        lists = ", ".join(f"[[{name}]]" for name in DECLARED)
+        raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
+    named = spec.get("columns", {})
+    _refuse_large(named)
+    columns = {name: _column(name, facts) for name, facts in named.items()}
+    declared = {name: spec[name] for name in DECLARED if name in spec}
+    return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 
 def _refuse_large(columns: Mapping[str, Any]) -> None:
@@ -83,6 +86,11 @@ def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
     """Refuse keys that a column of the kind does not know, and those of a template that were not filled in."""
     known = [item.name for item in fields(KINDS[kind]) if item.init]
     for fact, value in rest.items():
+        if fact == "weight":
+            raise DomainError(
+                f"column {name!r}: it is declared as a survey weight, and no theorem covers weights yet. Leave the "
+                "column out, or drop the key weight to release it as an ordinary column"
+            )
         if fact not in known:
             raise DomainError(
                 f"column {name!r}: unknown key {fact!r}. Keys of {with_article(kind)} column: "

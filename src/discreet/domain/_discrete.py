@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import flag
+from discreet._core.checks import flag, unfit
 from discreet._core.errors import DataError
 from discreet.domain._column import Codes, Column
 from discreet.domain._spreadsheet import unescaped_series
@@ -17,7 +17,7 @@ from discreet.domain._spreadsheet import unescaped_series
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Boolean", "Category", "OpenLabels"]
+__all__ = ["Boolean", "Category", "OpenLabels", "encodable"]
 
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -42,6 +42,9 @@ class Boolean(Column):
     def values(self) -> int:
         """Two."""
         return 2
+
+    def _alone(self, value: Any) -> int:
+        return int(flag("a value", value, error=self._error))
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read ``true`` and ``false``, in any case."""
@@ -110,7 +113,7 @@ class Category(Column):
         if len(set(found)) != len(found):
             self._refuse("categories must be distinct")
         for item in found:
-            if isinstance(item, str) and not _encodable(item):
+            if isinstance(item, str) and not encodable(item):
                 self._refuse("a category is not valid Unicode text")
             if type(item) is int and not -(2**63) <= item < 2**63:
                 self._refuse("integer categories must fit in 64 bits")
@@ -158,6 +161,14 @@ class Category(Column):
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return ``|i - j| / (K - 1)`` when ordered, else 0 or 1; 1 between a null and a category."""
         return self._interval_distance(a, b) if self.ordered else Column.distance(self, a, b)
+
+    def _below(self, name: str, value: Any) -> int:
+        return self._alone(value) if self.ordered else Column._below(self, name, value)
+
+    def _alone(self, value: Any) -> int:
+        if type(value) is not self._of or value not in self.categories:
+            raise unfit("a label", "one of its categories", value, error=self._error)
+        return self.categories.index(value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings without the apostrophe before a formula, integers in decimal, bools as ``true``, ``false``."""
@@ -234,7 +245,7 @@ class OpenLabels(Column):
     prefix: str = "new_category_"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.prefix, str) or not self.prefix or not _encodable(self.prefix):
+        if not isinstance(self.prefix, str) or not self.prefix or not encodable(self.prefix):
             self._refuse("prefix must be a text of at least one character")
         if self.base is not None:
             self._refuse("open labels have no base measure to declare. Leave base out")
@@ -265,6 +276,9 @@ class OpenLabels(Column):
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""
         return unescaped_series(texts)
+
+    def _alone(self, value: Any) -> int:
+        self._refuse("open labels have no cells. Declare the labels as a category")
 
     @property
     def _code_type(self) -> type[Any]:
@@ -305,7 +319,8 @@ def _texts_to_booleans(texts: pl.Series) -> pl.Series:
     return pl.select(pl.when(clean.is_in(wanted.implode())).then(clean == "true")).to_series()
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
+    """Return whether a text is valid Unicode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

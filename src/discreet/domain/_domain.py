@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -16,7 +16,10 @@ from discreet._core.checks import real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet.domain._column import Column
+from discreet.domain._constraints import Constraint, Readers, compiled, fitting, possible
+from discreet.domain._declared import DECLARED, plain_entries
 from discreet.domain._records import Records
+from discreet.domain._totals import PublishedTotals, published
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,11 +54,31 @@ class Domain:
         The columns, in the order of the released table.
     metric_weights : mapping of str to float, optional
         Non-negative weights of columns in the ground distance; 1 where not given.
+    impossible : sequence of mapping, optional
+        Structural zeros. Each entry has a condition for each of some columns; no record fulfils all of them.
+    implies : sequence of mapping, optional
+        Functional dependencies. Each entry has ``columns``, a list of names; ``determine``, a name; and ``table``,
+        ``{label: condition}`` for one column, or rows of a condition per column and one on the column that is
+        determined. A record that fulfils the others fulfils the last; one that no row is about may be anything.
+    totals : sequence of mapping, optional
+        Published totals. Each entry has ``column``, ``source`` and ``counts``, ``{label: count}`` or rows of a
+        condition and a count, which hold each value of the column once; or ``source`` and ``count``, for the whole
+        table. All have the same sum.
 
     Raises
     ------
     DomainError
-        If there is no column, or a weight names none.
+        If there is no column, or a weight names none; if a condition does not fit its column or is about a part of a
+        cell; if constraints need more than 4,194,304 cells or leave a column, or columns that are constrained together,
+        without a value; if totals are not complete or do not agree.
+
+    Notes
+    -----
+    A condition is a value, a list of values, or a range ``{"from": 15, "below": 65}`` with ``from`` in it and ``below``
+    not, either of which may be left out. ``{"null": True}`` is null, which no other condition holds for, and may stand
+    in a range too. Dates, durations and decimals may be texts, as in TOML. These three declarations are public facts
+    like the others: they come from a code book, a law or a publication, never from the confidential table. Confidential
+    records that contradict them are counted as they are. Only a mechanism that keeps them releases such a domain.
 
     Examples
     --------
@@ -65,11 +88,33 @@ class Domain:
     200
     >>> Domain.from_toml(domain.to_toml()) == domain
     True
+
+    No child is married, and a city is in one region:
+
+    >>> declared = Domain(
+    ...     columns={
+    ...         "age": Integer(lower=0, upper=99, cells=20),
+    ...         "married": Category(categories=["no", "yes"]),
+    ...         "city": Category(categories=["Lyon", "Nice", "Paris"]),
+    ...         "region": Category(categories=["ARA", "IDF", "PACA"]),
+    ...     },
+    ...     impossible=[{"age": {"below": 15}, "married": "yes"}],
+    ...     implies=[{"columns": ["city"], "determine": "region", "table": {"Lyon": "ARA", "Paris": "IDF"}}],
+    ... )
+    >>> [one.columns for one in declared.constraints]
+    [(0, 1), (2, 3)]
+    >>> declared.constraints[1].allowed.astype(int).tolist()
+    [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
     """
 
     columns: Mapping[str, Column]
     metric_weights: Mapping[str, float] | None = None
+    impossible: Sequence[Mapping[str, Any]] = ()
+    implies: Sequence[Mapping[str, Any]] = ()
+    totals: Sequence[Mapping[str, Any]] = ()
     _size: int | None = field(init=False, repr=False, default=None)
+    _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
+    _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -89,6 +134,20 @@ class Domain:
         sizes = [column.size for column in self.columns.values()]
         size = None if None in sizes else prod(size for size in sizes if size is not None)
         object.__setattr__(self, "_size", size)
+        self._settle_declared()
+
+    def _settle_declared(self) -> None:
+        """Keep what is declared beside the columns as plain values that cannot be changed, and compile it."""
+        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
+        for name, found in plain.items():
+            object.__setattr__(self, name, _frozen(found))
+        if not any(plain.values()):
+            return
+        readers = Readers(self.columns)
+        constraints = compiled(readers, plain["impossible"], plain["implies"])
+        totals = published(readers, plain["totals"], possible(readers, constraints))
+        object.__setattr__(self, "_constraints", constraints)
+        object.__setattr__(self, "_published", totals)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -116,6 +175,24 @@ class Domain:
     def finite(self) -> bool:
         """Whether every column has finitely many cells."""
         return self._size is not None
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What ``impossible`` and ``implies`` come to: one table of allowed combinations per set of columns.
+
+        Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one
+        axis per column, as long as the column has cells. A record can occur where all of them allow it.
+        """
+        return self._constraints
+
+    @property
+    def published(self) -> tuple[PublishedTotals, ...]:
+        """What ``totals`` come to, by cells.
+
+        Each has ``column``, a position in the domain, ``group``, for each of the column's cells the position of its
+        total, ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
+        """
+        return self._published
 
     def least_weights(self) -> tuple[Fraction, Fraction]:
         r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
@@ -173,6 +250,21 @@ class Domain:
             rest, codes = np.divmod(rest, size)
             columns.append(codes)
         return Records(columns=tuple(reversed(columns)))
+
+    def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
+        """Return which records can occur, by what is declared under ``impossible`` and ``implies``.
+
+        Parameters
+        ----------
+        records : Records
+            Encoded records.
+
+        Returns
+        -------
+        ndarray of bool, shape (len(records),)
+            All true where nothing is declared.
+        """
+        return fitting(self._constraints, records.columns, len(records))
 
     def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
         """Draw records from the base measure; on a finite domain exactly, in integers.
@@ -297,7 +389,8 @@ class Domain:
         if self.metric_weights is not None:
             out["metric_weights"] = dict(self.metric_weights)
         out["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
-        return out
+        declared = {name: _thawed(getattr(self, name)) for name in DECLARED}
+        return out | {name: found for name, found in declared.items() if found}
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
@@ -367,6 +460,20 @@ class Domain:
         if self._size is None or self._size > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
         return [column.size or 1 for column in self.columns.values()]
+
+
+def _frozen(plain: Any) -> Any:
+    """Return lists as tuples, and dictionaries that cannot be changed."""
+    if isinstance(plain, dict):
+        return _Frozen({key: _frozen(value) for key, value in plain.items()})
+    return tuple(map(_frozen, plain)) if isinstance(plain, list) else plain
+
+
+def _thawed(frozen: Any) -> Any:
+    """Undo :func:`_frozen`."""
+    if isinstance(frozen, dict):
+        return {key: _thawed(value) for key, value in frozen.items()}
+    return list(map(_thawed, frozen)) if isinstance(frozen, tuple) else frozen
 
 
 def _check_column(name: object, column: object) -> None:

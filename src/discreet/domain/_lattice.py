@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.checks import integer, unfit
 from discreet._core.errors import DataError
 from discreet.domain._column import Codes, Column
 
@@ -138,6 +139,33 @@ class LatticeColumn(Column):
         """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
         return self._interval_distance(a, b)
 
+    # -- conditions ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _units(self, name: str, value: Any) -> int:
+        """Return a declared value, called by a name in errors, in the integer unit."""
+
+    def _below(self, name: str, value: Any) -> int:
+        units = self._units(name, value)
+        index = min(max(-((self._start - units) // self._stride), 0), self._points)
+        if self._groups is None:
+            return index
+        cell = int(np.searchsorted(self._groups, index))
+        if self._groups[cell] != index:
+            self._splits(name, value, cell - 1)
+        return cell
+
+    def _alone(self, value: Any) -> int:
+        index, rest = divmod(self._units("a value", value) - self._start, self._stride)
+        if rest or not 0 <= index < self._points:
+            raise unfit("a value", "one that the column can have", value, error=self._error)
+        if self._groups is None:
+            return index
+        cell = int(np.searchsorted(self._groups, index, side="right")) - 1
+        if self._groups[cell + 1] - self._groups[cell] > 1:
+            self._splits("a value", value, cell)
+        return cell
+
     # -- values to codes and back -------------------------------------------------------------------------------
 
     @abstractmethod
@@ -222,6 +250,9 @@ class Integer(LatticeColumn):
         if self.spacing == "log" and (lower <= 0 or self.cells is None):
             self._refuse('spacing = "log" needs cells, and lower > 0')
         self._settle_lattice(lower, upper, spacing=self.spacing)
+
+    def _units(self, name: str, value: Any) -> int:
+        return integer(name, value, error=self._error)
 
     @property
     def _unit(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.checks import real, unfit
 from discreet._core.errors import DataError
 from discreet.domain._base import Density
 from discreet.domain._column import Codes, Column
@@ -24,6 +26,7 @@ __all__ = ["Numeric"]
 _FLOATS = ("float64", "float32")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**52
+_SAME = 1e-9  # of a width, between a declared number and the edge or the point that it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +252,45 @@ class Numeric(Column):
     def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
         """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
         return self._interval_distance(a, b)
+
+    # -- conditions ---------------------------------------------------------------------------------------------
+
+    def _below(self, name: str, value: Any) -> int:
+        x, cells = real(name, value, error=self._error), self.values or 0
+        if not self.lower < x <= self.upper:
+            return 0 if x <= self.lower else cells
+        if self.grid is not None:
+            return bisect_left(self.grid, x)
+        if self._edges is None:
+            code, point = self._nearest(x)
+            return code + (point < x)
+        cell = int(np.searchsorted(self._edges[1:-1], x, side="right"))
+        low, high = self._edges[cell], self._edges[cell + 1]
+        near_low, near_high = (abs(edge - x) <= _SAME * (high - low) for edge in (low, high))
+        if not (near_low or (near_high and cell < cells - 1)):  # the last cell holds the upper bound too
+            self._splits(name, value, cell)
+        return cell if near_low else cell + 1
+
+    def _alone(self, value: Any) -> int:
+        x = real("a value", value, error=self._error)
+        if self._edges is not None:
+            self._splits("a value", value, int(np.searchsorted(self._edges[1:-1], x, side="right")))
+        inside = min(max(x, self.lower), self.upper)
+        if self.grid is not None:
+            code = min(bisect_left(self.grid, x), len(self.grid) - 1)
+            point = self.grid[code]
+        else:
+            code, point = self._nearest(inside)
+        if point != x:
+            raise unfit("a value", "one that the column can have", value, error=self._error)
+        return code
+
+    def _nearest(self, x: float) -> tuple[int, float]:
+        """Return the code of the point of the step that is nearest to a number between the bounds, and the point."""
+        assert self.step is not None
+        code = int(self._index_near(np.array([x]))[0])
+        point = float(self._points(np.array([code]))[0])
+        return code, x if abs(point - x) <= _SAME * self.step else point
 
     # -- values to codes and back -------------------------------------------------------------------------------
 

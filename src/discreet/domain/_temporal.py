@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.checks import unfit
 from discreet._core.errors import DataError
 from discreet.domain._lattice import LatticeColumn
 
@@ -70,18 +71,19 @@ class Date(LatticeColumn):
     def __post_init__(self) -> None:
         self._need("lower", "its first day", "lower = 1900-01-01")
         self._need("upper", "its last day", "upper = 2030-12-31")
-        self._settle(lower=self._day("lower"), upper=self._day("upper"))
-        epoch = _EPOCH.date()
-        self._settle_lattice((self.lower - epoch).days, (self.upper - epoch).days)
+        self._settle(lower=self._day("lower", self.lower), upper=self._day("upper", self.upper))
+        self._settle_lattice(self._units("lower", self.lower), self._units("upper", self.upper))
 
-    def _day(self, name: str) -> dt.date:
-        value = getattr(self, name)
+    def _units(self, name: str, value: Any) -> int:
+        return (self._day(name, value) - _EPOCH.date()).days
+
+    def _day(self, name: str, value: Any) -> dt.date:
         try:
             found = dt.date.fromisoformat(value) if isinstance(value, str) else value
         except ValueError:
             found = None
         if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
-            raise self._unfit(name, "a date such as 1990-01-31")
+            raise unfit(name, "a date such as 1990-01-31", value, error=self._error)
         return found
 
     @property
@@ -157,14 +159,15 @@ class Datetime(LatticeColumn):
                 ZoneInfo(self.time_zone)
             except (KeyError, ValueError, TypeError, OSError):
                 raise self._unfit("time_zone", "an IANA name such as 'Europe/Paris'") from None
-        self._settle(lower=self._moment("lower"), upper=self._moment("upper"), step=_span(self, "step"))
-        epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
-        self._settle_lattice(
-            (self.lower - epoch) // _MICROSECOND, (self.upper - epoch) // _MICROSECOND, self.step // _MICROSECOND
-        )
+        lower, upper = (self._moment(name, getattr(self, name)) for name in ("lower", "upper"))
+        self._settle(lower=lower, upper=upper, step=_span(self, "step", self.step))
+        self._settle_lattice(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
 
-    def _moment(self, name: str) -> dt.datetime:
-        value = getattr(self, name)
+    def _units(self, name: str, value: Any) -> int:
+        epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
+        return (self._moment(name, value) - epoch) // _MICROSECOND
+
+    def _moment(self, name: str, value: Any) -> dt.datetime:
         try:
             found = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
         except ValueError:
@@ -172,7 +175,7 @@ class Datetime(LatticeColumn):
         if isinstance(found, dt.date) and not isinstance(found, dt.datetime):
             found = dt.datetime.combine(found, dt.time())
         if not isinstance(found, dt.datetime):
-            raise self._unfit(name, "a datetime such as 2024-01-31T12:00:00")
+            raise unfit(name, "a datetime such as 2024-01-31T12:00:00", value, error=self._error)
         if self.time_zone is None:
             if found.tzinfo is not None:
                 self._refuse(f"{name} has a time zone. Declare time_zone, or leave out the offset")
@@ -262,8 +265,11 @@ class Duration(LatticeColumn):
         self._need("lower", "its shortest duration", 'lower = "0s"')
         self._need("upper", "its longest duration", 'upper = "24h"')
         self._need("step", "its rounding step", 'step = "1m"')
-        self._settle(lower=_span(self, "lower"), upper=_span(self, "upper"), step=_span(self, "step"))
+        self._settle(**{name: _span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
         self._settle_lattice(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
+
+    def _units(self, name: str, value: Any) -> int:
+        return _span(self, name, value) // _MICROSECOND
 
     def _plain(self, name: str, value: Any) -> Any:
         return span_text(value) if isinstance(value, dt.timedelta) else LatticeColumn._plain(self, name, value)
@@ -314,9 +320,8 @@ def span_text(value: dt.timedelta) -> str:
     return ("-" if value < dt.timedelta() else "") + ("".join(parts) or "0s")
 
 
-def _span(column: LatticeColumn, name: str) -> dt.timedelta:
-    value = getattr(column, name)
+def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
     found = span(value) if isinstance(value, str) else value
     if not isinstance(found, dt.timedelta):
-        raise column._unfit(name, 'a duration such as "1h" or "1d12h30m"')
+        raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)
     return found

@@ -16,12 +16,15 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b
 
 
 def write(spec: Mapping[str, Any]) -> str:
-    """Write a domain's plain data as TOML: one table per column."""
+    """Write a domain's plain data as TOML: one table per column, and one per entry of a list."""
     lines: list[str] = []
     for name, part in spec.items():
         if name == "columns":
             for column, facts in part.items():
                 lines += ["", f"[columns.{key(column)}]", *(f"{key(k)} = {value(v)}" for k, v in facts.items())]
+        elif isinstance(part, list):
+            for entry in part:
+                lines += ["", f"[[{key(name)}]]", *(f"{key(k)} = {value(v)}" for k, v in entry.items())]
         else:
             lines += ["", f"[{key(name)}]", *(f"{key(k)} = {value(v)}" for k, v in part.items())]
     return "\n".join(lines[1:]) + "\n"

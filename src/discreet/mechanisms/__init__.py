@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import seal, sealed
 from discreet._core.errors import ParameterError
+from discreet.domain import Domain
+from discreet.domain._declared import DECLARED
 from discreet.mechanisms._base import CellCounts, Output
 from discreet.mechanisms._mechanism import Mechanism
 
@@ -122,6 +124,25 @@ def alias_of(name: str) -> dict[str, Any]:
 def first_names() -> list[str]:
     """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
     return list({kind: name for name, kind in reversed(_NAMES.items())}.values())[::-1]
+
+
+def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
+    """Refuse what does not keep all that a domain declares beside its columns.
+
+    ``name``: of a mechanism or a model.
+    ``domain``: public.
+    ``keeps``: whether it does.
+
+    Raises ParameterError with the mechanisms that do.
+    """
+    declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
+    if keeps or not declared:
+        return
+    others = [other for other in first_names() if named(other).keeps_declared]
+    instead = f"Use {' or '.join(others)}, or leave" if others else "Leave"
+    raise ParameterError(
+        f"{name} does not keep what the domain declares under {', '.join(declared)}. {instead} it out of the domain"
+    )
 
 
 @cache

@@ -141,11 +141,15 @@ class PrivateStep(ABC):
         Parameters that ``calibrated`` can solve for, the preferred one first.
     relations : tuple of str
         Between which tables it has a theorem.
+    keeps_declared : bool
+        Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
+        refused on a domain that declares any.
     """
 
     name: ClassVar[str]
     free: ClassVar[tuple[str, ...]]
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
+    keeps_declared: ClassVar[bool] = False
 
     domain: Domain
 

@@ -77,11 +77,11 @@ def with_cells(
     others = [column.size for name, column in domain.columns.items() if name not in columns]
     search = _Search(calibrated, len(columns), n, size)
     few = None not in others and math.prod(count or 1 for count in others) <= _MOST_OTHERS
-    return _cut(domain, columns, 1 << (search.best() if few else search.first))
+    return replace(domain, columns=_cut(domain, columns, 1 << (search.best() if few else search.first)).columns)
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:
-    """Return the domain with this many cells for each of some numeric columns.
+    """Return the domain with this many cells for each of some numeric columns, without what it declares beside them.
 
     Log-spaced cells are judged as linear ones of the logarithm.
     """

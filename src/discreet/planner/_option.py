@@ -11,7 +11,7 @@ from typing import Any
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.text import about, counted
 from discreet.domain import Domain
-from discreet.mechanisms import Mechanism, named
+from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
 from discreet.planner._cells import with_cells
 from discreet.planner._predicted import Reference, predicted_w1, sampling_error
@@ -188,6 +188,7 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     kind = named(name)
     n, size, budget, group = request.n, request.size, request.budget, request.group
     try:
+        require_kept(name, request.domain, keeps=kind.keeps_declared)
         domain = with_cells(request.domain, kind, n=n, budget=budget, size=size, group=group, **fixed)
         mechanism = kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
     except DiscreetError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._core.checks import positive_size, unfit
-from discreet._core.errors import ParameterError
+from discreet._core.errors import Fault, ParameterError
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain
 from discreet.mechanisms import Mechanism, named
@@ -98,6 +98,7 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
         outcome=partial(_outcome, mechanism),
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
         empty=_no_counts(mechanism) if size is None else None,
+        keeps_declared=mechanism.keeps_declared,
     )
 
 
@@ -114,6 +115,8 @@ def _drawn(
     def decoded() -> Frames:
         done = 0
         for chunk in mechanism.finish(output, size=size, rng=rng):
+            if not mechanism.domain.allowed(chunk).all():
+                raise Fault("record declared impossible", mechanism.name)
             yield mechanism.domain.decode(chunk, rng=rng)
             done += len(chunk)
             if progress is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
+from discreet.mechanisms import require_kept
 from discreet.privacy import Guarantee, Relation
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class Step:
         A table of no rows, where those that are released do not have the columns of the domain.
     randomness : str
         Where its secure randomness comes from, in words.
+    keeps_declared : bool
+        Whether what it releases always agrees with what the domain declares beside its columns.
+
+    Raises
+    ------
+    ParameterError
+        When it does not, and the domain declares something: whatever is released, or verified, is such a step.
     """
 
     name: str
@@ -84,6 +92,10 @@ class Step:
         "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
         "OpenDP's own secure generator"
     )
+    keeps_declared: bool = False
+
+    def __post_init__(self) -> None:
+        require_kept(self.name, self.domain, keeps=self.keeps_declared)
 
     def size(self, n: int) -> int | None:
         """Return how many records each table is to have; None for counts."""

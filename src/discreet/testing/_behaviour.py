@@ -10,12 +10,13 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
@@ -29,7 +30,7 @@ from discreet.testing._facts import small_domain
 from discreet.testing._statistics import RATE
 from discreet.testing._universes import table_of
 
-__all__ = ["check_estimates", "check_predictive", "check_published_alike", "check_share"]
+__all__ = ["check_declared", "check_estimates", "check_predictive", "check_published_alike", "check_share"]
 
 
 _SHARE_RUNS = 300
@@ -261,6 +262,39 @@ _REQUESTS = (
 def _closed(x: Counts, domain: Domain) -> Confidential[Counts]:
     records = x.records.take(np.repeat(np.arange(x.distinct), x.frequencies))
     return confidential(domain.decode(records, rng=seeded(0)), domain)
+
+
+# -- what the domain declares -----------------------------------------------------------------------------------------
+
+
+def check_declared(kind: type[Mechanism]) -> None:
+    """Assert that nothing is released that the domain declares impossible: a mechanism keeps to that, or is refused.
+
+    All records of the table are of cells that are declared impossible, so that whoever follows the table is caught at
+    the first record. Raises AssertionError when one is released, or a mechanism that does not keep to it is not
+    refused.
+
+    ``kind``: Made by its ``calibrated``.
+
+    Examples
+    --------
+    >>> from discreet.mechanisms import SmoothedHistogram
+    >>> check_declared(SmoothedHistogram)
+    """
+    domain = replace(small_domain(), impossible=[{"cell": {"below": 2}}])
+    table = _closed(table_of(np.array((24, 0, 0, 0))), domain)
+    problem: DiscreetError | None = None
+    try:
+        made = kind.calibrated(_BUDGET, domain=domain, n=_RECORDS, size=_SIZE)
+        publish(table, made, size=_SIZE, accept=("empirical",), accept_poor_utility=True, rng=seeded(0))
+    except DiscreetError as found:
+        problem = found
+    refused = isinstance(problem, ParameterError) and "does not keep what the domain declares" in str(problem)
+    assert refused or kind.keeps_declared, (
+        f"{kind.__name__} releases a domain although it does not keep what it declares"
+    )
+    assert refused or problem is None, f"{kind.__name__} does not release a domain with impossible records: {problem}"
+    assert not (refused and kind.keeps_declared), f"{kind.__name__} says that it keeps what is declared and is refused"
 
 
 class _Kept(logging.Handler):

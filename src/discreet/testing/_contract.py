@@ -21,7 +21,13 @@ from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Profile, Relation
 from discreet.privacy._profile import keeps_shape
-from discreet.testing._behaviour import check_estimates, check_predictive, check_published_alike, check_share
+from discreet.testing._behaviour import (
+    check_declared,
+    check_estimates,
+    check_predictive,
+    check_published_alike,
+    check_share,
+)
 from discreet.testing._enumeration import enumerate_law, hockey_stick, outcome_of
 from discreet.testing._facts import check_calibrated, check_frozen, check_parameters
 from discreet.testing._statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
@@ -50,6 +56,7 @@ CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
     check_predictive,
     check_estimates,
     check_published_alike,
+    check_declared,
 )
 """What holds for every mechanism, checked on its class alone."""
 

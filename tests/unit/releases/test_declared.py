@@ -1,0 +1,190 @@
+"""A domain that declares more than its columns: released and verified by what keeps it alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+from jsonschema import Draft202012Validator
+
+import discreet
+from discreet._core.random import seeded
+from discreet.cli._main import run
+from discreet.confidential import confidential
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.errors import Fault, Infeasible, ParameterError
+from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
+from discreet.planner import plan
+from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
+from discreet.releases import Certificate, publish, verify
+
+COLUMNS = {"age": Integer(lower=0, upper=9), "married": Category(categories=["no", "yes"])}
+TABLES: dict[str, Any] = {
+    "impossible": [{"age": {"below": 5}, "married": "yes"}],
+    "implies": [{"columns": ["age"], "determine": "married", "table": [[{"below": 5}, "no"]]}],
+    "totals": [{"column": "married", "source": "register", "counts": {"yes": 600, "no": 400}}],
+}
+DOMAIN = Domain(columns=COLUMNS, **TABLES)
+FRAME = pl.DataFrame({"age": np.arange(1000) % 10, "married": ["yes"] * 600 + ["no"] * 400})
+SCHEMA = json.loads((Path(discreet.__file__).parent / "releases" / "certificate.schema.json").read_text())
+REFUSED = "does not keep what the domain declares under"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping(SmoothedHistogram):
+    """A mechanism that keeps impossible records out: it draws from the prior, and moves what is not allowed."""
+
+    name: ClassVar[str] = "keeping"
+    keeps_declared: ClassVar[bool] = True
+
+    def finish(self, y: Any, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        for chunk in SmoothedHistogram.finish(self, y, size=size, rng=rng):
+            ages, married = chunk.columns
+            yield Records(columns=(ages, np.where(self.domain.allowed(chunk), married, 0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretending(SmoothedHistogram):
+    """A mechanism that says so and does not."""
+
+    keeps_declared: ClassVar[bool] = True
+
+
+SEEN: list[tuple[int, int]] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeing(Keeping):
+    """Tells the test how many records its kernel was given, and how many of them contradict the domain."""
+
+    def kernel(self, x: Counts, *, rng: np.random.Generator) -> Any:
+        SEEN.append((x.n, int(x.frequencies[~self.domain.allowed(x.records)].sum())))
+        return super().kernel(x, rng=rng)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_registered_mechanism_is_offered_or_released_that_does_not_keep_it(table: str) -> None:
+    domain = Domain(columns=COLUMNS, **{table: TABLES[table]})
+    planned = plan(domain, records=1000, epsilon=1.0, delta=1e-6, largest_sizes=False)
+    assert {option.name for option in planned.options} == set(first_names())
+    for option in planned.options:
+        if not REGISTRY[option.name].keeps_declared:
+            assert option.mechanism is None
+            assert f"{REFUSED} [[{table}]]. " in f"{option.name} {option.refused}. "
+    for name, kind in REGISTRY.items():
+        if not kind.keeps_declared:
+            with pytest.raises(ParameterError, match=rf"{kind.name} {REFUSED} \[\[{table}\]\]"):
+                discreet.release(FRAME, domain, epsilon=1.0, delta=1e-6, size=10, mechanism=name)
+
+
+def test_where_none_keeps_it_the_plan_says_so() -> None:
+    names = [name for name in first_names() if not REGISTRY[name].keeps_declared]
+    planned = plan(DOMAIN, records=1000, epsilon=1.0, delta=1e-6, largest_sizes=False, mechanisms=names)
+    assert planned.verdict[0].startswith("no mechanism can release this table")
+    assert str(planned)
+    with pytest.raises(Infeasible, match=REFUSED):
+        _ = planned.best
+
+
+def test_the_publisher_refuses_whoever_calls_it() -> None:
+    closed = confidential(FRAME, DOMAIN)
+    with pytest.raises(
+        ParameterError, match=r"under \[\[impossible\]\], \[\[implies\]\], \[\[totals\]\]\. .*eave it out of the domain"
+    ):
+        publish(closed, SmoothedHistogram(domain=DOMAIN, size=10, mixing=0.5), accept_poor_utility=True)
+    with pytest.raises(ParameterError, match=REFUSED):
+        publish(closed, PerturbedHistogram(domain=DOMAIN, records=1000, scale=2.0), form="counts")
+
+
+def test_a_model_is_refused() -> None:
+    visits = Domain(columns={"visits": Integer(lower=0, upper=60)}, impossible=[{"visits": {"from": 50}}])
+    closed = confidential(pl.DataFrame({"visits": [1, 2, 3]}), visits)
+    with pytest.raises(ParameterError, match=rf"{REFUSED} \[\[impossible\]\]"):
+        publish(closed, CensoredPosterior(PoissonMean(column="visits"), bound=1.0))
+
+
+def test_what_keeps_it_is_released_and_its_certificate_holds_it(tmp_path: Path) -> None:
+    made = publish(
+        confidential(FRAME, DOMAIN),
+        Keeping(domain=DOMAIN, size=500, mixing=0.25),
+        out=tmp_path / "out.parquet",
+        rng=seeded(1),
+        accept_poor_utility=True,
+    )
+    records = pl.read_parquet(tmp_path / "out.parquet")
+    assert records.height == 500
+    assert not ((records["age"] < 5) & (records["married"] == "yes")).any()
+    assert ((records["age"] >= 5) & (records["married"] == "yes")).any()
+    facts = json.loads((tmp_path / "out.certificate.json").read_text())
+    assert Domain.from_dict(facts["domain"]) == DOMAIN
+    assert facts["domain"] == {"columns": facts["domain"]["columns"], **TABLES}
+    validator = Draft202012Validator(SCHEMA)
+    assert [error.message for error in validator.iter_errors(facts)] == []
+    for table in TABLES:
+        for wrong in (3, {"a": 1}, [3], [{}]):
+            assert [*validator.iter_errors({**facts, "domain": {**facts["domain"], table: wrong}})]
+    assert made.certificate.facts == facts
+
+
+def test_a_mechanism_that_only_says_so_ends_as_a_fault_and_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="fault in the program .record declared impossible at smoothed-histogram."):
+        publish(
+            confidential(FRAME, DOMAIN),
+            Pretending(domain=DOMAIN, size=500, mixing=0.25),
+            out=tmp_path / "out.parquet",
+            accept_poor_utility=True,
+        )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_certificate_of_what_does_not_keep_it_does_not_verify(tmp_path: Path) -> None:
+    plain = Domain(columns=COLUMNS)
+    made = publish(
+        confidential(FRAME, plain), SmoothedHistogram(domain=plain, size=9, mixing=0.5), accept_poor_utility=True
+    )
+    assert all(check.agrees for check in verify(made.certificate))
+    for table, entries in TABLES.items():
+        changed = {**made.certificate.facts, "domain": {**made.certificate.facts["domain"], table: entries}}
+        last = verify(Certificate(facts=changed))[-1]
+        assert (last.what, last.agrees) == ("certificate", False)
+        assert REFUSED in last.found
+
+
+def test_the_command_refuses_with_status_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    FRAME.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "domain.toml").write_text(DOMAIN.to_toml())
+    given = [
+        *("release", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "domain.toml")),
+        *("--epsilon", "1", "--delta", "1e-6", "--size", "9", "--mechanism", "smoothed-histogram"),
+        *("--out", str(tmp_path / "o.csv")),
+    ]
+    assert run(given) == 2
+    assert REFUSED in capsys.readouterr().err
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_records_that_contradict_it_are_counted_and_nothing_is_said_of_them() -> None:
+    """Three tenths of the table, or none of it, contradict the domain: what is public is the same."""
+    certificates, seeing = [], Seeing(domain=DOMAIN, size=5, mixing=0.5)
+    for frame in (FRAME, FRAME.with_columns(married=pl.lit("no"))):
+        made = publish(confidential(frame, DOMAIN), seeing, rng=seeded(2), accept_poor_utility=True)
+        certificates.append({**made.certificate.facts, "created": None})
+    assert SEEN == [(1000, 300), (1000, 0)]
+    assert certificates[0] == certificates[1]
+
+
+def test_cells_that_are_chosen_keep_what_is_declared() -> None:
+    from discreet.planner._cells import with_cells
+    from discreet.privacy import Budget
+
+    domain = Domain(columns={**COLUMNS, "income": Numeric(lower=0, upper=1)}, **TABLES)
+    cut = with_cells(domain, SmoothedHistogram, n=1000, budget=Budget(epsilon=3.0, delta=1e-3), size=10)
+    assert cut.columns["income"].finite
+    assert cut == replace(domain, columns=cut.columns)
+    assert cut.constraints[0].columns == (0, 1)
