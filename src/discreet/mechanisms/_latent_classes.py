@@ -7,16 +7,18 @@ fitted together, with no limit on how they overlap, and records are drawn at onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-__all__ = ["LatentClasses", "Table", "denoised", "fitted"]
+__all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted", "raked"]
 
 _CLASSES = 200
 _ROUNDS = 300
+_RAKED = 30
 _LEAST = 1e-12
 
 Pair = tuple[int, int]
@@ -82,19 +84,66 @@ def _shares(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class Block:
+    """Columns that are drawn together, independent of all others given a record's class. Public.
+
+    ``columns``: their numbers.
+    ``codes``: per column, the cell that each joint cell stands for.
+    ``inside``, shape (joint cells, classes): probabilities of the joint cells in each class.
+    ``within``: of a single column, what its merged cells are drawn apart by; else None.
+    """
+
+    columns: tuple[int, ...]
+    codes: tuple[Integers, ...]
+    inside: Floats
+    within: Within | None = None
+
+    def draw(self, classes: Integers, at: Floats) -> tuple[Integers, ...]:
+        """Return the columns' cells at places in ``[0, 1)`` of the classes' distribution functions."""
+        cells, left = _placed(self.inside, classes, at)
+        if self.within is not None:
+            return (self.within.cells(cells, left),)
+        return tuple(codes[cells] for codes in self.codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """The cells in merged ones, and the share of each. Public.
+
+    ``order``: the cells, by merged cell.
+    ``line``: number of the merged cell, and where in it each cell ends.
+    """
+
+    order: Integers
+    line: Floats
+
+    @classmethod
+    def of(cls, merged: Integers, shares: Floats) -> Within:
+        """Return the cells of a column by its merged cells; ``shares`` of each merged cell sum to one."""
+        order = np.argsort(merged, kind="stable")
+        ends = np.cumsum(shares[order])
+        last = np.flatnonzero(np.diff(merged[order], append=merged.max() + 1))
+        before = np.concatenate(([0.0], ends[last[:-1]]))[merged[order]]
+        line = merged[order].astype(np.float64) + np.minimum(ends - before, 1.0)
+        line[last] = merged[order][last] + 1.0
+        return cls(order, line)
+
+    def cells(self, merged: Integers, at: Floats) -> Integers:
+        """Return the cell at each place of a merged cell."""
+        found = np.searchsorted(self.line, merged + np.minimum(at, 1.0 - 1e-9), side="right")
+        return np.asarray(self.order[np.minimum(found, len(self.order) - 1)], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
 class LatentClasses:
-    """A mixture of distributions with independent columns. Public.
+    """A mixture of distributions with independent blocks of columns. Public.
 
     ``shares``, shape (classes,): of the records.
-    ``columns``: per column the probabilities of its cells in each class, shape (cells, classes).
+    ``blocks``: every column is in one.
     """
 
     shares: Floats
-    columns: tuple[Floats, ...]
-
-    def pair(self, i: int, j: int) -> Floats:
-        """Return the model's probabilities of a table of two columns."""
-        return np.asarray((self.columns[i] * self.shares) @ self.columns[j].T)
+    blocks: tuple[Block, ...]
 
     def records(self, classes: Integers, *, stratified: bool, rng: np.random.Generator) -> list[Integers]:
         """Return the columns' cells for records whose classes are given.
@@ -103,33 +152,57 @@ class LatentClasses:
         """
         held = np.bincount(classes, minlength=len(self.shares))
         before = np.cumsum(held) - held
-        drawn = []
-        for column in self.columns:
+        drawn: dict[int, Integers] = {}
+        for block in self.blocks:
             at = rng.random(len(classes))
             if stratified:
                 order = np.argsort(classes + rng.random(len(classes)))  # by class, in a random order within it
                 place = np.empty(len(classes))
                 place[order] = np.arange(len(classes)) - np.repeat(before, held)
                 at = (place + at) / held[classes]
-            drawn.append(_at(column, classes, at))
-        return drawn
+            drawn |= zip(block.columns, block.draw(classes, at), strict=True)
+        return [drawn[i] for i in range(len(drawn))]
 
 
-def _at(column: Floats, classes: Integers, at: Floats) -> Integers:
-    """Return the cell at each place in ``[0, 1)`` of its class's distribution function."""
-    cells, count = column.shape
-    below = np.cumsum(column, axis=0)
+def _placed(inside: Floats, classes: Integers, at: Floats) -> tuple[Integers, Floats]:
+    """Return the cell at each place of its class's distribution function, and where in the cell it is."""
+    cells, count = inside.shape
+    below = np.cumsum(inside, axis=0)
     below /= below[-1]
     below[-1] = 1.0
     line = (below + np.arange(count)).T.ravel()
     found = np.searchsorted(line, classes + np.minimum(at, 1.0 - 1e-9), side="right")
-    return np.asarray(np.clip(found - classes * cells, 0, cells - 1), dtype=np.int64)
+    place = np.clip(found - classes * cells, 0, cells - 1)
+    end = below[place, classes]
+    start = np.where(place > 0, below[place - 1, classes], 0.0)
+    left = np.clip((at - start) / np.maximum(end - start, 1e-300), 0.0, 1.0)
+    return np.asarray(place, dtype=np.int64), np.asarray(left)
+
+
+def raked(block: Block, shares: Floats, targets: Mapping[int, Floats]) -> Block:
+    """Return the block with every class's cells reweighted alike, so that columns have given probabilities.
+
+    ``targets``: by the number of the column, on its cells; those of joint cells that there are not count for nothing.
+    """
+    inside = block.inside
+    for _ in range(_RAKED):
+        for column, codes in zip(block.columns, block.codes, strict=True):
+            if column not in targets:
+                continue
+            wanted = np.where(np.bincount(codes, minlength=len(targets[column])) > 0, targets[column], 0.0)
+            found = np.bincount(codes, weights=inside @ shares, minlength=len(wanted))
+            factor = (wanted / max(float(wanted.sum()), 1e-300)) / np.maximum(found, 1e-300)
+            inside = inside * factor[codes][:, None] + 1e-300
+            inside /= inside.sum(axis=0)
+    return replace(block, inside=inside)
 
 
 def fitted(
     ones: Sequence[Floats], pairs: Mapping[Pair, Floats], *, rng: np.random.Generator, classes: int = _CLASSES
-) -> LatentClasses:
+) -> tuple[Floats, list[Floats]]:
     """Fit a mixture to probabilities of columns and of tables of two columns.
+
+    Returns the classes' shares, and the columns' probabilities in each class.
 
     Expectation-maximisation of the sum of the tables' log-likelihoods: in each round a column's probabilities are
     multiplied by how much more of it the tables have than the model, in every table that it is in.
@@ -142,7 +215,7 @@ def fitted(
     ends = np.concatenate(([0], np.cumsum(sizes)))
     own = np.concatenate(list(ones))
     if not pairs:
-        return LatentClasses(np.ones(1), tuple(one[:, None] / one.sum() for one in ones))
+        return np.ones(1), [one[:, None] / one.sum() for one in ones]
     wanted = np.zeros((ends[-1], ends[-1]))
     for (i, j), table in pairs.items():
         wanted[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = table
@@ -160,4 +233,4 @@ def fitted(
         joint *= more
         inside, shares = normal(joint + 1e-15), joint.sum(axis=0)
         shares /= shares.sum()
-    return LatentClasses(shares, tuple(inside[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)))
+    return shares, [inside[a:b] for a, b in pairwise(ends.tolist())]

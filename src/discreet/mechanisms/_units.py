@@ -27,10 +27,13 @@ def noise_cost(cells: Sequence[int], tables: int) -> Floats:
     return 0.5 * _FOLDED * _WEIGHT * max(1, tables) * np.asarray(cells, dtype=np.float64)
 
 
-def first_units(cost: Floats, units: int) -> Integers:
-    """Return the ``q`` of each one-way table in the first round: at least 1 each, of 15 % of the units together."""
+def first_units(cost: Floats, units: int, *, alone: bool = False) -> Integers:
+    """Return the ``q`` of each one-way table in the first round: at least 1 each, of 15 % of the units together.
+
+    ``alone``: whether there are no other tables, which would get the rest.
+    """
     share = cost ** (2.0 / 3.0)
-    q = np.sqrt(_FIRST * units * share / share.sum()).astype(np.int64)
+    q = np.sqrt((1.0 if alone else _FIRST) * units * share / share.sum()).astype(np.int64)
     return np.asarray(np.maximum(1, q), dtype=np.int64)
 
 

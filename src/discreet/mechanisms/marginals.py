@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar, Literal, Self, cast
@@ -22,13 +22,15 @@ from discreet._core.random import seeded
 from discreet._core.text import as_written, counted
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
+from discreet.domain._constraints import refuse_large
 from discreet.domain._records import Parts
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, feasible, require_relation
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._latent_classes import LatentClasses, Table, denoised, fitted
+from discreet.mechanisms._latent_classes import LatentClasses
+from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
-from discreet.mechanisms._merged_cells import Merged, merged
-from discreet.mechanisms._units import first_units, noise_cost, worth_measuring
+from discreet.mechanisms._merged_cells import Merged
+from discreet.mechanisms._units import first_units, noise_cost
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
@@ -39,6 +41,7 @@ __all__ = ["Marginals"]
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _MOST_CELLS = 1 << 20
 _MOST_COLUMNS = 128
+_MOST_JOINT = 20_000  # joint cells of columns that are constrained together
 _UNITS_EACH = 40  # units a table that may be measured
 
 Pair = tuple[int, int]
@@ -108,6 +111,7 @@ class Marginals(PartsMechanism, Mechanism):
     free: ClassVar[tuple[str, ...]] = ("scale",)
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     cells_cost: ClassVar[bool] = False
+    keeps_declared: ClassVar[bool] = True
     most_draws: ClassVar[int] = 8
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"
@@ -128,7 +132,8 @@ class Marginals(PartsMechanism, Mechanism):
         object.__setattr__(self, "workload", None if self.workload is None else tuple(self.workload))
         check_sampling(self.sampling)
         _check_columns(self.domain)
-        object.__setattr__(self, "units", integer("units", self.units, least=self._first_cost, most=1 << 24))
+        self.joint  # noqa: B018  # refuses constraints that cannot be held
+        object.__setattr__(self, "units", integer("units", self.units, least=len(self.domain.columns), most=1 << 24))
 
     # -- public facts -------------------------------------------------------------------------------------------
 
@@ -143,16 +148,25 @@ class Marginals(PartsMechanism, Mechanism):
         return _workload(self.domain, self.workload)
 
     @cached_property
-    def _first(self) -> Integers:
-        return first_units(self._one_way_cost, self.units)
+    def first(self) -> Integers:
+        """The ``q`` of each one-way table before anything is known."""
+        return first_units(self.one_way_cost, self.units, alone=not self.pairs)
 
     @cached_property
-    def _one_way_cost(self) -> Floats:
+    def one_way_cost(self) -> Floats:
+        """What noise of scale 1 on each one-way table costs in all tables."""
         return noise_cost(self.sizes, len(self.domain.columns) - 1)
 
-    @property
-    def _first_cost(self) -> int:
-        return len(self.sizes)
+    @cached_property
+    def blocks(self) -> list[tuple[int, ...]]:
+        """The columns that are drawn together: those that the domain constrains together, and every other by itself."""
+        joined = {i for columns in self.joint for i in columns}
+        return sorted([*self.joint, *((i,) for i in range(len(self.sizes)) if i not in joined)])
+
+    @cached_property
+    def joint(self) -> dict[tuple[int, ...], tuple[Integers, ...]]:
+        """The joint cells that are allowed of columns that are constrained together, as the cells of each column."""
+        return _joint_cells(self.domain)
 
     @property
     def _cells(self) -> int:
@@ -182,15 +196,14 @@ class Marginals(PartsMechanism, Mechanism):
             parts.append(seen)
             return seen
 
-        for counts, q in zip(source.one_way, self._first.tolist(), strict=True):
+        for counts, q in zip(source.one_way, self.first.tolist(), strict=True):
             stage(counts, q)
-        if self.pairs:
-            first = _Released(self, np.concatenate(parts))
-            tables = source.two_way(first.merged)
-            stage(np.array([_score(tables[p], first.expected(*p)) for p in self.pairs], dtype=np.int64), 1)
-            second = _Released(self, np.concatenate(parts))
-            for columns, q in second.measured:
-                stage(tables[columns].ravel() if len(columns) == 2 else source.one_way[columns[0]], q)
+        first = MeasuredTables(self, np.concatenate(parts))
+        tables = source.two_way(first.merged)
+        stage(np.array([_score(tables[p], first.expected(*p)) for p in self.pairs], dtype=np.int64), 1)
+        second = MeasuredTables(self, np.concatenate(parts))
+        for columns, q in second.measured:
+            stage(source.one_way[columns[0]] if len(columns) == 1 else tables[columns[0], columns[1]].ravel(), q)
         return np.concatenate(parts), total
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -216,7 +229,7 @@ class Marginals(PartsMechanism, Mechanism):
 
     def model(self, y: Output, *, rng: np.random.Generator) -> LatentClasses:
         """Return the graphical model of the noisy tables, on the cells of the domain: public post-processing."""
-        return _Released(self, cast(CellCounts, y)).model(rng)
+        return MeasuredTables(self, cast(CellCounts, y)).model(rng)
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw ``size`` records from the model, in chunks."""
@@ -226,7 +239,7 @@ class Marginals(PartsMechanism, Mechanism):
 
     def outcome(self, y: Output, n: int) -> Outcome:
         """Return how many two-way tables were measured."""
-        measured = [columns for columns, _ in _Released(self, cast(CellCounts, y)).measured if len(columns) == 2]
+        measured = [columns for columns, _ in MeasuredTables(self, cast(CellCounts, y)).measured if len(columns) == 2]
         if not measured and self.pairs:
             return Outcome(
                 "no two-way table was worth its noise: columns of the released records are independent of each other"
@@ -246,7 +259,7 @@ class Marginals(PartsMechanism, Mechanism):
         column, size = list(self.domain.columns.values())[i], self.sizes[i]
         shares = inner_half(column, np.arange(size))
         shares = shares / shares.sum()
-        noise = seeded(0).normal(0.0, self.scale / self._first[i], size=(4, size))
+        noise = seeded(0).normal(0.0, self.scale / self.first[i], size=(4, size))
         return float(0.5 * np.abs(nearest_probabilities(shares + noise / n) - shares).sum(axis=1).mean())
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
@@ -255,7 +268,7 @@ class Marginals(PartsMechanism, Mechanism):
         targets = []
         for i, codes in enumerate(support.columns):
             counts = np.bincount(codes.astype(np.int64), weights=shares, minlength=self.sizes[i])
-            noise = GAUSSIAN.approximate(self.scale / self._first[i], self.sizes[i], rng=rng)
+            noise = GAUSSIAN.approximate(self.scale / self.first[i], self.sizes[i], rng=rng)
             targets.append(nearest_probabilities(counts + noise / n))
         for _ in range(1 if len(targets) == 1 else 10):
             for codes, target in zip(support.columns, targets, strict=True):
@@ -322,7 +335,7 @@ class _Source:
             codes = [
                 each.of[column.astype(np.int64)] for each, column in zip(merged, part.records.columns, strict=True)
             ]
-            for i, j in found:
+            for i, j in self._pairs:
                 cells = codes[i] * merged[j].count + codes[j]
                 found[i, j] += _counted(cells, part.frequencies, len(found[i, j]))
         return {(i, j): counts.reshape(merged[i].count, merged[j].count) for (i, j), counts in found.items()}
@@ -330,147 +343,6 @@ class _Source:
 
 def _counted(cells: Integers, frequencies: Integers, size: int) -> Integers:
     return np.rint(np.bincount(cells, weights=frequencies, minlength=size)).astype(np.int64)
-
-
-class _Released:
-    """What can be read from an output of the private step, or from its first stages. All of it is public."""
-
-    def __init__(self, mechanism: Marginals, y: CellCounts) -> None:
-        self._made, self._y = mechanism, np.asarray(y, dtype=np.int64)
-
-    @cached_property
-    def one_way(self) -> list[Floats]:
-        """The counts of the first round."""
-        ends = np.cumsum(self._made.sizes)
-        parts = np.split(self._y[: ends[-1]], ends[:-1])
-        return [part / float(q * q) for part, q in zip(parts, self._made._first.tolist(), strict=True)]
-
-    @cached_property
-    def total(self) -> float:
-        """The number of records: the declared one, unless the noisy tables contradict it."""
-        return _total(self._made, self.one_way, self._made._first.astype(np.float64) ** 2)
-
-    @cached_property
-    def merged(self) -> list[Merged]:
-        """The merged cells of every column."""
-        made = self._made
-        precision = self.total * math.sqrt(made.units) / (made.scale * len(made.sizes))
-        columns = made.domain.columns.values()
-        errors = made.scale / made._first
-        return [
-            merged(column, noisy, error, precision)
-            for column, noisy, error in zip(columns, self.one_way, errors.tolist(), strict=True)
-        ]
-
-    @cached_property
-    def _coarse(self) -> list[Floats]:
-        return self._combined(self.one_way, self._made._first.astype(np.float64) ** 2, (), self.total)
-
-    def expected(self, i: int, j: int) -> Integers:
-        """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
-        return np.rint(self.total * np.outer(self._coarse[i], self._coarse[j])).astype(np.int64)
-
-    @cached_property
-    def _after(self) -> int:
-        return int(sum(self._made.sizes))
-
-    @cached_property
-    def measured(self) -> list[tuple[tuple[int, ...], int]]:
-        """The tables of the last stage, as numbers of columns, and the ``q`` of each."""
-        made = self._made
-        scores = self._y[self._after : self._after + len(made.pairs)].astype(np.float64)
-        shapes = [(self.merged[i].count, self.merged[j].count) for i, j in made.pairs]
-        left = made.units - int((made._first**2).sum())
-        taken, pairs, again = worth_measuring(
-            scores, shapes, made._one_way_cost, made._first, units=left, scale=made.scale
-        )
-        tables: list[tuple[tuple[int, ...], int]] = [((i,), q) for i, q in enumerate(again.tolist()) if q]
-        return tables + [(made.pairs[t], q) for t, q in zip(taken.tolist(), pairs.tolist(), strict=True) if q]
-
-    def _tables(self) -> Iterator[tuple[tuple[int, ...], int, Floats]]:
-        at = self._after + len(self._made.pairs)
-        for columns, q in self.measured:
-            counts = self._made.sizes if len(columns) == 1 else [each.count for each in self.merged]
-            length = math.prod(counts[i] for i in columns)
-            yield columns, q, self._y[at : at + length] / float(q * q)
-            at += length
-
-    def _combined(
-        self, ones: Sequence[Floats], units: Floats, two_way: Sequence[tuple[Pair, int, Floats]], total: float
-    ) -> list[Floats]:
-        """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
-        sums = [each.sums(one) for each, one in zip(self.merged, ones, strict=True)]
-        weight = [u / each.sums(np.ones(len(each.of))) for u, each in zip(units.tolist(), self.merged, strict=True)]
-        sums = [a * w for a, w in zip(sums, weight, strict=True)]
-        for (i, j), q, counts in two_way:
-            a, b = self.merged[i].count, self.merged[j].count
-            table = counts.reshape(a, b)
-            sums[i], weight[i] = sums[i] + table.sum(axis=1) * (q * q / b), weight[i] + q * q / b
-            sums[j], weight[j] = sums[j] + table.sum(axis=0) * (q * q / a), weight[j] + q * q / a
-        return [_positive(a / w, total) for a, w in zip(sums, weight, strict=True)]
-
-    def model(self, rng: np.random.Generator) -> LatentClasses:
-        """Return the model of all tables, on the cells of the domain."""
-        made = self._made
-        ones, units = [one.copy() for one in self.one_way], made._first.astype(np.float64) ** 2
-        two_way: list[tuple[Pair, int, Floats]] = []
-        for columns, q, counts in self._tables() if made.pairs else ():
-            if len(columns) == 2:
-                two_way.append(((columns[0], columns[1]), q, counts))
-                continue
-            (i,) = columns
-            ones[i] = (ones[i] * units[i] + counts * q * q) / (units[i] + q * q)
-            units[i] += q * q
-        total = _total(made, ones, units)
-        coarse = self._combined(ones, units, two_way, total)
-        expected = {pair: total * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
-        tables = {
-            pair: Table(_centred(counts.reshape(expected[pair].shape) - expected[pair]), made.scale / q)
-            for pair, q, counts in two_way
-        }
-        excess = denoised(tables, [each.count for each in self.merged]) if tables else {}
-        wanted = {
-            pair: _with_margins(expected[pair], excess[pair], coarse[pair[0]], coarse[pair[1]]) for pair in tables
-        }
-        model = fitted(coarse, wanted, rng=rng)
-        fine = [_within(each, nearest_probabilities(one / total)) for each, one in zip(self.merged, ones, strict=True)]
-        cells = zip(model.columns, self.merged, fine, strict=True)
-        return replace(model, columns=tuple(column[each.of] * share[:, None] for column, each, share in cells))
-
-
-def _with_margins(expected: Floats, excess: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return positive probabilities near a table, of nearly the margins that are given: five proportional fittings."""
-    table = np.maximum(expected + excess, 1e-3 * expected)
-    for _ in range(5):
-        table *= (rows / table.sum(axis=1))[:, None]
-        table *= columns / table.sum(axis=0)
-    return np.asarray(table / table.sum())
-
-
-def _centred(excess: Floats) -> Floats:
-    """Return the nearest table whose rows and columns each sum to 0, as those of the true excess do."""
-    rows = excess - excess.mean(axis=1, keepdims=True)
-    return np.asarray(rows - rows.mean(axis=0, keepdims=True))
-
-
-def _total(made: Marginals, ones: Sequence[Floats], units: Floats) -> float:
-    """Return the declared number of records, or the noisy tables' own where that is 4 standard errors away."""
-    precision = units / np.asarray(made.sizes, dtype=np.float64)
-    noisy = float(np.array([one.sum() for one in ones]) @ precision / precision.sum())
-    error = made.scale / math.sqrt(float(precision.sum()))
-    return float(made.records) if abs(noisy - made.records) <= 4.0 * error else max(1.0, noisy)
-
-
-def _positive(counts: Floats, total: float) -> Floats:
-    """Return positive probabilities near noisy counts."""
-    near = total * nearest_probabilities(counts / total) + 0.5
-    return np.asarray(near / near.sum())
-
-
-def _within(each: Merged, shares: Floats) -> Floats:
-    """Return the share of each cell in its merged cell; alike where noise left none of them."""
-    alike = 1e-9 / len(shares)
-    return np.asarray((shares + alike) / each.sums(shares + alike)[each.of])
 
 
 def _score(counts: Integers, expected: Integers) -> int:
@@ -498,6 +370,39 @@ def _check_columns(domain: Domain) -> None:
                 f"marginals holds at most {_MOST_CELLS:,} cells a column, and column {name!r} has {column.size:,}. "
                 "Declare fewer cells"
             )
+
+
+def _joint_cells(domain: Domain) -> dict[tuple[int, ...], tuple[Integers, ...]]:
+    """Return, by the columns of each connected set of constraints, the joint cells that all of them allow.
+
+    Raises ParameterError when there are more joint cells than can be held, or none is allowed.
+    """
+    refuse_large(domain.names, domain.constraints, most_cells=_MOST_JOINT, name=Marginals.name)
+    joined: list[set[int]] = []
+    for constraint in domain.constraints:
+        near = [each for each in joined if each & set(constraint.columns)]
+        joined = [each for each in joined if each not in near] + [set(constraint.columns).union(*near)]
+    found = {}
+    for columns in map(tuple, map(sorted, joined)):
+        names, sizes = (
+            [domain.names[i] for i in columns],
+            [int(list(domain.columns.values())[i].size or 0) for i in columns],
+        )
+        if (cells := math.prod(sizes)) > _MOST_JOINT:
+            raise ParameterError(
+                f"marginals cannot hold what is declared: it links columns {', '.join(map(repr, names))}, which have "
+                f"{cells:,} cells together, more than {_MOST_JOINT:,}. Declare fewer cells of these columns"
+            )
+        grid = np.unravel_index(np.arange(cells), sizes)
+        place = dict(zip(columns, grid, strict=True))
+        allowed = np.ones(cells, dtype=np.bool_)
+        for constraint in domain.constraints:
+            if set(constraint.columns) <= set(columns):
+                allowed &= constraint.allowed[tuple(place[i] for i in constraint.columns)]
+        if not allowed.any():
+            raise ParameterError(f"what is declared leaves no values of the columns {', '.join(map(repr, names))}")
+        found[columns] = tuple(codes[allowed].astype(np.int64) for codes in grid)
+    return found
 
 
 def _workload(domain: Domain, workload: Sequence[str] | None) -> list[Pair]:

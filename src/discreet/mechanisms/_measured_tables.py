@@ -1,0 +1,210 @@
+"""What an output of ``marginals`` tells: its noisy tables, which were chosen, and the model of them. All public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet.domain._totals import PublishedTotals
+from discreet.mechanisms._base import CellCounts
+from discreet.mechanisms._latent_classes import Block, LatentClasses, Table, Within, denoised, fitted, raked
+from discreet.mechanisms._merged_cells import Merged, merged
+from discreet.mechanisms._units import worth_measuring
+from discreet.mechanisms.readings.simplex import nearest_probabilities
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.marginals import Marginals
+
+__all__ = ["MeasuredTables"]
+
+Pair = tuple[int, int]
+
+
+class MeasuredTables:
+    """What can be read from an output of the private step, or from its first stages. All of it is public."""
+
+    def __init__(self, mechanism: Marginals, y: CellCounts) -> None:
+        self._made, self._y = mechanism, np.asarray(y, dtype=np.int64)
+
+    @cached_property
+    def one_way(self) -> list[Floats]:
+        """The counts of the first round."""
+        ends = np.cumsum(self._made.sizes)
+        parts = np.split(self._y[: ends[-1]], ends[:-1])
+        return [part / float(q * q) for part, q in zip(parts, self._made.first.tolist(), strict=True)]
+
+    @cached_property
+    def total(self) -> float:
+        """The number of records: the declared one, unless the noisy tables contradict it."""
+        return _total(self._made, self.one_way, self._made.first.astype(np.float64) ** 2)
+
+    @cached_property
+    def merged(self) -> list[Merged]:
+        """The merged cells of every column."""
+        made = self._made
+        precision = self.total * math.sqrt(made.units) / (made.scale * len(made.sizes))
+        columns = made.domain.columns.values()
+        errors = made.scale / made.first
+        return [
+            merged(column, noisy, error, precision)
+            for column, noisy, error in zip(columns, self.one_way, errors.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def _coarse(self) -> list[Floats]:
+        return self._combined(self.one_way, self._made.first.astype(np.float64) ** 2, (), self.total)
+
+    def expected(self, i: int, j: int) -> Integers:
+        """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
+        return np.rint(self.total * np.outer(self._coarse[i], self._coarse[j])).astype(np.int64)
+
+    @cached_property
+    def _after(self) -> int:
+        return int(sum(self._made.sizes))
+
+    @cached_property
+    def measured(self) -> list[tuple[tuple[int, ...], int]]:
+        """The tables of the last stage, as numbers of columns, and the ``q`` of each."""
+        made = self._made
+        scores = self._y[self._after : self._after + len(made.pairs)].astype(np.float64)
+        shapes = [(self.merged[i].count, self.merged[j].count) for i, j in made.pairs]
+        left = made.units - int((made.first**2).sum())
+        taken, pairs, again = worth_measuring(
+            scores, shapes, made.one_way_cost, made.first, units=left, scale=made.scale
+        )
+        tables: list[tuple[tuple[int, ...], int]] = [((i,), q) for i, q in enumerate(again.tolist()) if q]
+        return tables + [(made.pairs[t], q) for t, q in zip(taken.tolist(), pairs.tolist(), strict=True) if q]
+
+    def _tables(self) -> Iterator[tuple[tuple[int, ...], int, Floats]]:
+        at = self._after + len(self._made.pairs)
+        for columns, q in self.measured:
+            counts = self._made.sizes if len(columns) == 1 else [each.count for each in self.merged]
+            length = math.prod(counts[i] for i in columns)
+            yield columns, q, self._y[at : at + length] / float(q * q)
+            at += length
+
+    def _combined(
+        self, ones: Sequence[Floats], units: Floats, two_way: Sequence[tuple[Pair, int, Floats]], total: float
+    ) -> list[Floats]:
+        """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
+        sums = [each.sums(one) for each, one in zip(self.merged, ones, strict=True)]
+        weight = [u / each.sums(np.ones(len(each.of))) for u, each in zip(units.tolist(), self.merged, strict=True)]
+        sums = [a * w for a, w in zip(sums, weight, strict=True)]
+        for (i, j), q, counts in two_way:
+            a, b = self.merged[i].count, self.merged[j].count
+            table = counts.reshape(a, b)
+            sums[i], weight[i] = sums[i] + table.sum(axis=1) * (q * q / b), weight[i] + q * q / b
+            sums[j], weight[j] = sums[j] + table.sum(axis=0) * (q * q / a), weight[j] + q * q / a
+        return [_positive(a / w, total) for a, w in zip(sums, weight, strict=True)]
+
+    def model(self, rng: np.random.Generator) -> LatentClasses:
+        """Return the model of all tables, on the cells of the domain."""
+        made = self._made
+        ones, units = [one.copy() for one in self.one_way], made.first.astype(np.float64) ** 2
+        two_way: list[tuple[Pair, int, Floats]] = []
+        for columns, q, counts in self._tables():
+            if len(columns) == 2:
+                two_way.append(((columns[0], columns[1]), q, counts))
+                continue
+            i = columns[0]
+            ones[i] = (ones[i] * units[i] + counts * q * q) / (units[i] + q * q)
+            units[i] += q * q
+        total = _total(made, ones, units)
+        coarse = self._combined(ones, units, two_way, total)
+        expected = {pair: total * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
+        tables = {
+            pair: Table(_centred(counts.reshape(expected[pair].shape) - expected[pair]), made.scale / q)
+            for pair, q, counts in two_way
+        }
+        excess = denoised(tables, [each.count for each in self.merged]) if tables else {}
+        wanted = {
+            pair: _with_margins(expected[pair], excess[pair], coarse[pair[0]], coarse[pair[1]]) for pair in tables
+        }
+        for pair, possible in self._possible().items():
+            if pair in wanted:
+                wanted[pair] *= possible
+        shares, inside = fitted(coarse, wanted, rng=rng)
+        fine = [nearest_probabilities(one / total) for one in ones]
+        for totals in made.domain.published:
+            if totals.column is not None:
+                fine[totals.column] = _with_totals(fine[totals.column], totals)
+        return LatentClasses(shares, tuple(self._block(block, shares, inside, fine) for block in made.blocks))
+
+    def _possible(self) -> dict[Pair, Booleans]:
+        """Return which merged cells of two columns hold any that are allowed, where these two are constrained."""
+        found = {}
+        for constraint in self._made.domain.constraints:
+            if len(constraint.columns) == 2:
+                i, j = constraint.columns
+                held = np.zeros((self.merged[i].count, self.merged[j].count), dtype=np.bool_)
+                x, y = np.nonzero(constraint.allowed)
+                held[self.merged[i].of[x], self.merged[j].of[y]] = True
+                found[i, j] = held
+        return found
+
+    def _block(
+        self, columns: tuple[int, ...], shares: Floats, inside: Sequence[Floats], fine: Sequence[Floats]
+    ) -> Block:
+        """Return a block: one column by its merged cells, or the joint cells of constrained ones."""
+        made, (first, *_) = self._made, columns
+        published = {totals.column for totals in made.domain.published}
+        if columns not in made.joint and first not in published:
+            each = self.merged[first]
+            within = Within.of(each.of, _within(each, fine[first]))
+            return Block((first,), (np.arange(each.count),), inside[first], within)
+        codes = made.joint.get(columns, (np.arange(made.sizes[first]),))
+        probabilities = np.ones((len(codes[0]), len(shares)))
+        for i, cells in zip(columns, codes, strict=True):
+            of, share = self.merged[i].of, _within(self.merged[i], fine[i])
+            probabilities *= inside[i][of[cells]] * share[cells][:, None]
+        probabilities += 1e-300
+        block = Block(columns, codes, probabilities / probabilities.sum(axis=0))
+        return raked(block, shares, {i: fine[i] for i in columns})
+
+
+def _with_margins(expected: Floats, excess: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return positive probabilities near a table, of nearly the margins that are given: five proportional fittings."""
+    table = np.maximum(expected + excess, 1e-3 * expected)
+    for _ in range(5):
+        table *= (rows / table.sum(axis=1))[:, None]
+        table *= columns / table.sum(axis=0)
+    return np.asarray(table / table.sum())
+
+
+def _with_totals(shares: Floats, totals: PublishedTotals) -> Floats:
+    """Return the shares of a column's cells, those of each group together as they were published."""
+    group = np.asarray(totals.group)
+    alike = 1e-9 / len(shares)
+    held = np.bincount(group, weights=shares + alike, minlength=len(totals.counts))
+    return np.asarray((shares + alike) * (totals.counts / totals.counts.sum() / held)[group])
+
+
+def _centred(excess: Floats) -> Floats:
+    """Return the nearest table whose rows and columns each sum to 0, as those of the true excess do."""
+    rows = excess - excess.mean(axis=1, keepdims=True)
+    return np.asarray(rows - rows.mean(axis=0, keepdims=True))
+
+
+def _total(made: Marginals, ones: Sequence[Floats], units: Floats) -> float:
+    """Return the declared number of records, or the noisy tables' own where that is 4 standard errors away."""
+    precision = units / np.asarray(made.sizes, dtype=np.float64)
+    noisy = float(np.array([one.sum() for one in ones]) @ precision / precision.sum())
+    error = made.scale / math.sqrt(float(precision.sum()))
+    return float(made.records) if abs(noisy - made.records) <= 4.0 * error else max(1.0, noisy)
+
+
+def _positive(counts: Floats, total: float) -> Floats:
+    """Return positive probabilities near noisy counts."""
+    near = total * nearest_probabilities(counts / total) + 0.5
+    return np.asarray(near / near.sum())
+
+
+def _within(each: Merged, shares: Floats) -> Floats:
+    """Return the share of each cell in its merged cell; alike where noise left none of them."""
+    alike = 1e-9 / len(shares)
+    return np.asarray((shares + alike) / each.sums(shares + alike)[each.of])
