@@ -143,7 +143,7 @@ def release(
     epsilon, delta : float
         The budget. ``delta = 0`` asks for pure differential privacy.
     relation : "replacement" or AddRemove
-        Between which tables the guarantee holds. Only ``private-evolution`` has a theorem for :class:`AddRemove`.
+        Between which tables the guarantee holds. ``marginals`` and ``private-evolution`` have theorems for :class:`AddRemove`.
     unit : str, optional
         Column that names the person, or other privacy unit, behind the rows. It needs ``max_records``.
     max_records : int, optional
@@ -288,8 +288,9 @@ class _Asked:
             )
         if self.kind is None:
             if self.relation != "replacement":
+                names = [name for name, kind in REGISTRY.items() if "add-remove" in kind.relations]
                 raise ParameterError(
-                    "only private-evolution has a theorem for add/remove. Write mechanism='private-evolution'"
+                    f"the plan chooses for replacement. For add/remove write mechanism=..., {' or '.join(names)}"
                 )
             return
         if solved := sorted(_NO_PARAMETERS & set(self.parameters)):

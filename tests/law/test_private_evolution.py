@@ -436,7 +436,7 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
         with pytest.raises(ParameterError, match="records must be an integer from 1"):
             discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
     few = {**facts, "relation": discreet.AddRemove(records=30)}
-    with pytest.raises(ParameterError, match="only private-evolution has a theorem"):
+    with pytest.raises(ParameterError, match="write mechanism=..., marginals or private-evolution"):
         discreet.release(points(30), square(), epsilon=1.0, size=100, relation=few["relation"])
     with pytest.raises(RelationNotSupported):
         discreet.release(points(30), square(), **{**few, "mechanism": "pitman-yor"})

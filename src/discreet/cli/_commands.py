@@ -62,7 +62,7 @@ _relation = click.option(
     type=click.Choice(["replacement", "add-remove"]),
     default="replacement",
     show_default=True,
-    help="Between which tables the guarantee holds. Only private-evolution has add-remove.",
+    help="Between which tables the guarantee holds. Only marginals and private-evolution have add-remove.",
 )
 _domain = click.option(
     "--domain", "domain_file", type=click.Path(), required=True, help="TOML file of the public facts."

@@ -70,6 +70,12 @@ class Mechanism(PrivateStep):
         Whether rare records are left out, of which no public number tells how many there are.
     verbatim : bool
         Whether released records are confidential records themselves, where the domain is continuous or open.
+    least_columns : int
+        Number of columns from which on a plan considers it.
+    cells_each : int or None
+        Cells that each continuous column gets where none are declared, if its error does not depend on their product.
+    tried_out : bool
+        Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
     most_draws : int
         How many draws of :meth:`predictive` a prediction takes at most.
     share_is : {"expectation", "bound", "prediction"}
@@ -86,6 +92,9 @@ class Mechanism(PrivateStep):
     random_size: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = False
     verbatim: ClassVar[bool] = False
+    least_columns: ClassVar[int] = 1
+    cells_each: ClassVar[int | None] = None
+    tried_out: ClassVar[bool] = False
     most_draws: ClassVar[int] = 32
     share_is: ClassVar[Literal["expectation", "bound", "prediction"]]
     share_is_of: ClassVar[str]

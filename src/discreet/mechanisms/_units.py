@@ -14,10 +14,11 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-__all__ = ["FREE", "first_units", "noise_cost", "worth_measuring"]
+__all__ = ["FREE", "first_units", "noise_cost", "usual_units", "worth_measuring"]
 
 FREE = 6  # numbers in which a table of two columns differs from independence, as far as noise in it is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
+_USUAL = 0.5  # share that they have in the end, about
 _FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
 
@@ -27,14 +28,23 @@ def noise_cost(cells: Sequence[int], tables: int) -> Floats:
     return 0.5 * _FOLDED * _WEIGHT * max(1, tables) * np.asarray(cells, dtype=np.float64)
 
 
-def first_units(cost: Floats, units: int, *, alone: bool = False) -> Integers:
+def first_units(cost: Floats, units: int, *, alone: bool) -> Integers:
     """Return the ``q`` of each one-way table in the first round: at least 1 each, of 15 % of the units together.
 
     ``alone``: whether there are no other tables, which would get the rest.
     """
-    share = cost ** (2.0 / 3.0)
-    q = np.sqrt((1.0 if alone else _FIRST) * units * share / share.sum()).astype(np.int64)
+    q = np.sqrt(_spread(cost, units if alone else _FIRST * units)).astype(np.int64)
     return np.asarray(np.maximum(1, q), dtype=np.int64)
+
+
+def usual_units(cost: Floats, units: int, *, alone: bool) -> Floats:
+    """Return about how many units each one-way table has in the end: for predictions."""
+    return _spread(cost, units if alone else _USUAL * units)
+
+
+def _spread(cost: Floats, units: float) -> Floats:
+    share = cost ** (2.0 / 3.0)
+    return np.asarray(units * share / share.sum())
 
 
 def worth_measuring(

@@ -30,7 +30,7 @@ from discreet.mechanisms._latent_classes import LatentClasses
 from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
-from discreet.mechanisms._units import first_units, noise_cost
+from discreet.mechanisms._units import first_units, noise_cost, usual_units
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
@@ -112,6 +112,8 @@ class Marginals(PartsMechanism, Mechanism):
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     cells_cost: ClassVar[bool] = False
     keeps_declared: ClassVar[bool] = True
+    least_columns: ClassVar[int] = 4
+    cells_each: ClassVar[int | None] = 64
     most_draws: ClassVar[int] = 8
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "have another value than the table's in some one column, because of noise"
@@ -156,6 +158,11 @@ class Marginals(PartsMechanism, Mechanism):
     def one_way_cost(self) -> Floats:
         """What noise of scale 1 on each one-way table costs in all tables."""
         return noise_cost(self.sizes, len(self.domain.columns) - 1)
+
+    @cached_property
+    def _usual_errors(self) -> Floats:
+        """About what standard error the counts of each one-way table have in the end."""
+        return self.scale / np.sqrt(usual_units(self.one_way_cost, self.units, alone=not self.pairs))
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:
@@ -251,7 +258,7 @@ class Marginals(PartsMechanism, Mechanism):
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
 
-        From the first round of one-way tables alone: what is measured later only improves them.
+        As if one-way tables had their usual share of the units in the end.
         """
         return max(self._moved(i, n) for i in range(len(self.sizes)))
 
@@ -259,7 +266,7 @@ class Marginals(PartsMechanism, Mechanism):
         column, size = list(self.domain.columns.values())[i], self.sizes[i]
         shares = inner_half(column, np.arange(size))
         shares = shares / shares.sum()
-        noise = seeded(0).normal(0.0, self.scale / self.first[i], size=(4, size))
+        noise = seeded(0).normal(0.0, self._usual_errors[i], size=(4, size))
         return float(0.5 * np.abs(nearest_probabilities(shares + noise / n) - shares).sum(axis=1).mean())
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
@@ -268,7 +275,7 @@ class Marginals(PartsMechanism, Mechanism):
         targets = []
         for i, codes in enumerate(support.columns):
             counts = np.bincount(codes.astype(np.int64), weights=shares, minlength=self.sizes[i])
-            noise = GAUSSIAN.approximate(self.scale / self.first[i], self.sizes[i], rng=rng)
+            noise = GAUSSIAN.approximate(self._usual_errors[i], self.sizes[i], rng=rng)
             targets.append(nearest_probabilities(counts + noise / n))
         for _ in range(1 if len(targets) == 1 else 10):
             for codes, target in zip(support.columns, targets, strict=True):

@@ -127,6 +127,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     name: ClassVar[str] = "private-evolution"
     free: ClassVar[tuple[str, ...]] = ("scale",)
     needs_cells: ClassVar[bool] = False
+    tried_out: ClassVar[bool] = True
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = (
         "would have to be moved across the whole domain to displace records as noise and the distance of candidates do"

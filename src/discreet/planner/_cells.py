@@ -61,11 +61,15 @@ def with_cells(
     more. Above 1,024 cells (256 of several columns), what is not due to their width is extrapolated by its growth from
     half as many a column. Log-spaced cells are judged by the distance of logarithms: their widths in the column's unit
     differ a hundredfold, and the unit says nothing of where among them the table is. Columns with a base measure of
-    their own keep it and stay continuous.
+    their own keep it and stay continuous. Where noise is added to tables of few columns, each column gets the number of
+    cells that the mechanism says.
     """
     columns = [name for name, c in domain.columns.items() if isinstance(c, Numeric) and not c.finite and c.base is None]
     if not columns or not kind.needs_cells:
         return domain
+
+    if kind.cells_each is not None:
+        return _cut(domain, columns, kind.cells_each)
 
     @cache
     def calibrated(cells: int) -> Mechanism:

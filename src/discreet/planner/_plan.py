@@ -25,6 +25,7 @@ from discreet.releases._utility import poor_utility
 __all__ = ["Option", "Plan", "plan"]
 
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
+_NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
@@ -289,15 +290,23 @@ def plan(
     m = n if size is None else positive_size("size", size)
     names = first_names() if mechanisms is None else list(mechanisms)
     request = Request(domain=domain, n=n, size=m, budget=budget, group=group, reference=Reference.of(reference, domain))
-    options = []
+    options: list[Option] = []
     for name in names:
         given = with_sampling(named(name), fixed, sampling)
-        options.append(considered(name, request, given, sized=largest_sizes))
+        if mechanisms is None and named(name).tried_out and any(map(_for_wide_tables, options)):
+            options.append(Option(name=name, request=request, refused=_NOT_TRIED))
+        else:
+            options.append(considered(name, request, given, sized=largest_sizes))
         if progress is not None:
             progress(len(options), len(names))
     least = min((o.w1 for o in options if o.w1 is not None), default=0.0)
     close = [predicted(o) if _in_detail(o, _CLOSE * least) else o for o in options]
     return Plan(request=request, options=_ranked(close))
+
+
+def _for_wide_tables(option: Option) -> bool:
+    """Return whether an option is good for a table of many columns."""
+    return named(option.name).least_columns > 1 and option.mechanism is not None and not option.poor
 
 
 def _in_detail(option: Option, most: float) -> bool:
