@@ -143,7 +143,8 @@ def release(
     epsilon, delta : float
         The budget. ``delta = 0`` asks for pure differential privacy.
     relation : "replacement" or AddRemove
-        Between which tables the guarantee holds. ``marginals`` and ``private-evolution`` have theorems for :class:`AddRemove`.
+        Between which tables the guarantee holds. ``marginals`` and ``private-evolution`` have theorems for
+        :class:`AddRemove`.
     unit : str, optional
         Column that names the person, or other privacy unit, behind the rows. It needs ``max_records``.
     max_records : int, optional
@@ -155,8 +156,8 @@ def release(
     counts : bool
         Release a table of the cells with their estimated counts and standard errors instead of records.
     sampling : {"iid", "stratified"}, optional
-        How records are drawn from noisy counts: independently by default, or stratified, which costs no privacy and
-        has less sampling error. The other mechanisms draw as their law demands.
+        How records are drawn from noisy counts: stratified by default, which costs no privacy and has less sampling
+        error, or independently. The other mechanisms draw as their law demands.
     mechanism : str, optional
         Registry name. By default the mechanism with the least error predicted from public facts.
     reference : dataframe or path, optional

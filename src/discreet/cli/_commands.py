@@ -75,7 +75,7 @@ _reference = click.option(
 _sampling = click.option(
     "--sampling",
     type=click.Choice(["iid", "stratified"]),
-    help="How records are drawn from noisy counts: independently (iid, the default), or stratified, with less error.",
+    help="How records are drawn from noisy counts: stratified (the default), with less error, or independently (iid).",
 )
 _epsilon = click.option("--epsilon", type=float, required=True, help="Privacy budget, at most 100.")
 _delta = click.option(

@@ -117,11 +117,14 @@ class Estimates(NamedTuple):
         Estimated number of confidential records of each.
     standard_errors : ndarray of float64, shape (len(records),)
         Standard deviation of each estimate's noise, in records.
+    labels : mapping of str to sequence of str or None, optional
+        What each count is of, by the name of a text column, where it is not the cell or label of ``records``.
     """
 
     records: Records
     counts: Floats
     standard_errors: Floats
+    labels: Mapping[str, Sequence[str | None]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

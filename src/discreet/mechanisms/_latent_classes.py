@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.errors import ParameterError
 
 __all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted", "raked"]
 
@@ -144,6 +145,23 @@ class LatentClasses:
 
     shares: Floats
     blocks: tuple[Block, ...]
+
+    def where(self, column: int, cells: Integers) -> LatentClasses:
+        """Return the model of the records whose value of a column is in some cells, given by the domain's numbers.
+
+        The column must not be drawn by merged cells.
+        """
+        (at,) = (i for i, block in enumerate(self.blocks) if column in block.columns)
+        block = self.blocks[at]
+        kept = np.flatnonzero(np.isin(block.codes[block.columns.index(column)], cells))
+        if not len(kept):
+            raise ParameterError("given: what the domain declares leaves no such record")
+        inside = block.inside[kept]
+        mass = inside.sum(axis=0)
+        held = Block(block.columns, tuple(codes[kept] for codes in block.codes), inside / mass)
+        shares = self.shares * mass
+        blocks = (*self.blocks[:at], held, *self.blocks[at + 1 :])
+        return LatentClasses(shares / shares.sum(), blocks)
 
     def records(self, classes: Integers, *, stratified: bool, rng: np.random.Generator) -> list[Integers]:
         """Return the columns' cells for records whose classes are given.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,24 @@ from discreet.mechanisms.readings.simplex import nearest_probabilities
 if TYPE_CHECKING:
     from discreet.mechanisms.marginals import Marginals
 
-__all__ = ["MeasuredTables"]
+__all__ = ["Counted", "MeasuredTables"]
 
 Pair = tuple[int, int]
+
+
+class Counted(NamedTuple):
+    """A noisy table. Public.
+
+    ``columns``: their numbers, one or two.
+    ``cells``: per column, the cell of each count: the domain's in a table of one column, else a merged one.
+    ``counts``: unbiased.
+    ``error``: standard error of each.
+    """
+
+    columns: tuple[int, ...]
+    cells: tuple[Integers, ...]
+    counts: Floats
+    error: float
 
 
 class MeasuredTables:
@@ -102,10 +117,10 @@ class MeasuredTables:
             sums[j], weight[j] = sums[j] + table.sum(axis=0) * (q * q / a), weight[j] + q * q / a
         return [_positive(a / w, total) for a, w in zip(sums, weight, strict=True)]
 
-    def model(self, rng: np.random.Generator) -> LatentClasses:
-        """Return the model of all tables, on the cells of the domain."""
-        made = self._made
-        ones, units = [one.copy() for one in self.one_way], made.first.astype(np.float64) ** 2
+    def _estimated(self) -> tuple[list[Floats], Floats, list[tuple[Pair, int, Floats]]]:
+        """Return the counts of one-way tables from both rounds, their units, and two-way tables with their ``q``."""
+        units = self._made.first.astype(np.float64) ** 2
+        ones = [one.copy() for one in self.one_way]
         two_way: list[tuple[Pair, int, Floats]] = []
         for columns, q, counts in self._tables():
             if len(columns) == 2:
@@ -114,6 +129,25 @@ class MeasuredTables:
             i = columns[0]
             ones[i] = (ones[i] * units[i] + counts * q * q) / (units[i] + q * q)
             units[i] += q * q
+        return ones, units, two_way
+
+    def tables(self) -> list[Counted]:
+        """Return all measured tables, those of one column from both rounds together."""
+        ones, units, two_way = self._estimated()
+        scale = self._made.scale
+        found = [
+            Counted((i,), (np.arange(len(one)),), one, scale / math.sqrt(u))
+            for i, (one, u) in enumerate(zip(ones, units.tolist(), strict=True))
+        ]
+        for (i, j), q, counts in two_way:
+            shape = self.merged[i].count, self.merged[j].count
+            found.append(Counted((i, j), np.unravel_index(np.arange(len(counts)), shape), counts, scale / q))
+        return found
+
+    def model(self, rng: np.random.Generator) -> LatentClasses:
+        """Return the model of all tables, on the cells of the domain."""
+        made = self._made
+        ones, units, two_way = self._estimated()
         total = _total(made, ones, units)
         coarse = self._combined(ones, units, two_way, total)
         expected = {pair: total * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
@@ -133,7 +167,10 @@ class MeasuredTables:
         for totals in made.domain.published:
             if totals.column is not None:
                 fine[totals.column] = _with_totals(fine[totals.column], totals)
-        return LatentClasses(shares, tuple(self._block(block, shares, inside, fine) for block in made.blocks))
+        model = LatentClasses(shares, tuple(self._block(block, shares, inside, fine) for block in made.blocks))
+        for column, cells in made.given_cells.items():
+            model = model.where(column, cells)
+        return model
 
     def _possible(self) -> dict[Pair, Booleans]:
         """Return which merged cells of two columns hold any that are allowed, where these two are constrained."""
@@ -152,8 +189,8 @@ class MeasuredTables:
     ) -> Block:
         """Return a block: one column by its merged cells, or the joint cells of constrained ones."""
         made, (first, *_) = self._made, columns
-        published = {totals.column for totals in made.domain.published}
-        if columns not in made.joint and first not in published:
+        by_cell = {totals.column for totals in made.domain.published} | set(made.given_cells)
+        if columns not in made.joint and first not in by_cell:
             each = self.merged[first]
             within = Within.of(each.of, _within(each, fine[first]))
             return Block((first,), (np.arange(each.count),), inside[first], within)

@@ -106,6 +106,16 @@ class Mechanism(PrivateStep):
         return numbered_cells(self.domain, self.name)
 
     @property
+    def counted_cells(self) -> int | None:
+        """Number of counts that it releases, where that is known beforehand."""
+        return self._cells if self.needs_cells else None
+
+    @property
+    def count_labels(self) -> tuple[str, ...]:
+        """Names of the text columns that say what each count is of; none where it is a cell or label of the domain."""
+        return ()
+
+    @property
     def predictable(self) -> bool:
         """Whether :meth:`predictive` takes seconds."""
         return True

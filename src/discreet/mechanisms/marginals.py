@@ -15,16 +15,27 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import integer, positive_size
+from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real
 from discreet._core.random import seeded
+from discreet._core.reading import parsed_toml
 from discreet._core.text import as_written, counted
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
+from discreet.domain._conditions import CellReader, plain_condition
 from discreet.domain._constraints import refuse_large
 from discreet.domain._records import Parts
-from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, feasible, require_relation
+from discreet.mechanisms._base import (
+    NEIGHBOURS,
+    CellCounts,
+    Estimates,
+    Output,
+    PartsMechanism,
+    feasible,
+    require_relation,
+)
+from discreet.mechanisms._counted_texts import TABLE, counted_texts
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._latent_classes import LatentClasses
 from discreet.mechanisms._measured_tables import MeasuredTables
@@ -65,9 +76,12 @@ class Marginals(PartsMechanism, Mechanism):
         ``q^2`` units has noise of scale ``scale / q`` in effect.
     units : int
         Units of measurement in all. What was released decides which table gets them, never how many are spent.
-    workload : tuple of str, optional
-        Which two-way tables matter: ``"age*income"`` is one of them, ``"income"`` all with that column. By default all.
-        The others are not measured.
+    workload : str or tuple of str, optional
+        Which two-way tables matter: ``"age*income"`` is one of them, ``"income"`` all with that column; several with
+        commas between. By default all. The others are not measured.
+    given : str, optional
+        What released records have in common, as TOML: ``sex = "Female", age = {from = 18, below = 65}``.
+        Post-processing: the private step measures the whole table.
     sampling : {"stratified", "iid"}
         Records drawn in systematic order, or independently. Post-processing: it costs no privacy.
 
@@ -124,6 +138,7 @@ class Marginals(PartsMechanism, Mechanism):
     scale: float
     units: int
     workload: tuple[str, ...] | None = None
+    given: str | None = None
     sampling: Sampling = DEFAULT_SAMPLING
 
     def __post_init__(self) -> None:
@@ -131,10 +146,10 @@ class Marginals(PartsMechanism, Mechanism):
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
         object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "workload", None if self.workload is None else tuple(self.workload))
+        object.__setattr__(self, "workload", _listed(self.workload))
         check_sampling(self.sampling)
         _check_columns(self.domain)
-        self.joint  # noqa: B018  # refuses constraints that cannot be held
+        self.joint, self.given_cells  # noqa: B018  # refused here where they cannot be held
         object.__setattr__(self, "units", integer("units", self.units, least=len(self.domain.columns), most=1 << 24))
 
     # -- public facts -------------------------------------------------------------------------------------------
@@ -175,9 +190,29 @@ class Marginals(PartsMechanism, Mechanism):
         """The joint cells that are allowed of columns that are constrained together, as the cells of each column."""
         return _joint_cells(self.domain)
 
+    @cached_property
+    def given_cells(self) -> dict[int, Integers]:
+        """The cells that released records may have of some columns."""
+        return _given(self.domain, self.given)
+
     @property
-    def _cells(self) -> int:
-        raise ParameterError(f"{self.name} releases tables of one and two columns, not counts of all cells")
+    def step_identity(self) -> tuple[Any, ...]:
+        """The tables that may be measured and their noise: what records are drawn for is public."""
+        return (self.name, self.domain, self.records, self.scale, self.units, self.workload)
+
+    @property
+    def counted_cells(self) -> int | None:
+        """Which tables have counts is known for a single column only."""
+        return self.sizes[0] if len(self.sizes) == 1 else None
+
+    @property
+    def count_labels(self) -> tuple[str, ...]:
+        """The columns of a table, and its value in each column."""
+        if len(self.sizes) == 1:
+            return ()
+        if TABLE in self.domain.columns:
+            raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
+        return (TABLE, *self.domain.names)
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -244,6 +279,18 @@ class Marginals(PartsMechanism, Mechanism):
         for classes in draw_cells(model.shares, size, sampling=self.sampling, rng=rng):
             yield Records(columns=tuple(model.records(classes, stratified=self.stratified, rng=rng)))
 
+    def estimates(self, y: Output) -> Estimates:
+        """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
+
+        Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
+        cells of an ordered column; of another column, the cells that are merged are "any other".
+        """
+        measured = MeasuredTables(self, cast(CellCounts, y))
+        if self.count_labels:
+            return counted_texts(measured.tables(), self.domain, measured.merged)
+        ((_, (cells,), counts, error),) = measured.tables()
+        return Estimates(self.domain.unflat(cells), counts, np.full(len(cells), error))
+
     def outcome(self, y: Output, n: int) -> Outcome:
         """Return how many two-way tables were measured."""
         measured = [columns for columns, _ in MeasuredTables(self, cast(CellCounts, y)).measured if len(columns) == 2]
@@ -294,7 +341,9 @@ class Marginals(PartsMechanism, Mechanism):
         cls.refuse_unknown(fixed, "relation")
         _check_columns(domain)
         scale, workload = fixed.pop("scale", None), fixed.get("workload")
-        tables = len(domain.columns) + len(_workload(domain, workload))
+        tables = len(domain.columns) + len(
+            _workload(domain, workload.split(",") if isinstance(workload, str) else workload)
+        )
         relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
         own = {"units": _UNITS_EACH * tables, **fixed}
 
@@ -412,6 +461,13 @@ def _joint_cells(domain: Domain) -> dict[tuple[int, ...], tuple[Integers, ...]]:
     return found
 
 
+def _listed(workload: Any) -> tuple[str, ...] | None:
+    """Return the items of a workload, given as text or one by one."""
+    if workload is None:
+        return None
+    return tuple(item.strip() for item in (workload.split(",") if isinstance(workload, str) else map(str, workload)))
+
+
 def _workload(domain: Domain, workload: Sequence[str] | None) -> list[Pair]:
     """Return the pairs of columns that a workload names: all where there is none."""
     every = list(combinations(range(len(domain.columns)), 2))
@@ -428,3 +484,18 @@ def _workload(domain: Domain, workload: Sequence[str] | None) -> list[Pair]:
         asked = {place[name] for name in names}
         chosen |= {pair for pair in every if asked <= set(pair)}
     return [pair for pair in every if pair in chosen]
+
+
+def _given(domain: Domain, text: str | None) -> dict[int, Integers]:
+    """Return the cells that a condition on released records names, by the column's number."""
+    if text is None:
+        return {}
+    if not isinstance(text, str):
+        raise unfit("given", "TOML text", text, remedy="For example: sex = 'Female', age = {from = 18, below = 65}")
+    found = {}
+    for name, condition in parsed_toml(f"given = {{{text}}}")["given"].items():
+        if name not in domain.columns:
+            raise ParameterError(f"given names {name!r}, which is no column")
+        cells = CellReader(name, domain.columns[name]).codes(plain_condition(condition))
+        found[domain.names.index(name)] = cells
+    return found

@@ -79,7 +79,7 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
     """Return the step that releases so many records, or counts."""
     if size is None:
         frames: Callable[..., Iterator[Frames]] = partial(_counted, mechanism)
-        cells = mechanism._cells if mechanism.needs_cells else None
+        cells = mechanism.counted_cells
         rows = range(_MOST_ROWS) if cells is None else range(cells, cells + 1)
     else:
         frames, rows = partial(_drawn, mechanism, size, progress), range(0 if mechanism.random_size else size, size + 1)
@@ -133,13 +133,18 @@ def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
     """Return a table of no counts, or refuse them before anything is drawn."""
     if not mechanism.gives_counts():
         raise ParameterError(f"{mechanism.name} releases records, not counts. Ask for records")
-    return _table(mechanism, Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0)), seeded(0))
+    labels: dict[str, list[str | None]] | None = {name: [] for name in mechanism.count_labels} or None
+    none = Estimates(mechanism.domain.draw_base(0, seeded(0)), np.empty(0), np.empty(0), labels)
+    return _table(mechanism, none, seeded(0))
 
 
 def _table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
     import polars as pl
 
-    described = mechanism.domain.describe(estimates.records, rng=rng)
+    if estimates.labels is None:
+        described = mechanism.domain.describe(estimates.records, rng=rng)
+    else:
+        described = pl.DataFrame(estimates.labels, schema=dict.fromkeys(estimates.labels, pl.String))
     for name in ("count", "standard_error"):
         if name in described.columns:
             raise ParameterError(f"column {name!r} has the name of a column of counts. Rename it")
