@@ -17,7 +17,7 @@ from discreet._core.errors import ParameterError
 
 __all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted", "raked"]
 
-_CLASSES = 200
+_FEWEST, _MOST = 100, 400  # classes
 _ROUNDS = 300
 _RAKED = 30
 _LEAST = 1e-12
@@ -216,7 +216,7 @@ def raked(block: Block, shares: Floats, targets: Mapping[int, Floats]) -> Block:
 
 
 def fitted(
-    ones: Sequence[Floats], pairs: Mapping[Pair, Floats], *, rng: np.random.Generator, classes: int = _CLASSES
+    ones: Sequence[Floats], pairs: Mapping[Pair, Floats], *, rng: np.random.Generator
 ) -> tuple[Floats, list[Floats]]:
     """Fit a mixture to probabilities of columns and of tables of two columns.
 
@@ -242,6 +242,7 @@ def fitted(
     def normal(values: Floats) -> Floats:
         return np.asarray(values / np.repeat(np.add.reduceat(values, ends[:-1], axis=0), sizes, axis=0))
 
+    classes = min(_MOST, max(_FEWEST, len(own) // 2))
     shares = np.full(classes, 1.0 / classes)
     inside = normal((own[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(len(own), classes))))
     for _ in range(_ROUNDS):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Counted", "MeasuredTables"]
 
 Pair = tuple[int, int]
+_NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
+_HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
 
 class Counted(NamedTuple):
@@ -82,15 +84,44 @@ class MeasuredTables:
     def _after(self) -> int:
         return int(sum(self._made.sizes))
 
+    def _scatter(self, i: int, j: int) -> float:
+        """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
+        a, b = self._coarse[i], self._coarse[j]
+        errors = [
+            (self._made.scale / self._made.first[c]) ** 2 * self.merged[c].sums(np.ones(self._made.sizes[c]))
+            for c in (i, j)
+        ]
+        noise = np.outer(errors[0], b**2) + np.outer(a**2, errors[1])
+        expected = self.total * np.outer(a, b)
+        usual = self._made.scale**2 * 2.0 * len(self._made.pairs) / self._made.units  # squared error, half the units
+        lost = expected * usual / (expected + usual) + noise
+        return float(np.minimum(_HALF * np.sqrt(lost), expected + _HALF * np.sqrt(noise)).sum())
+
+    def _gains(self) -> Floats:
+        """Return how many records each two-way table would put elsewhere, and a measurement of it gains.
+
+        Scores are shrunk to their mean, by how much of their variance is noise. Where little of them is more than
+        scatter, less than a half, scatter is taken off: it is what a measurement would follow in vain.
+        """
+        pairs, noise = self._made.pairs, self._made.scale**2
+        if not pairs:
+            return np.empty(0)
+        scores = self._y[self._after : self._after + len(pairs)].astype(np.float64)
+        scatter = np.array([self._scatter(i, j) for i, j in pairs])
+        more = float((scores - scatter).mean()) / max(float(scores.mean()), 1e-9)
+        gains = scores - scatter * min(1.0, max(0.0, (_ALL_SIGNAL - more) / (_ALL_SIGNAL - _NO_SIGNAL)))
+        apart = gains - gains.mean()
+        spread = max(0.0, float((apart**2).mean()) - noise)
+        return np.asarray(gains.mean() + apart * spread / (spread + noise))
+
     @cached_property
     def measured(self) -> list[tuple[tuple[int, ...], int]]:
         """The tables of the last stage, as numbers of columns, and the ``q`` of each."""
         made = self._made
-        scores = self._y[self._after : self._after + len(made.pairs)].astype(np.float64)
         shapes = [(self.merged[i].count, self.merged[j].count) for i, j in made.pairs]
         left = made.units - int((made.first**2).sum())
         taken, pairs, again = worth_measuring(
-            scores, shapes, made.one_way_cost, made.first, units=left, scale=made.scale
+            self._gains(), shapes, made.one_way_cost, made.first, units=left, scale=made.scale
         )
         tables: list[tuple[tuple[int, ...], int]] = [((i,), q) for i, q in enumerate(again.tolist()) if q]
         return tables + [(made.pairs[t], q) for t, q in zip(taken.tolist(), pairs.tolist(), strict=True) if q]

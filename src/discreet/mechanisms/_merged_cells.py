@@ -13,8 +13,8 @@ from discreet.domain._metric import is_ordered
 
 __all__ = ["Merged", "merged"]
 
-_MOST_MERGED = 128
-_FEWEST, _MOST_BINS = 6, 64
+_MOST_MERGED = 256
+_FEWEST, _MOST_BINS = 6, 100
 _CLEAR = 3.0  # standard errors
 
 
@@ -37,8 +37,8 @@ class Merged:
 def merged(column: Column, noisy: Floats, error: float, precision: float) -> Merged:
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
 
-    The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 64 of them), a
-    null by itself. Of another column, every cell keeps its own number whose count is above 3 standard errors, the 127
+    The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
+    null by itself. Of another column, every cell keeps its own number whose count is above 3 standard errors, the 255
     commonest at most; the rest become one.
 
     ``noisy``, shape (cells,): released.
