@@ -45,7 +45,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 def _least(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, high: int) -> int:
-    """Return the least whole number from ``low`` on where a monotone condition holds, ``high`` where none below does."""
+    """Return the least whole number in ``[low, high)`` where a monotone condition holds, ``high`` if there is none."""
     while low < high:
         tried = np.arange(low, high, max(1, (high - low) // _AT_ONCE))
         false = int(np.count_nonzero(~holds(tried.astype(np.float64))))

@@ -105,7 +105,7 @@ class ThresholdedLaplace(Profile):
 
 @lru_cache(maxsize=16)
 def _sides(profile: ThresholdedLaplace) -> list[tuple[float, float, npt.NDArray[np.float64]]]:
-    """Return, of every split, what the labels that go and that come tell, and the law of the loss of those that stay."""
+    """Return, of every split, what the labels that go and that come tell, and the law of the losses of the others."""
     side = [(profile._moved(u), laplace_losses(profile.scale, profile.group - u)) for u in range(profile.group + 1)]
     nothing = [(0.0, np.ones(1))]
     pairs = product(side, side) if profile.replaced else (*product(side, nothing), *product(nothing, side))
