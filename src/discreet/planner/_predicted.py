@@ -71,7 +71,7 @@ class Reference:
                 return records.take(index), counts / len(invented)
             inner = np.ones(1)
             for column in domain.columns.values():  # the last one changes fastest from cell to cell
-                codes = np.arange(column.size)
+                codes = np.arange(column.size or 0)
                 inner = np.outer(inner, np.exp(column.log_base(codes)) * inner_half(column, codes)).ravel()
             return cells, inner / inner.sum()
         records = domain.encode(self.table)
