@@ -1,43 +1,6 @@
 """Every error the library raises on purpose: one root class, each with a remedy."""
 
-from discreet._core.errors import (
-    BudgetError,
-    ConfidentialAccessError,
-    DataError,
-    DiscreetError,
-    DomainError,
-    Fault,
-    FileProblem,
-    GuaranteeKindError,
-    Infeasible,
-    LawNotAvailable,
-    MissingExtra,
-    MissingPublicFact,
-    NotPublic,
-    ParameterError,
-    PoorUtility,
-    RandomnessError,
-    Refused,
-    RelationNotSupported,
-)
+from discreet._core import errors
+from discreet._core.errors import *  # noqa: F403  # what its __all__ names, and nothing else
 
-__all__ = [
-    "BudgetError",
-    "ConfidentialAccessError",
-    "DataError",
-    "DiscreetError",
-    "DomainError",
-    "Fault",
-    "FileProblem",
-    "GuaranteeKindError",
-    "Infeasible",
-    "LawNotAvailable",
-    "MissingExtra",
-    "MissingPublicFact",
-    "NotPublic",
-    "ParameterError",
-    "PoorUtility",
-    "RandomnessError",
-    "Refused",
-    "RelationNotSupported",
-]
+__all__ = errors.__all__

@@ -99,8 +99,11 @@ def test_one_record(cells: int, prior: float) -> None:
         assert guarantee.epsilon(0.0) == pytest.approx(math.log1p(m / alpha.min()), rel=1e-12) or cells == 2
 
 
-@pytest.mark.parametrize("group", [2, 3])
-@pytest.mark.parametrize("prior", [0.1, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize(
+    ("group", "prior"),
+    [(2, 0.1), (2, 2.0), (3, 0.5), (3, 20.0)]
+    + [pytest.param(*other, marks=pytest.mark.exhaustive) for other in ((3, 0.1), (3, 2.0), (2, 0.5), (2, 20.0))],
+)
 def test_groups_are_dominated_and_exact_ones_attained(group: int, prior: float) -> None:
     for weights in [(1, 1), (1, 3), (1, 1, 1), (1, 2, 5), (1, 1, 1, 1), (1, 2, 3, 4)]:
         for n, m in ((1, 2), (2, 3), (3, 3), (4, 2), (5, 2)):

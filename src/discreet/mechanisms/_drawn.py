@@ -161,25 +161,25 @@ class _DrawnSearch(NamedTuple):
     budget: Budget
     looked: Looked
 
-    def meets(self, size: int, value: float) -> bool:
-        """Return whether the pessimistic guarantee is within the budget."""
-        return self.search(self.make(size, value)).meets(self.budget)
+    def excess(self, size: int, value: float) -> float:
+        """Return by how much the pessimistic guarantee is above the budget: at most 0 where it meets it."""
+        return self.search(self.make(size, value))._excess(self.budget)
 
     def largest_size(self, value: float) -> int:
         """Return the largest size within the budget, 0 where there is none."""
-        beyond = least_integer(lambda m: not self.meets(m, value), 1, 10**10)
+        beyond = least_integer(lambda m: self.excess(m, value) > 0, 1, 10**10)
         return 10**10 if beyond is None else beyond - 1
 
     def value(self, size: int) -> float | None:
         """Return the value within the budget that costs the least utility, None where there is none."""
         low, high = self.looked.between
         if self.looked.rising:
-            return least_real(lambda v: self.meets(size, v), low, high, relative=1e-6)
+            return least_real(lambda v: self.excess(size, v), low, high, relative=1e-6)
 
         def inverse_of(u: float) -> float:
             return min(high, max(low, 1.0 / u))
 
-        inverse = least_real(lambda u: self.meets(size, inverse_of(u)), 1.0 / high, 1.0 / low, relative=1e-6)
+        inverse = least_real(lambda u: self.excess(size, inverse_of(u)), 1.0 / high, 1.0 / low, relative=1e-6)
         return None if inverse is None else inverse_of(inverse)
 
     def nearest(self, parameter: str, size: int, value: float) -> dict[str, float]:

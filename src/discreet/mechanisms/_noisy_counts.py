@@ -306,7 +306,7 @@ def solve_scale(
         if budget.delta == 0.0:
             return _pure(make, law, budget.epsilon, between, n) if law_named(law).pure else None
         found = least_real(
-            lambda value: make(law, value).guarantee(between, n=n).meets(budget),
+            lambda value: make(law, value).guarantee(between, n=n)._excess(budget),
             2.0**-10,
             law_named(law).largest_scale,
             relative=1e-9,

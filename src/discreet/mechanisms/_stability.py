@@ -246,7 +246,7 @@ def solve_threshold(
     # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
     parts = 2.0 if composed or min(group, n) > ThresholdedLaplace.largest_exact else 1.0
     share = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
-    least = least_real(lambda b: promise(b, _MOST).meets(share), 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
+    least = least_real(lambda b: promise(b, _MOST)._excess(share), 2.0**-10, LAPLACE.largest_scale, relative=1e-9)
     if least is None:
         delta = parts * promise(LAPLACE.largest_scale, _MOST).delta(budget.epsilon)
         raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})

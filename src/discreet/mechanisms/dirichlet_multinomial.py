@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -101,14 +102,14 @@ class DirichletMultinomial(HeldMechanism):
                 f"prior must be at least 1e-12 per cell, and at most 2^40 in total, got {self.prior!r} per cell"
             )
 
-    @property
+    @cached_property
     def strength_units(self) -> int:
         """The total prior mass in units: every cell a whole number of units where the base is uniform and dense."""
         if self._cells <= _DENSE:
             return self._cells * math.ceil(Fraction(self.prior) * _UNIT)
         return math.ceil(Fraction(self.prior) * self._cells * _UNIT)
 
-    @property
+    @cached_property
     def _uniform(self) -> bool:
         least, second = self.domain.least_weights()
         return least == second == Fraction(1, self._cells)

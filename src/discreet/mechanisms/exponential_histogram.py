@@ -250,10 +250,10 @@ class ExponentialHistogram(DrawnMechanism):
         def at(value: float) -> ExponentialHistogram:
             return cls(domain=domain, size=n if size is None else size, pure_epsilon=value, loss=loss)
 
-        def meets(inverse: float) -> bool:
-            return at(1.0 / inverse).guarantee(relation, n=n).meets(budget)
+        def excess(inverse: float) -> float:
+            return at(1.0 / inverse).guarantee(relation, n=n)._excess(budget)
 
-        found = least_real(meets, 1.0 / _LARGEST, 1e6, relative=1e-10)
+        found = least_real(excess, 1.0 / _LARGEST, 1e6, relative=1e-10)
         if given is not None:
             stated = {} if found is None else {"pure_epsilon <=": 1.0 / found}
             made = at(given)

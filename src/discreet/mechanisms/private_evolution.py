@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -667,42 +668,40 @@ class _Request:
 
     def solved(self, choice: Choice, population: int | None = None) -> PrivateEvolution:
         """Return an evolution with some choices made, its noise solved for."""
-        population = self.own.get("population", population)
-        steps, variant = choice.steps, choice.variant
-        own = {**self.own, "steps": steps, **({} if variant is None else {"variant": variant})}
-        own.pop("population", None)
+        if choice.steps not in self._noise_for:
+            self._noise_for[choice.steps] = self._with_noise(choice.steps)
+        solved, population = self._noise_for[choice.steps], self.own.get("population", population)
+        if choice.variant is not None:
+            solved = replace(solved, variant=cast(Variant, choice.variant))
+        if choice.steps == 0:
+            return replace(solved, population=population or 1)
+        return self._populated(solved, population, choice.share)
+
+    @cached_property
+    def _noise_for(self) -> dict[int, PrivateEvolution]:
+        """Evolutions by their number of steps: the noise that these need, which nothing else changes."""
+        return {}
+
+    def _with_noise(self, steps: int) -> PrivateEvolution:
+        """Return an evolution of a population of one, its noise solved for."""
+        own = {**self.own, "steps": steps, "population": 1}
         noise = own.pop("noise", "gaussian")
-        if steps == 0:
-            return PrivateEvolution(domain=self.domain, records=self.n, scale=1.0, population=population or 1, **own)
+        shared: dict[str, Any] = {"n": self.n, "group": self.group, "scale": self.scale, "relation": self.relation}
 
         def make(kind: Any, value: float, least: int = 0) -> PrivateEvolution:
-            return PrivateEvolution(
-                domain=self.domain, records=self.n, scale=value, population=1, noise=kind, threshold=least, **own
-            )
+            return PrivateEvolution(domain=self.domain, records=self.n, scale=value, noise=kind, threshold=least, **own)
 
+        if steps == 0:
+            return make("gaussian", 1.0)
         if noise == "laplace":
-            solved = solve_threshold(
+            return solve_threshold(
                 lambda value, least: make("laplace", value, least),
                 self.budget,
-                n=self.n,
-                group=self.group,
-                scale=self.scale,
                 threshold=self.threshold,
-                relation=self.relation,
                 composed=steps > 1,
+                **shared,
             )
-        else:
-            solved = solve_scale(
-                make,
-                self.budget,
-                n=self.n,
-                group=self.group,
-                laws=(noise,),
-                scale=self.scale,
-                relation=self.relation,
-            )
-            solved = replace(solved, threshold=self.threshold or 0)
-        return self._populated(solved, population, choice.share)
+        return replace(solve_scale(make, self.budget, laws=(noise,), **shared), threshold=self.threshold or 0)
 
     def _populated(self, solved: PrivateEvolution, population: int | None, share: float) -> PrivateEvolution:
         """Return an evolution with the theorem's finest scale and population where they are not given."""

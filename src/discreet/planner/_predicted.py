@@ -69,9 +69,10 @@ class Reference:
                 records = Records.concatenate([invented, elsewhere])
                 index, counts = _distinct(records, held=len(invented))
                 return records.take(index), counts / len(invented)
-            inner = np.exp(domain.log_base(cells))
-            for column, codes in zip(domain.columns.values(), cells.columns, strict=True):
-                inner *= inner_half(column, codes)
+            inner = np.ones(1)
+            for column in domain.columns.values():  # the last one changes fastest from cell to cell
+                codes = np.arange(column.size or 0)
+                inner = np.outer(inner, np.exp(column.log_base(codes)) * inner_half(column, codes)).ravel()
             return cells, inner / inner.sum()
         records = domain.encode(self.table)
         if cells is not None:

@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 from discreet._core.numeric import not_above, up
@@ -38,7 +40,17 @@ _NEGLIGIBLE = -760.0  # log of less than the least positive double
 _DROPS = (60.0, 240.0, 760.0)  # how far, in nats, U's law is followed below its top
 _LONGEST = 4_000_000  # terms summed directly
 _CHUNK = 1 << 16
+_AT_ONCE = 64  # numbers that a search tries together
 _EPS = float(np.finfo(float).eps)
+
+
+def _least(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, high: int) -> int:
+    """Return the least whole number in ``[low, high)`` where a monotone condition holds, ``high`` if there is none."""
+    while low < high:
+        tried = np.arange(low, high, max(1, (high - low) // _AT_ONCE))
+        false = int(np.count_nonzero(~holds(tried.astype(np.float64))))
+        low, high = (int(tried[false - 1]) + 1 if false else low), (int(tried[false]) if false < len(tried) else high)
+    return low
 
 
 class SamplingPair(Profile):
@@ -174,25 +186,15 @@ class SamplingPair(Profile):
 
     def _first(self, epsilon: float) -> int:
         """Return the least ``u`` at which one more draw can reveal more than ``epsilon``."""
-        low, high = 0, self.size
-        while low < high:
-            middle = (low + high) // 2
-            if float(self._crossing(np.array([middle + 1.0]), epsilon)[0]) > 0.0:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return _least(lambda u: self._crossing(u + 1.0, epsilon) > 0.0, 0, self.size)
 
     def _last(self, start: int, mean: float, drop: float) -> int:
         """Return a ``u`` where ``log P(U = u)`` is ``drop`` below its top from ``start`` on, or ``size``."""
-        low, high = max(start, math.floor(mean) + 1), self.size
-        if low >= high:
-            return high
+        low = max(start, math.floor(mean) + 1)
+        if low >= self.size:
+            return self.size
         level = max(_NEGLIGIBLE, self._log_at(low) - drop)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._log_at(middle) < level else (middle + 1, high)
-        return low
+        return _least(lambda u: self._log_ancillary(u) < level, low, self.size)
 
     def _conditional(self, u: int, epsilon: float) -> float:
         """Return ``delta_u``, the profile after exactly ``u`` draws in the two cells."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from discreet._core.checks import choice, integer, real
 from discreet._core.errors import BudgetError, GuaranteeKindError
+from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written
 from discreet.privacy._profile import Profile, keeps_shape
 
@@ -149,9 +150,13 @@ class Guarantee:
 
     def meets(self, budget: Budget) -> bool:
         """Return whether the guarantee is at least as strong as ``budget``."""
+        return self._excess(budget) <= 0.0
+
+    def _excess(self, budget: Budget) -> float:
+        """Return by what log-ratio the guarantee is above a budget, in delta, or in epsilon where delta is 0."""
         if budget.delta == 0.0:
-            return self.profile.pure <= budget.epsilon
-        return self.delta(budget.epsilon) <= budget.delta
+            return log_ratio(self.profile.pure, budget.epsilon)
+        return log_ratio(self.delta(budget.epsilon), budget.delta)
 
 
 def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError
-from discreet._core.numeric import LogRatio, least_real, up, written
+from discreet._core.numeric import LogRatio, least_real, log_ratio, up, written
 
 __all__ = ["ConstantProfile", "LargestProfile", "Profile", "keeps_shape"]
 
@@ -118,7 +118,7 @@ class Profile(ABC):
         if delta == 0.0:
             return self.pure
         high = min(self.pure, self.furthest)
-        found = least_real(lambda epsilon: self.delta(epsilon) <= delta, 0.0, high, relative=1e-10, absolute=1e-12)
+        found = least_real(lambda e: log_ratio(self.delta(e), delta), 0.0, high, relative=1e-10, absolute=1e-12)
         return self.pure if found is None else found
 
 

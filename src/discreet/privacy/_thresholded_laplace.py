@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import ClassVar
 
@@ -85,25 +86,32 @@ class ThresholdedLaplace(Profile):
             lost = self._moved(g)
             losses = np.arange(2.0 * g, -2.0 * g - 1.0, -2.0) / self.scale
             gaps = losses - epsilon + 1e-15 * (np.abs(losses) + epsilon)
-            kept = _shifted(laplace_losses(self.scale, g), laplace_losses(self.scale, g), gaps)
+            losses_of = laplace_losses(self.scale, g)
+            kept = _divergence(np.convolve(losses_of, losses_of), gaps)
             return up(min(1.0, (-math.expm1(-lost) + math.exp(-lost) * kept) * (1.0 + error)), 8 * (g + 1))
         # By how much a loss of k/scale exceeds epsilon, k from -2g to 2g: exactly, then rounded.
         scale, start = Fraction(self.scale), written(epsilon)
-        gaps = np.array([float(k / scale - start) for k in range(-2 * g, 2 * g + 1)])
-        # Of each side: what its labels that come or go tell, and the losses of those that stay.
-        side = [(self._moved(u), laplace_losses(self.scale, g - u)) for u in range(g + 1)]
-        nothing = [(0.0, np.ones(1))]
+        unit, moved = scale.denominator * start.denominator, scale.numerator * start.numerator
+        per = scale.numerator * start.denominator
+        gaps = np.array([(k * unit - moved) / per for k in range(-2 * g, 2 * g + 1)])
         value = 0.0
-        for out, into in ((side, side),) if self.replaced else ((side, nothing), (nothing, side)):
-            for (lost, one), (gained, other) in product(out, into):
-                most = len(one) + len(other) - 2  # the largest loss, in units of 1/scale; then in steps of two
-                among = gaps[2 * g + most :: -2][: most + 1]
-                between = gained - lost + error * (lost + gained) if lost != gained else 0.0
-                kept = _shifted(one, other, among + between)
-                value = max(value, -math.expm1(-lost) + math.exp(-lost) * kept)
+        for lost, gained, mass in _sides(self):
+            most = len(mass) - 1  # the largest loss, in units of 1/scale; then in steps of two
+            among = gaps[2 * g + most :: -2][: most + 1]
+            between = gained - lost + error * (lost + gained) if lost != gained else 0.0
+            value = max(value, -math.expm1(-lost) + math.exp(-lost) * _divergence(mass, among + between))
         return up(min(1.0, value * (1.0 + error)), 8 * (g + 1))
 
 
-def _shifted(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) -> float:
-    """Return the divergence of two labels whose counts shift: ``gaps`` are the losses less epsilon, descending."""
-    return float(np.convolve(one, other) @ -np.expm1(-np.maximum(0.0, gaps)))
+@lru_cache(maxsize=16)
+def _sides(profile: ThresholdedLaplace) -> list[tuple[float, float, npt.NDArray[np.float64]]]:
+    """Return, of every split, what the labels that go and that come tell, and the law of the losses of the others."""
+    side = [(profile._moved(u), laplace_losses(profile.scale, profile.group - u)) for u in range(profile.group + 1)]
+    nothing = [(0.0, np.ones(1))]
+    pairs = product(side, side) if profile.replaced else (*product(side, nothing), *product(nothing, side))
+    return [(lost, gained, np.convolve(one, other)) for (lost, one), (gained, other) in pairs]
+
+
+def _divergence(mass: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) -> float:
+    """Return the divergence of labels whose counts shift: ``gaps`` are the losses less epsilon, descending."""
+    return float(mass @ -np.expm1(-np.maximum(0.0, gaps)))

@@ -281,7 +281,7 @@ class PseudoPosterior:
             weighting = self.weighting.tightened(1.0 / tightening)
             return _scaled(risks, weighting.weights(risks.by_record, sampler.data)).epsilon
 
-        found = least_real(lambda tightening: foreseen(tightening) <= aim, 1.0, 1e9, relative=1e-3)
+        found = least_real(lambda tightening: foreseen(tightening) - aim, 1.0, 1e9, relative=1e-3)
         if found is None:
             raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
         return self.weighting.tightened(1.0 / found)

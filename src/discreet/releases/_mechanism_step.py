@@ -16,7 +16,7 @@ from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._base import Estimates, PartsMechanism
 from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.privacy import Guarantee, Relation
-from discreet.releases._step import Frames, Publishable, Step, rebuilt_elsewhere
+from discreet.releases._step import ELSEWHERE, Frames, Publishable, Step, rebuilt_elsewhere
 from discreet.releases._utility import require_utility
 
 if TYPE_CHECKING:
@@ -67,7 +67,13 @@ def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
 
     Raises ParameterError when there is none of that name, or its parameters are out of range.
     """
-    return named(facts["mechanism"]["name"]).of(
+    name = facts["mechanism"]["name"]
+    if name in ELSEWHERE:
+        raise ParameterError(
+            f"{name} releases tables drawn from a model, and no single posterior is known of them. Estimate from each "
+            "table by itself, and combine the estimates with discreet.inference.combine"
+        )
+    return named(name).of(
         facts["mechanism"]["parameters"],
         domain=Domain.from_dict(facts["domain"]),
         records=facts["records"],

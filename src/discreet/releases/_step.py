@@ -16,7 +16,7 @@ from discreet.privacy import Guarantee, Relation
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Publishable", "Step", "rebuilt_elsewhere"]
+__all__ = ["ELSEWHERE", "Publishable", "Step", "rebuilt_elsewhere"]
 
 Frames = Iterator["pl.DataFrame"]
 
@@ -121,7 +121,7 @@ class Publishable(Protocol):
         """Return the step, which tells its progress, or refuse a domain that it does not fit: by public facts alone."""
 
 
-_ELSEWHERE = {
+ELSEWHERE = {
     "pseudo-posterior": "discreet.pseudo_posterior._rebuilt",
     "censored-posterior": "discreet.pseudo_posterior._rebuilt",
 }
@@ -130,7 +130,7 @@ _ELSEWHERE = {
 
 def rebuilt_elsewhere(facts: Mapping[str, Any]) -> Step | None:
     """Return the step of a certificate, where it is one of a package above this one."""
-    module = _ELSEWHERE.get(facts["mechanism"]["name"])
+    module = ELSEWHERE.get(facts["mechanism"]["name"])
     if module is None:
         return None
     step: Step = import_module(module).rebuilt(facts)

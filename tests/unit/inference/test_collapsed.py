@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
+from discreet.inference import posterior
 from discreet.inference._chains.noisy import NoisyCounts
 from discreet.inference._chains.release import model_of_records
 from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior
@@ -27,7 +29,7 @@ from discreet.mechanisms import (
     SmoothedHistogram,
     StabilityHistogram,
 )
-from discreet.releases import publish
+from discreet.releases import Certificate, publish
 
 STRENGTH = 1.5
 DRAWS = 600
@@ -320,6 +322,14 @@ def test_chains_that_give_up_say_so(monkeypatch):
         noisy_counts_posterior(
             [9, 2, 30, 4, 5, 6], domain=domain(6), n=56, noise="laplace", scale=9.0, draws=2000, most_sweeps=500
         )
+
+
+@pytest.mark.parametrize("model", ["pseudo-posterior", "censored-grid"])
+@pytest.mark.parametrize("asked", [posterior, mechanism_posterior])
+def test_tables_of_a_model_are_to_be_combined(model, asked):
+    folder = Path(__file__).parents[2] / "golden" / "0.2.0.dev0" / model
+    with pytest.raises(ParameterError, match="and combine the estimates with discreet.inference.combine"):
+        asked(pl.DataFrame({"x": [1]}), Certificate.read(folder / "certificate.json"))
 
 
 def test_what_cannot_be_conditioned_on_is_refused():

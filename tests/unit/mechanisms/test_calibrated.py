@@ -115,7 +115,7 @@ REQUESTS: list[tuple[type[Mechanism], Domain, dict[str, Any], Budget, int, int |
     (PitmanYor, UNIT, {"strength": 1.0, "discount": 0.5}, Budget(epsilon=1.0, delta=1e-6), 10**7, 100),
     (DirichletMultinomial, cells(300), {"prior": 1.0}, Budget(epsilon=0.5, delta=1e-9), 1000, 1000),
     (DirichletMultinomial, cells(300), {"prior": 1.0}, Budget(epsilon=0.5), 1000, 1000),
-    (DirichletMultinomial, cells(2), {"prior": 0.5}, Budget(epsilon=0.5, delta=1e-6), 50, 40),
+    (DirichletMultinomial, cells(2), {"prior": 0.5}, Budget(epsilon=0.5, delta=1e-6), 12, 10),
     (SmoothedHistogram, cells(300), {"mixing": 0.01}, Budget(epsilon=0.5, delta=1e-9), 1000, 1000),
     (SmoothedHistogram, cells(300), {"mixing": 0.01}, Budget(epsilon=0.5), 1000, 1000),
     (PerturbedHistogram, cells(10), {"scale": 1.0}, Budget(epsilon=0.5, delta=1e-9), 1000, None),

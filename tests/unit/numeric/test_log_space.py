@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet._core.numeric import least_integer, least_real, log_beta_binomial, log_binomial, log_rising, up
+from discreet._core.numeric import least_integer, least_real, log_beta_binomial, log_binomial, log_ratio, log_rising, up
 from discreet._core.numeric._log_space import log_error
 
 
@@ -40,11 +41,21 @@ def test_the_least_integer(low: int, length: int, answer: int) -> None:
     assert all(low <= x <= low + length for x in calls)
 
 
+EXCESSES: list[Callable[[float], float]] = [
+    lambda ratio: -1.0 if ratio >= 1 else 1.0,  # says no more than a condition
+    lambda ratio: -math.log(max(ratio, 1e-320)),
+    lambda ratio: 1.0 - ratio * ratio,
+    lambda ratio: 0.0 if ratio >= 1 else math.inf,
+    lambda ratio: max(-690.0, 30.0 * (1.0 - ratio * ratio)),  # the logarithm of a Gaussian's delta, with a floor
+]
+
+
+@pytest.mark.parametrize("excess", EXCESSES)
 @given(answer=st.floats(1e-12, 1e12), low=st.sampled_from([0.0, 1e-15, 0.5]), high=st.sampled_from([1e-3, 1.0, 1e13]))
-def test_the_least_real_errs_upwards(answer: float, low: float, high: float) -> None:
+def test_the_least_real_errs_upwards(excess: Callable[[float], float], answer: float, low: float, high: float) -> None:
     if low > high:
         return
-    found = least_real(lambda x: x >= answer, low, high, relative=1e-9)
+    found = least_real(lambda x: excess(x / answer), low, high, relative=1e-9)
     if low >= answer:
         assert found == low
     elif answer > high:
@@ -52,6 +63,28 @@ def test_the_least_real_errs_upwards(answer: float, low: float, high: float) -> 
     else:
         assert found is not None
         assert answer <= found <= answer * (1 + 3e-9) + 1e-300
+
+
+@pytest.mark.parametrize(("excess", "most"), list(zip(EXCESSES, (45, 10, 15, 45, 25), strict=True)))
+@pytest.mark.parametrize("answer", [0.01, 1.0, 300.0])
+def test_the_least_real_takes_few_tries(excess: Callable[[float], float], most: int, answer: float) -> None:
+    """As many as bisection where an excess says yes or no; far fewer where it is smooth."""
+    tried: list[float] = []
+
+    def counted(x: float) -> float:
+        tried.append(x)
+        return excess(x / answer)
+
+    assert least_real(counted, 2.0**-10, 1e6, relative=1e-9) is not None
+    assert len(tried) <= most
+
+
+@pytest.mark.parametrize("target", [5e-324, 1e-300, 0.1, 1.0, 3.7, 1e300])
+def test_a_log_ratio_has_the_sign_of_the_difference(target: float) -> None:
+    below, beyond = math.nextafter(target, 0.0), math.nextafter(target, math.inf)
+    assert log_ratio(below, target) < 0.0 == log_ratio(target, target) < log_ratio(beyond, target)
+    assert log_ratio(0.0, target) < 0.0 < log_ratio(math.inf, target)
+    assert log_ratio(2.0 * target, target) == pytest.approx(math.log(2.0))
 
 
 @pytest.mark.parametrize("a", [1e-9, 0.3, 5.0, 15.99, 16.0, 1e3, 1e10, 1.7e12])

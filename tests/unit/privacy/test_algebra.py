@@ -141,7 +141,7 @@ PROFILES = [
 ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(profile=st.sampled_from(PROFILES), times=st.integers(1, 6), epsilon=st.floats(0, 6))
 def test_power_is_composition_with_itself(profile: Profile, times: int, epsilon: float) -> None:
     assert power(profile, times).delta(epsilon) == compose([profile] * times).delta(epsilon)
@@ -151,7 +151,7 @@ def test_power_is_composition_with_itself(profile: Profile, times: int, epsilon:
         assert not again.exact
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(parts=st.lists(st.sampled_from(PROFILES), min_size=2, max_size=3), data=st.data())
 def test_composition_ignores_order_and_grows(parts: list[Profile], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(parts))

@@ -3,7 +3,7 @@
 from discreet._core.numeric._exactly import LogRatio, above, not_above, written
 from discreet._core.numeric._factorial_coefficients import log_factorial_coefficient
 from discreet._core.numeric._log_space import log_beta_binomial, log_binomial, log_rising
-from discreet._core.numeric._one_sided import least_integer, least_real, up
+from discreet._core.numeric._one_sided import least_integer, least_real, log_ratio, up
 
 __all__ = [
     "LogRatio",
@@ -13,6 +13,7 @@ __all__ = [
     "log_beta_binomial",
     "log_binomial",
     "log_factorial_coefficient",
+    "log_ratio",
     "log_rising",
     "not_above",
     "up",

@@ -26,10 +26,12 @@ def log_rising(a: float | Floats, s: float | Floats) -> Any:
     ``a``: positive.
     ``s``: non-negative.
     """
+    if np.ndim(a) == 0 and a >= _LARGE:
+        return _log_rising_large(a, s)
     from scipy.special import gammaln
 
     if np.ndim(a) == 0:
-        return _log_rising_large(a, s) if a >= _LARGE else gammaln(a + s) - gammaln(a)
+        return gammaln(a + s) - gammaln(a)
     return np.where(np.less(a, _LARGE), gammaln(a + s) - gammaln(a), _log_rising_large(np.maximum(a, _LARGE), s))
 
 

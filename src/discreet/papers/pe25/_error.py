@@ -102,10 +102,8 @@ def laplace_complexity(points: int, *, dimension: int, diameter: float = 1.0, no
     ----------
     points : int
         ``V``.
-    dimension, diameter
-        ``d`` and ``D``.
-    norm : {1, 2, inf}
-        Norm of the distance.
+    dimension, diameter, norm
+        As for :func:`gaussian_complexity`.
 
     Returns
     -------
@@ -139,10 +137,8 @@ def sampling_error(population: int, *, dimension: int, diameter: float = 1.0, no
     ----------
     population : int
         ``N``.
-    dimension, diameter
-        ``d`` and ``D``.
-    norm : {1, 2, inf}
-        Norm of the distance.
+    dimension, diameter, norm
+        As for :func:`gaussian_complexity`.
 
     Returns
     -------
@@ -201,12 +197,8 @@ def predicted_error(
         ``n_s``, synthetic records.
     sigma : float
         Noise on the histogram; at least 0. It usually grows with the number of steps.
-    dimension : int
-        ``d``, of the embedding.
-    diameter : float
-        ``D``.
-    norm : {1, 2, inf}
-        Norm of the distance.
+    dimension, diameter, norm
+        As for :func:`gaussian_complexity`, of the embedding.
     start : float, optional
         :math:`\Gamma_0`, the distance of the random records; the diameter by default. **Where it is measured on
         confidential data, the result is confidential.**
@@ -268,10 +260,8 @@ def thresholded_laplace_error(
         Confidential: votes of every candidate.
     epsilon, delta : float
         Of one step.
-    dimension, diameter
-        ``d`` and ``D``.
-    norm : {1, 2, inf}
-        Norm of the distance.
+    dimension, diameter, norm
+        As for :func:`gaussian_complexity`.
     beta : float, optional
         Return the published bound with this beta, above 0 and below 1, instead.
 
