@@ -357,7 +357,7 @@ class Marginals(PartsMechanism, Mechanism):
         if budget.delta == 0.0:
             raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
         found = least_real(
-            lambda value: make(value).guarantee(relation, n=n).meets(budget),
+            lambda value: make(value).guarantee(relation, n=n)._excess(budget),
             _LEAST_SCALE,
             GAUSSIAN.largest_scale,
             relative=1e-6,
