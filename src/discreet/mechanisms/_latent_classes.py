@@ -18,7 +18,7 @@ from discreet._core.errors import ParameterError
 __all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted", "raked"]
 
 _FEWEST, _MOST = 100, 400  # classes
-_ROUNDS = 300
+_ROUNDS, _STEPS = 200, 200
 _RAKED = 30
 _LEAST = 1e-12
 
@@ -216,40 +216,100 @@ def raked(block: Block, shares: Floats, targets: Mapping[int, Floats]) -> Block:
 
 
 def fitted(
-    ones: Sequence[Floats], pairs: Mapping[Pair, Floats], *, rng: np.random.Generator
+    ones: Sequence[Floats],
+    smooth: Mapping[Pair, Floats],
+    tables: Mapping[Pair, Table],
+    total: float,
+    *,
+    rng: np.random.Generator,
 ) -> tuple[Floats, list[Floats]]:
-    """Fit a mixture to probabilities of columns and of tables of two columns.
+    """Fit a mixture to columns and tables of two columns.
 
     Returns the classes' shares, and the columns' probabilities in each class.
 
-    Expectation-maximisation of the sum of the tables' log-likelihoods: in each round a column's probabilities are
-    multiplied by how much more of it the tables have than the model, in every table that it is in.
+    First, 200 rounds of expectation-maximisation for tables without noise: in each, a column's probabilities are
+    multiplied by how much more of it the tables have than the model, in every table that it is in. Then 200 steps of
+    exponentiated gradient for the measured tables themselves, weighted by their errors. These end before the model
+    follows the noise: more steps fit better, and release worse.
 
     ``ones``: the columns' probabilities.
-    ``pairs``: the tables', by the numbers of their columns.
+    ``smooth``: probabilities of the tables, positive, less noise.
+    ``tables``: as they were measured.
+    ``total``: number of records.
     ``rng``: of the start.
     """
-    sizes = [len(one) for one in ones]
-    ends = np.concatenate(([0], np.cumsum(sizes)))
-    own = np.concatenate(list(ones))
-    if not pairs:
+    if not smooth:
         return np.ones(1), [one[:, None] / one.sum() for one in ones]
-    wanted = np.zeros((ends[-1], ends[-1]))
-    for (i, j), table in pairs.items():
-        wanted[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = table
-        wanted[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = table.T
-
-    def normal(values: Floats) -> Floats:
-        return np.asarray(values / np.repeat(np.add.reduceat(values, ends[:-1], axis=0), sizes, axis=0))
-
-    classes = min(_MOST, max(_FEWEST, len(own) // 2))
+    fit = _Fit.of(ones)
+    classes = min(_MOST, max(_FEWEST, len(fit.own) // 2))
     shares = np.full(classes, 1.0 / classes)
-    inside = normal((own[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(len(own), classes))))
-    for _ in range(_ROUNDS):
-        joint = inside * shares
-        ratio = wanted / np.maximum(joint @ inside.T, _LEAST)
-        more = ratio @ inside + (own / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
-        joint *= more
-        inside, shares = normal(joint + 1e-15), joint.sum(axis=0)
-        shares /= shares.sum()
-    return shares, [inside[a:b] for a, b in pairwise(ends.tolist())]
+    inside = fit.normal((fit.own[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(len(fit.own), classes))))
+    shares, inside = fit.maximised(shares, inside, fit.square(smooth))
+    measured = {(i, j): np.outer(ones[i], ones[j]) + table.excess / total for (i, j), table in tables.items()}
+    weight = {pair: np.full(table.excess.shape, (total / table.error) ** 2) for pair, table in tables.items()}
+    shares, inside = fit.descended(shares, inside, fit.square(measured), fit.square(weight))
+    return shares, [inside[a:b] for a, b in pairwise(fit.ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """All columns' cells one after the other, so that all tables are blocks of one square.
+
+    ``ends``: where the columns begin, and the end of the last.
+    ``own``: the columns' probabilities.
+    """
+
+    ends: list[int]
+    own: Floats
+
+    @classmethod
+    def of(cls, ones: Sequence[Floats]) -> _Fit:
+        return cls([0, *np.cumsum([len(one) for one in ones]).tolist()], np.concatenate(list(ones)))
+
+    def normal(self, values: Floats) -> Floats:
+        """Return values divided by the sums of their columns."""
+        sums = np.add.reduceat(values, self.ends[:-1], axis=0)
+        return np.asarray(values / np.repeat(sums, np.diff(self.ends), axis=0))
+
+    def square(self, tables: Mapping[Pair, Floats]) -> Floats:
+        """Return tables in their places, and 0 where there is none."""
+        found = np.zeros((len(self.own), len(self.own)))
+        for (i, j), table in tables.items():
+            rows, columns = slice(*self.ends[i : i + 2]), slice(*self.ends[j : j + 2])
+            found[rows, columns], found[columns, rows] = table, table.T
+        return found
+
+    def maximised(self, shares: Floats, inside: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+        """Return the mixture after rounds of expectation-maximisation."""
+        for _ in range(_ROUNDS):
+            joint = inside * shares
+            ratio = wanted / np.maximum(joint @ inside.T, _LEAST)
+            more = ratio @ inside + (self.own / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
+            joint *= more
+            inside, shares = self.normal(joint + 1e-15), joint.sum(axis=0)
+            shares /= shares.sum()
+        return shares, inside
+
+    def descended(self, shares: Floats, inside: Floats, wanted: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """Return the mixture after steps of exponentiated gradient: each is kept if it lowers the squared error."""
+        most = float(weight.max())
+        held = 3.0 * most  # of the columns' own probabilities
+
+        def error(shares: Floats, inside: Floats) -> tuple[float, Floats, Floats]:
+            apart = (inside * shares) @ inside.T - wanted
+            pull, beside = weight * apart, inside @ shares - self.own
+            return 0.25 * float((pull * apart).sum()) + 0.5 * held * float(beside @ beside), pull, beside
+
+        step, (least, pull, beside) = 1e-3 / most, error(shares, inside)
+        for _ in range(_STEPS):
+            slope = pull @ inside
+            each = (inside * (0.5 * slope + held * beside[:, None])).sum(axis=0)
+            moved = self.normal(inside * np.exp(-np.clip(step * (slope + held * beside[:, None]), -3.0, 3.0)))
+            weights = shares * np.exp(-np.clip(step * each, -3.0, 3.0))
+            weights /= weights.sum()
+            found, *rest = error(weights, moved)
+            if found < least:
+                shares, inside, least, (pull, beside), step = weights, moved, found, rest, 1.5 * step
+            else:
+                step *= 0.4
+        return shares, inside

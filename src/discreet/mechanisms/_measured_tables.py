@@ -193,7 +193,7 @@ class MeasuredTables:
         for pair, possible in self._possible().items():
             if pair in wanted:
                 wanted[pair] *= possible
-        shares, inside = fitted(coarse, wanted, rng=rng)
+        shares, inside = fitted(coarse, wanted, tables, total, rng=rng)
         fine = [nearest_probabilities(one / total) for one in ones]
         for totals in made.domain.published:
             if totals.column is not None:
