@@ -132,7 +132,7 @@ class Marginals(PartsMechanism, Mechanism):
         object.__setattr__(self, "workload", None if self.workload is None else tuple(self.workload))
         check_sampling(self.sampling)
         _check_columns(self.domain)
-        self.joint  # noqa: B018  # refuses constraints that cannot be held
+        self.pairs, self.joint  # noqa: B018  # refuse a workload of no table, and constraints that cannot be held
         object.__setattr__(self, "units", integer("units", self.units, least=len(self.domain.columns), most=1 << 24))
 
     # -- public facts -------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Marginals(PartsMechanism, Mechanism):
         n = positive_size("n", n)
         replaced = relation.name == "replacement"
         profile: Profile = ConstantProfile(value=0.0)
-        if max(self.sizes) > 1:
+        if not replaced or max(self.sizes) > 1:  # one cell: replaced records change nothing, added ones its count
             counts = (2 if replaced else 1) * self.units + len(self.pairs)
             group = min(relation.group, n) if replaced else relation.group
             profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
