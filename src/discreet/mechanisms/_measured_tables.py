@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._latent_classes import Block, LatentClasses, Table, Within, denoised, fitted, raked
 from discreet.mechanisms._merged_cells import Merged, merged
 from discreet.mechanisms._units import worth_measuring
+from discreet.mechanisms._wide_facts import Pair, WideFacts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
-
-if TYPE_CHECKING:
-    from discreet.mechanisms.marginals import Marginals
 
 __all__ = ["Counted", "MeasuredTables"]
 
-Pair = tuple[int, int]
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
 _HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
@@ -45,7 +42,7 @@ class Counted(NamedTuple):
 class MeasuredTables:
     """What can be read from an output of the private step, or from its first stages. All of it is public."""
 
-    def __init__(self, mechanism: Marginals, y: CellCounts) -> None:
+    def __init__(self, mechanism: WideFacts, y: CellCounts) -> None:
         self._made, self._y = mechanism, np.asarray(y, dtype=np.int64)
 
     @cached_property
@@ -258,7 +255,7 @@ def _centred(excess: Floats) -> Floats:
     return np.asarray(rows - rows.mean(axis=0, keepdims=True))
 
 
-def _total(made: Marginals, ones: Sequence[Floats], units: Floats) -> float:
+def _total(made: WideFacts, ones: Sequence[Floats], units: Floats) -> float:
     """Return the declared number of records, or the noisy tables' own where that is 4 standard errors away."""
     precision = units / np.asarray(made.sizes, dtype=np.float64)
     noisy = float(np.array([one.sum() for one in ones]) @ precision / precision.sum())

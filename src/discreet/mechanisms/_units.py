@@ -34,7 +34,15 @@ def first_units(cost: Floats, units: int, *, alone: bool) -> Integers:
     ``alone``: whether there are no other tables, which would get the rest.
     """
     q = np.sqrt(_spread(cost, units if alone else _FIRST * units)).astype(np.int64)
-    return np.asarray(np.maximum(1, q), dtype=np.int64)
+    return _afforded(np.maximum(1, q), units)
+
+
+def _afforded(q: Integers, units: int) -> Integers:
+    """Return the ``q``, lowered until their squares are no more than the units: in integers, as privacy rests on it."""
+    q = np.asarray(q, dtype=np.int64)
+    while int((q * q).sum()) > max(0, units):
+        q[q.argmax()] -= 1
+    return q
 
 
 def usual_units(cost: Floats, units: int, *, alone: bool) -> Floats:
@@ -111,7 +119,7 @@ def _whole(cost: Floats, held: Floats, units: int) -> Integers:
 
     Each step goes where it takes most error for its units.
     """
-    q = np.sqrt(np.maximum(0.0, _filled(cost, held, units) - held)).astype(np.int64)
+    q = _afforded(np.sqrt(np.maximum(0.0, _filled(cost, held, units) - held)).astype(np.int64), units)
     left = units - int((q * q).sum())
 
     def entry(i: int) -> tuple[float, int]:

@@ -1,0 +1,180 @@
+"""Public facts of a mechanism on tables of one and two columns: which tables there are, and what may be drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import integer, positive_size, unfit
+from discreet._core.errors import ParameterError
+from discreet._core.reading import parsed_toml
+from discreet.domain import Domain
+from discreet.domain._conditions import CellReader, plain_condition
+from discreet.domain._constraints import refuse_large
+from discreet.mechanisms._units import first_units, noise_cost, usual_units
+
+__all__ = ["Pair", "WideFacts", "check_columns", "listed", "worked_on"]
+
+_NAME = "marginals"
+_MOST_CELLS = 1 << 16
+_MOST_COLUMNS = 128
+_MOST_JOINT = 20_000  # joint cells of columns that are constrained together
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideFacts:
+    """What is public of a mechanism on tables of one and two columns. Parameters: see Marginals."""
+
+    domain: Domain
+    records: int
+    scale: float
+    units: int
+    workload: tuple[str, ...] | None = None
+    given: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "records", positive_size("records", self.records))
+        object.__setattr__(self, "workload", listed(self.workload))
+        check_columns(self.domain)
+        self.pairs, self.joint, self.given_cells  # noqa: B018  # refused here where they cannot be held
+        object.__setattr__(self, "units", integer("units", self.units, least=len(self.domain.columns), most=1 << 24))
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Numbers of cells of the columns."""
+        return [int(column.size or 0) for column in self.domain.columns.values()]
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """The two-way tables that matter, as numbers of columns."""
+        return worked_on(self.domain, self.workload)
+
+    @cached_property
+    def first(self) -> Integers:
+        """The ``q`` of each one-way table before anything is known."""
+        return first_units(self.one_way_cost, self.units, alone=not self.pairs)
+
+    @cached_property
+    def one_way_cost(self) -> Floats:
+        """What noise of scale 1 on each one-way table costs in all tables."""
+        return noise_cost(self.sizes, len(self.domain.columns) - 1)
+
+    @cached_property
+    def usual_errors(self) -> Floats:
+        """About what standard error the counts of each one-way table have in the end."""
+        return self.scale / np.sqrt(usual_units(self.one_way_cost, self.units, alone=not self.pairs))
+
+    @cached_property
+    def blocks(self) -> list[tuple[int, ...]]:
+        """The columns that are drawn together: those that the domain constrains together, and every other by itself."""
+        joined = {i for columns in self.joint for i in columns}
+        return sorted([*self.joint, *((i,) for i in range(len(self.sizes)) if i not in joined)])
+
+    @cached_property
+    def joint(self) -> dict[tuple[int, ...], tuple[Integers, ...]]:
+        """The joint cells that are allowed of columns that are constrained together, as the cells of each column."""
+        return _joint_cells(self.domain)
+
+    @cached_property
+    def given_cells(self) -> dict[int, Integers]:
+        """The cells that released records may have of some columns."""
+        return _given(self.domain, self.given)
+
+
+def check_columns(domain: Domain) -> None:
+    """Refuse a domain with a column that is not finite, or with too many cells or columns."""
+    if len(domain.columns) > _MOST_COLUMNS:
+        raise ParameterError(
+            f"marginals takes at most {_MOST_COLUMNS} columns, and the domain has {len(domain.columns):,}. "
+            "Declare fewer columns"
+        )
+    for name, column in domain.columns.items():
+        if column.size is None:
+            raise ParameterError(f"marginals needs finite columns. Declare cells or categories for column {name!r}")
+        if column.size > _MOST_CELLS:
+            raise ParameterError(
+                f"marginals holds at most {_MOST_CELLS:,} cells a column, and column {name!r} has {column.size:,}. "
+                "Declare fewer cells"
+            )
+
+
+def _joint_cells(domain: Domain) -> dict[tuple[int, ...], tuple[Integers, ...]]:
+    """Return, by the columns of each connected set of constraints, the joint cells that all of them allow.
+
+    Raises ParameterError when there are more joint cells than can be held, or none is allowed.
+    """
+    refuse_large(domain.names, domain.constraints, most_cells=_MOST_JOINT, name=_NAME)
+    joined: list[set[int]] = []
+    for constraint in domain.constraints:
+        near = [each for each in joined if each & set(constraint.columns)]
+        joined = [each for each in joined if each not in near] + [set(constraint.columns).union(*near)]
+    found = {}
+    for columns in map(tuple, map(sorted, joined)):
+        names, sizes = (
+            [domain.names[i] for i in columns],
+            [int(list(domain.columns.values())[i].size or 0) for i in columns],
+        )
+        if (cells := math.prod(sizes)) > _MOST_JOINT:
+            raise ParameterError(
+                f"marginals cannot hold what is declared: it links columns {', '.join(map(repr, names))}, which have "
+                f"{cells:,} cells together, more than {_MOST_JOINT:,}. Declare fewer cells of these columns"
+            )
+        grid = np.unravel_index(np.arange(cells), sizes)
+        place = dict(zip(columns, grid, strict=True))
+        allowed = np.ones(cells, dtype=np.bool_)
+        for constraint in domain.constraints:
+            if set(constraint.columns) <= set(columns):
+                allowed &= constraint.allowed[tuple(place[i] for i in constraint.columns)]
+        if not allowed.any():
+            raise ParameterError(f"what is declared leaves no values of the columns {', '.join(map(repr, names))}")
+        found[columns] = tuple(codes[allowed].astype(np.int64) for codes in grid)
+    return found
+
+
+def listed(workload: Any) -> tuple[str, ...] | None:
+    """Return the items of a workload, given as text or one by one."""
+    if workload is None:
+        return None
+    return tuple(item.strip() for item in (workload.split(",") if isinstance(workload, str) else map(str, workload)))
+
+
+def worked_on(domain: Domain, workload: Sequence[str] | None) -> list[Pair]:
+    """Return the pairs of columns that a workload names: all where there is none."""
+    every = list(combinations(range(len(domain.columns)), 2))
+    if workload is None:
+        return every
+    place = {name: i for i, name in enumerate(domain.columns)}
+    chosen: set[Pair] = set()
+    for item in workload:
+        names = [item] if item in place else [name.strip() for name in str(item).split("*")]
+        if unknown := [name for name in names if name not in place]:
+            raise ParameterError(f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN")
+        if len(names) > 2 or len(set(names)) != len(names):
+            raise ParameterError(f"workload takes one or two columns an item, got {item!r}")
+        asked = {place[name] for name in names}
+        chosen |= {pair for pair in every if asked <= set(pair)}
+    return [pair for pair in every if pair in chosen]
+
+
+def _given(domain: Domain, text: str | None) -> dict[int, Integers]:
+    """Return the cells that a condition on released records names, by the column's number."""
+    if text is None:
+        return {}
+    if not isinstance(text, str):
+        raise unfit("given", "TOML text", text, remedy="For example: sex = 'Female', age = {from = 18, below = 65}")
+    found = {}
+    for name, condition in parsed_toml(f"given = {{{text}}}")["given"].items():
+        if name not in domain.columns:
+            raise ParameterError(f"given names {name!r}, which is no column")
+        cells = CellReader(name, domain.columns[name]).codes(plain_condition(condition))
+        found[domain.names.index(name)] = cells
+    return found

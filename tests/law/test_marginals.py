@@ -1,0 +1,737 @@
+"""T20: sensitivities of every stage by enumeration, the whole by stagewise sums over the integers, and what is read."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet._core.random import seeded
+from discreet.domain import Boolean, Category, Counts, Domain, Integer, Records
+from discreet.domain._constraints import fitting
+from discreet.errors import Infeasible, ParameterError
+from discreet.mechanisms import Marginals, marginals
+from discreet.mechanisms._measured_tables import MeasuredTables
+from discreet.mechanisms._merged_cells import Merged
+from discreet.mechanisms._units import first_units, noise_cost, worth_measuring
+from discreet.mechanisms.marginals import _score, _Source
+from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.noise.gaussian import DiscreteGaussian
+from discreet.privacy import Budget, DiscreteGaussianPair, Relation
+from discreet.testing import count_vectors
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Cell = tuple[float, int]  # scale of the noise in a released count, and by how much the count changes
+RELATIONS = ("replacement", "add-remove")
+
+
+def labels(*sizes: int) -> Domain:
+    """Columns of labels, which merge where they are rare."""
+    return Domain(
+        columns={f"c{i}": Category(categories=[f"l{j}" for j in range(size)]) for i, size in enumerate(sizes)}
+    )
+
+
+def table(domain: Domain, counts: npt.ArrayLike) -> Counts:
+    held = np.asarray(counts, dtype=np.int64)
+    return Counts(records=domain.unflat(np.flatnonzero(held)), frequencies=held[held > 0])
+
+
+def neighbours(most: int, cells: int, group: int, relation: str) -> tuple[Integers, Integers, Integers]:
+    """Return all tables of at most so many records, and the places of all that differ in 1 to ``group`` records."""
+    every = np.concatenate([count_vectors(n, cells) for n in range(most + 1)])
+    up, down = moved(every[None] - every[:, None])
+    near = (up == down) if relation == "replacement" else (np.minimum(up, down) == 0)
+    left, right = np.nonzero(near & (np.maximum(up, down) >= 1) & (np.maximum(up, down) <= group))
+    return every, left, right
+
+
+def moved(change: Integers) -> tuple[Integers, Integers]:
+    """Return how many records the cells of tables gain, and how many they lose."""
+    return np.maximum(change, 0).sum(axis=-1), np.maximum(-change, 0).sum(axis=-1)
+
+
+# -- sensitivities, all of them ---------------------------------------------------------------------------------------
+
+
+def worst_score(score: Any, shape: tuple[int, int], most: int, box: int, group: int, relation: str) -> int:
+    """Return by how much a score changes at most, over all neighbours and all ``R`` in a box."""
+    cells, worst = math.prod(shape), 0
+    every, left, right = neighbours(most, cells, group, relation)
+    for expected in product(range(box), repeat=cells):
+        r = np.array(expected).reshape(shape)
+        found = np.array([score(counts.reshape(shape), r) for counts in every])
+        worst = max(worst, int(np.abs(found[left] - found[right]).max()))
+    return worst
+
+
+def twice(counts: Integers, expected: Integers) -> int:
+    """The L1 distance, of which a replaced record changes 2."""
+    return int(np.abs(counts - expected).sum())
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("shape", "most", "box"), [((2, 2), 4, 4), ((2, 3), 2, 3), ((3, 3), 2, 2)])
+def test_a_score_changes_by_the_records_that_change(shape: tuple[int, int], most: int, box: int, relation: str) -> None:
+    for group in (1, 2):
+        assert worst_score(_score, shape, most, box, group, relation) == group
+
+
+def test_a_score_of_twice_the_sensitivity_is_caught() -> None:
+    assert worst_score(twice, (2, 2), 2, 2, 1, "replacement") == 2
+
+
+def partitions(size: int) -> list[list[int]]:
+    """Every way to merge the cells of a column."""
+    found = [[0]]
+    for _ in range(size - 1):
+        found = [[*one, each] for one in found for each in range(max(one) + 2)]
+    return found
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("sizes", "most"), [((2, 2), 4), ((3, 2), 3), ((2, 3, 2), 2)])
+def test_every_table_changes_as_the_pair_assumes(sizes: tuple[int, ...], most: int, relation: str) -> None:
+    """One-way tables, and two-way tables of cells merged in every way."""
+    domain, cells = labels(*sizes), math.prod(sizes)
+    mechanism = Marginals(domain=domain, records=1, scale=9.0, units=20)
+    merges = [
+        [Merged(np.array(of), max(of) + 1) for of in each] for each in product(*(partitions(size) for size in sizes))
+    ]
+    every, *_ = neighbours(most, cells, 1, relation)
+    sources = [_Source(table(domain, counts), mechanism) for counts in every]
+    tables = [np.array([source.one_way[i] for source in sources]) for i in range(len(sizes))]
+    for merged in merges:
+        two = [source.two_way(merged) for source in sources]
+        tables += [np.array([each[pair].ravel() for each in two]) for pair in mechanism.pairs]
+    for group in (1, 2):
+        _, left, right = neighbours(most, cells, group, relation)
+        in_full = np.ones(len(left), dtype=bool)
+        for k, counts in enumerate(tables):
+            up, down = moved(counts[left] - counts[right])
+            assert np.maximum(up, down).max() <= group
+            assert relation == "replacement" or np.minimum(up, down).max() == 0
+            if k < len(sizes):
+                in_full &= np.maximum(up, down) == group
+        assert in_full.any()  # some neighbours change every one-way table in full
+
+
+# -- the units --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4) | st.integers(1, 100_000), min_size=1, max_size=40))
+    units = data.draw(st.integers(len(sizes), 4 * len(sizes)) | st.integers(len(sizes), 1 << 24))
+    pairs = list(combinations(range(len(sizes)), 2))[: data.draw(st.integers(0, 40))]
+    cost = noise_cost(sizes, len(sizes) - 1)
+    first = first_units(cost, units, alone=not pairs)
+    assert first.min() >= 1
+    left = units - int((first**2).sum())
+    assert left >= 0
+    scores = np.array(data.draw(st.lists(st.integers(-50, 10**6), min_size=len(pairs), max_size=len(pairs))), float)
+    shapes = [(min(sizes[i], 128), min(sizes[j], 128)) for i, j in pairs]
+    scale = data.draw(st.floats(9.0, 1e6))
+    taken, q, again = worth_measuring(scores, shapes, cost, first, units=left, scale=scale)
+    assert len(set(taken.tolist())) == len(taken) == len(q)
+    assert min([*q.tolist(), *again.tolist()], default=0) >= 0
+    assert int((q**2).sum() + (again**2).sum()) <= left
+
+
+def test_many_columns_and_few_units() -> None:
+    """One column of many cells would get all the units, and the others their one each besides."""
+    sizes = [100_000] + [2] * 127
+    first = first_units(noise_cost(sizes, 127), 128)
+    assert int((first**2).sum()) == 128
+
+
+# -- noise of a table of several units --------------------------------------------------------------------------------
+
+
+def unevenness(scale: float, q: int) -> tuple[float, float]:
+    """Return the least and largest ratio of one draw's law, of ``q`` times the scale, to the law of ``q^2`` draws."""
+    reach = math.ceil(30 * scale)
+    one = np.exp(GAUSSIAN.log_pmf(scale, np.arange(-reach, reach + 1)))
+    law = one
+    for _ in range(q * q - 1):
+        law = np.convolve(law, one)
+    w = np.arange(-math.ceil(6 * q * scale), math.ceil(6 * q * scale) + 1)
+    ratio = np.exp(GAUSSIAN.log_pmf(q * scale, w)) / law[len(law) // 2 + w]
+    period = ratio[: q * q]
+    np.testing.assert_allclose(ratio, np.resize(period, len(ratio)), rtol=1e-9)  # it depends on the residue alone
+    return float(ratio.min()), float(ratio.max())
+
+
+@pytest.mark.parametrize("q", [2, 3])
+@pytest.mark.parametrize("scale", [0.6, 0.8, 1.0, 1.25])
+def test_noise_of_several_units_is_one_draw_up_to_a_residue(scale: float, q: int) -> None:
+    """Where it can be seen in floats; at scale 9 the bound is below 1e-338."""
+    low, high = unevenness(scale, q)
+    eta = math.expm1(q * q * math.log1p(2.1 * math.exp(-((math.pi * scale) ** 2))))
+    assert (1.0 - eta) / (1.0 + eta) <= low + 1e-12
+    assert high <= (1.0 + eta) / max(1.0 - eta, 1e-9) + 1e-12
+    shortest = 2 * q * q * math.exp(-2 * (math.pi * scale) ** 2 * (1 - 1 / q**2))  # the dual lattice's shortest vectors
+    assert high - 1.0 == pytest.approx(shortest, rel=0.5, abs=1e-12)
+
+
+def test_what_the_residues_cost_is_below_every_rounding() -> None:
+    """Of 2^24 units, 128 columns twice and their pairs, every cell of which changes: e^zeta - 1 < 1e-300."""
+    scale = marginals._LEAST_SCALE
+    log10_eta = math.log10(2.2 * (1 << 24)) - (math.pi * scale) ** 2 / math.log(10)
+    cells = 2 * 128 * marginals._MOST_CELLS + math.comb(128, 2) * 128**2
+    assert log10_eta + math.log10(3 * cells) < -300
+
+
+# -- the whole, exactly -----------------------------------------------------------------------------------------------
+
+
+class Seen(DiscreteGaussian):
+    """The law of the noise, which notes with what scale and on what counts the private step uses it."""
+
+    def __init__(self, least: bool = False) -> None:
+        self.stages: list[tuple[float, Integers]] = []
+        self.least = least  # a twin: every table's noise has the scale of one unit
+
+    def log_pmf(self, scale: float, z: Any) -> Floats:
+        self.stages.append((SCALE if self.least else scale, np.asarray(z)))
+        return super().log_pmf(scale, z)
+
+
+SCALE = 0.5
+Stage = tuple[float, tuple[int, ...]]
+LossLaw = tuple[int, Floats]  # least loss in units of 1/(2 scale^2), and masses from there
+
+
+def stages(mechanism: Marginals, x: Counts, prefix: Sequence[int], *, least: bool = False) -> list[Stage]:
+    """Return the scale and the exact counts of every stage, given the first outputs: from the private step itself."""
+    seen, y = Seen(least), np.concatenate((np.array(prefix, dtype=np.int64), np.zeros(64, dtype=np.int64)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marginals, "GAUSSIAN", seen)
+        mechanism.log_prob(y, x)
+    found, at = [], 0
+    for scale, noise in seen.stages:
+        found.append((scale, tuple((y[at : at + len(noise)] - noise).tolist())))
+        at += len(noise)
+    return found
+
+
+def masses(scale: float) -> tuple[Integers, Floats]:
+    """Return noise and its probabilities; what is cut off is counted as lost."""
+    reach = int(7 * scale)
+    z = np.arange(-reach, reach + 1)
+    return z, np.exp(GAUSSIAN.log_pmf(scale, z))
+
+
+def losses(z: Any, change: Any, scale: float) -> Integers:
+    """Return the losses of noise ``z`` in a count that changes, in units of ``1/(2 SCALE^2)``: integers."""
+    exact = ((z + change) ** 2 - z**2) * (SCALE / scale) ** 2
+    found = np.rint(exact).astype(np.int64)
+    assert np.abs(found - exact).max() < 1e-9
+    return found
+
+
+def added(one: LossLaw, other: LossLaw) -> LossLaw:
+    return one[0] + other[0], np.convolve(one[1], other[1])
+
+
+def of_masses(loss: Integers, mass: Floats) -> LossLaw:
+    return int(loss.min()), np.bincount(loss - loss.min(), weights=mass)
+
+
+_MIDDLE = 400  # losses of the first stages lie below it
+
+
+class Exact:
+    """The law of the privacy loss of a mechanism of two columns, summed stage by stage."""
+
+    def __init__(self, mechanism: Marginals, *, least: bool = False, peeks: bool = False) -> None:
+        self.mechanism, self.least, self.peeks = mechanism, least, peeks
+        self._reads: dict[tuple[int, ...], Any] = {}
+        self._stages: dict[Any, list[Stage]] = {}
+        self._tails: dict[tuple[Cell, ...], LossLaw] = {}
+
+    def _read(self, first: tuple[int, ...]) -> tuple[bytes, bytes]:
+        """Return what later stages know of the first: merged cells and ``R``."""
+        if first not in self._reads:
+            found = MeasuredTables(self.mechanism, np.array(first))
+            of = b"|".join(each.of.tobytes() for each in found.merged)
+            self._reads[first] = of, found.expected(0, 1).tobytes()
+        return self._reads[first]
+
+    def _later(self, key: Any, prefix: tuple[int, ...], counts: Integers) -> list[Stage]:
+        if (known := (key, counts.tobytes())) not in self._stages:
+            x = table(self.mechanism.domain, counts)
+            self._stages[known] = stages(self.mechanism, x, prefix, least=self.least)
+        return self._stages[known]
+
+    def _tail(self, x: list[Stage], y: list[Stage]) -> tuple[Cell, ...] | None:
+        """Return what changes in the last stage; None where the tables themselves tell which table it was."""
+        if [(scale, len(counts)) for scale, counts in x] != [(scale, len(counts)) for scale, counts in y]:
+            return None
+        moved = [(s, a - b) for (s, e), (_, f) in zip(x, y, strict=True) for a, b in zip(e, f, strict=True) if a != b]
+        return tuple(sorted(moved))
+
+    def _law(self, moved: tuple[Cell, ...]) -> LossLaw:
+        if moved not in self._tails:
+            law: LossLaw = (0, np.ones(1))
+            for scale, change in moved:
+                z, mass = masses(scale)
+                law = added(law, of_masses(losses(z, change, scale), mass))
+            self._tails[moved] = law
+        return self._tails[moved]
+
+    def _first(self, x: Integers, y: Integers) -> Iterator[tuple[tuple[bytes, bytes], tuple[int, ...], LossLaw]]:
+        """Yield, for what is known of the first stage, one such output and the law of the loss until then."""
+        ones = [self._later(None, (0,) * 5, counts)[:2] for counts in (x, y)]
+        scales = [scale for scale, counts in ones[0] for _ in counts]
+        e, f = ([count for _, counts in one for count in counts] for one in ones)
+        noise, mass, loss = [], np.ones(1), np.zeros(1, dtype=np.int64)
+        for scale, a, b in zip(scales, e, f, strict=True):
+            z, p = masses(scale)
+            noise.append((z + a).tolist())
+            mass = np.multiply.outer(mass, p).ravel()
+            loss = np.add.outer(loss, losses(z, a - b, scale)).ravel()
+        held: dict[Any, list[int]] = defaultdict(list)
+        outputs = list(product(*noise))
+        for i, output in enumerate(outputs):
+            held[self._read(output)].append(i)
+        for key, inside in held.items():
+            yield key, outputs[inside[0]], of_masses(loss[inside], mass[inside])
+
+    def divergence(self, x: Integers, y: Integers, epsilons: Sequence[float]) -> tuple[Floats, float]:
+        """Return the divergence of the whole at some epsilons, from below, and what was cut off."""
+        z, mass = masses(SCALE)
+        total: dict[Any, Floats] = defaultdict(lambda: np.zeros(2 * _MIDDLE))
+        for key, output, (least, law) in self._first(x, y):
+            of, _ = key
+            (a,), (b,) = (self._later(key, (*output, 0), counts)[2][1] for counts in (x, y))
+            shift = losses(z, a - b, SCALE)
+            for k, score in enumerate((a + z).tolist()):
+                # the last stage depends on the merged cells and the score: not on R, unless it is a twin that peeks
+                known = (key if self.peeks else of, score)
+                last = [self._later(known, (*output, score), counts)[3:] for counts in (x, y)]
+                at = _MIDDLE + least + int(shift[k])
+                total[self._tail(*last)][at : at + len(law)] += mass[k] * law
+        told = float(total.pop(None, np.zeros(1)).sum())
+        loss, masses_ = [], []
+        for moved, law in total.items():
+            start, whole = added((-_MIDDLE, law), self._law(moved))
+            loss.append(start + np.arange(len(whole)))
+            masses_.append(whole)
+        losses_, mass = np.concatenate(loss) / (2 * SCALE**2), np.concatenate(masses_)
+        found = [told + float(mass @ -np.expm1(np.minimum(0.0, e - losses_))) for e in epsilons]
+        return np.array(found), 1.0 - told - float(mass.sum())
+
+
+EPSILONS = (0.0, 0.1, 1.0, 3.0, 6.0, 10.0, 20.0, 30.0)
+X, Y = np.array([2, 0, 0, 0]), np.array([1, 0, 0, 1])  # one record moves in both columns
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise of few values, so that all of them can be summed. Theorem T20 needs the scale for large ``q`` only."""
+    monkeypatch.setattr(marginals, "_LEAST_SCALE", SCALE)
+
+
+def reduced(units: int = 4, records: int = 2) -> Marginals:
+    """Two columns of two cells: one-way tables, a score, then by the score one-way tables again or the two-way one."""
+    return Marginals(domain=labels(2, 2), records=records, scale=SCALE, units=units)
+
+
+def stated(mechanism: Marginals, group: int = 1, relation: Any = "replacement") -> Floats:
+    guarantee = mechanism.guarantee(Relation(name=relation, group=group), n=2)
+    assert not guarantee.exact
+    return np.array([guarantee.delta(epsilon) for epsilon in EPSILONS])
+
+
+@pytest.mark.usefixtures("small")
+def test_the_whole_by_stages() -> None:
+    """Every pair of neighbours of at most two records: never above what is stated, and hardly below it.
+
+    The tail that is cut off is counted as lost.
+    """
+    exact = Exact(reduced())
+    for relation, least in (("replacement", (0.97, 0.9)), ("add-remove", (0.9, 0.7))):
+        every, left, right = neighbours(2, 4, 2, relation)
+        change = np.maximum(*moved(every[left] - every[right]))
+        each = [exact.divergence(every[i], every[j], EPSILONS) for i, j in zip(left, right, strict=True)]
+        found, cut = np.array([one for one, _ in each]), [left_out for _, left_out in each]
+        assert 0.0 <= min(cut) <= max(cut) < 1e-12
+        for group, share in zip((1, 2), least, strict=True):
+            worst = found[change <= group].max(axis=0)
+            claimed = stated(exact.mechanism, group, relation)
+            assert np.all(worst + max(cut) <= claimed), (relation, group, worst / claimed)
+            assert np.all(worst >= share * claimed), (relation, group, worst / claimed)
+    shapes = {tuple(len(counts) for _, counts in known[3:]) for known in exact._stages.values()}
+    assert {(2, 2), (2, 4)} <= shapes  # the score did choose
+
+
+@pytest.mark.usefixtures("small")
+def test_what_the_sum_by_stages_keeps_is_what_the_mechanism_does() -> None:
+    """The last stage, given the merged cells and the score, is the same whatever the first outputs were."""
+    exact, rng, counts = Exact(reduced()), seeded(9), np.array([1, 0, 0, 1])
+    kept: dict[Any, list[Stage]] = {}
+    for _ in range(400):
+        output = (*rng.integers(-3, 6, size=4).tolist(), int(rng.integers(-2, 4)))
+        of, _ = exact._read(output[:4])
+        found = stages(exact.mechanism, table(labels(2, 2), counts), output)
+        assert kept.setdefault((of, output[4]), found[3:]) == found[3:]
+    assert len(kept) < 60
+
+
+@pytest.mark.usefixtures("small")
+def test_more_records_come_nearer() -> None:
+    """Far from independence, the score changes by 1 in all but 1e-12 of the outcomes when a record is added.
+
+    Then the bound is attained but for those and the tail, and leaves no room to count the tail as lost.
+    """
+    exact = Exact(reduced())
+    found, cut = exact.divergence(np.array([6, 0, 0, 6]), np.array([7, 0, 0, 6]), EPSILONS)
+    claimed = stated(exact.mechanism, relation="add-remove")
+    assert np.all(found <= claimed)
+    assert np.all(found + 10 * cut >= (1 - 1e-9) * claimed)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_table_of_four_units() -> None:
+    """Noise of scale 1 stands for that of four units of scale 1/2, up to what their residues differ by."""
+    mechanism = reduced(units=6)
+    assert MeasuredTables(mechanism, np.array([2, 0, 2, 0, 1])).measured == [((0, 1), 2)]
+    found, cut = Exact(mechanism).divergence(X, Y, EPSILONS)
+    uneven = unevenness(SCALE, 2)[1] ** 2  # of two counts that change; 1.6 here, 1 + 1e-331 from scale 9 on
+    assert np.all(found + cut <= uneven * stated(mechanism))
+    wrong, _ = Exact(mechanism, least=True).divergence(X, Y, EPSILONS)
+    assert np.any(wrong > uneven * stated(mechanism))  # its noise has scale 1/2
+
+
+def caught(mechanism: Marginals, claimed: Floats | None = None) -> bool:
+    """Whether one pair of neighbours shows more than is stated."""
+    found, _ = Exact(mechanism).divergence(X, Y, EPSILONS)
+    return bool(np.any(found > (stated(mechanism) if claimed is None else claimed) * (1 + 1e-9)))
+
+
+@pytest.mark.usefixtures("small")
+def test_the_right_mechanism_is_not_caught() -> None:
+    assert not caught(reduced())
+
+
+@pytest.mark.usefixtures("small")
+def test_an_unpaid_unit_is_caught() -> None:
+    assert caught(reduced(), claimed=stated(replace(reduced(), units=3)))
+
+
+@pytest.mark.usefixtures("small")
+def test_an_unpaid_score_is_caught() -> None:
+    alone = DiscreteGaussianPair(scale=SCALE, counts=8)
+    assert caught(reduced(), claimed=np.array([alone.delta(epsilon) for epsilon in EPSILONS]))
+
+
+@pytest.mark.usefixtures("small")
+def test_units_that_are_spent_twice_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = MeasuredTables.measured.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(MeasuredTables, "measured", property(lambda self: [*whole(self), ((0,), 1)]))
+    assert caught(reduced())
+
+
+@pytest.mark.usefixtures("small")
+def test_a_score_with_a_tenth_of_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginals, "_score", lambda counts, expected: 10 * _score(counts, expected))
+    assert caught(reduced())
+
+
+@pytest.mark.usefixtures("small")
+def test_a_score_that_changes_by_two_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginals, "_score", twice)
+    assert caught(reduced())
+
+
+@pytest.mark.usefixtures("small")
+def test_tables_chosen_by_the_data_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The score without its noise says which tables are measured, while the noisy one is released."""
+    true: list[int] = []
+
+    def kept(counts: Integers, expected: Integers) -> int:
+        true[:] = [_score(counts, expected)]
+        return true[0]
+
+    class Peeking(MeasuredTables):
+        def __init__(self, made: Marginals, y: Any) -> None:
+            y = np.array(y, dtype=np.int64)
+            y[4:5] = true[: len(y[4:5])]
+            super().__init__(made, y)
+
+    monkeypatch.setattr(marginals, "_score", kept)
+    monkeypatch.setattr(marginals, "MeasuredTables", Peeking)
+    x, y = np.array([1, 1, 1, 1]), np.array([2, 0, 1, 1])  # independent columns, and not
+    found, _ = Exact(reduced(records=4), peeks=True).divergence(x, y, EPSILONS)
+    assert np.any(found > 2 * stated(reduced(records=4)))
+
+
+# -- the kernel, its law and its parameters ---------------------------------------------------------------------------
+
+
+def entropy(scale: float) -> float:
+    z = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+    log_p = GAUSSIAN.log_pmf(scale, z)
+    return float(-(np.exp(log_p) @ log_p))
+
+
+def wide(n: int = 400) -> tuple[Marginals, Counts]:
+    domain = labels(3, 4, 2)
+    counts = seeded(5).multinomial(n, seeded(6).dirichlet(np.full(24, 0.3)))
+    return Marginals(domain=domain, records=n, scale=9.0, units=60), table(domain, counts)
+
+
+def standing(mechanism: Marginals, x: Counts) -> float:
+    """Return how many standard errors the mean log-probability of draws is above minus the entropy."""
+    rng, surplus, cells = seeded(7), 0.0, 0
+    while cells < 3000:
+        y = mechanism.kernel(x, rng=rng)
+        used = stages(mechanism, x, y.tolist())
+        surplus += mechanism.log_prob(y, x) + sum(entropy(scale) * len(counts) for scale, counts in used)
+        cells += len(y)
+    return surplus / math.sqrt(0.5 * cells)
+
+
+class Louder(DiscreteGaussian):
+    """A twin: a tenth more noise than it says."""
+
+    def draw(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
+        return super().draw(1.1 * scale, count, rng=rng)
+
+
+def test_kernel_follows_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log-probability of a count has variance 1/2: a right kernel fails with probability 6e-7.
+
+    A tenth more noise moves the mean of these 3,000 counts by 8 standard errors.
+    """
+    mechanism, x = wide()
+    assert abs(standing(mechanism, x)) < 5.0
+    monkeypatch.setattr(marginals, "GAUSSIAN", Louder())
+    assert standing(mechanism, x) < -5.0
+
+
+def test_log_prob_is_the_sum_of_the_parts() -> None:
+    mechanism, x = wide()
+    source = _Source(x, mechanism)
+    for seed in range(4):
+        y = mechanism.kernel(x, rng=seeded(seed))
+        used = stages(mechanism, x, y.tolist())
+        exact = np.concatenate([counts for _, counts in used])
+        scales = np.concatenate([np.full(len(counts), scale) for scale, counts in used])
+        assert len(exact) == len(y)
+        total = sum(float(GAUSSIAN.log_pmf(s, z)) for s, z in zip(scales, y - exact, strict=True))
+        assert mechanism.log_prob(y, x) == pytest.approx(total, rel=1e-12)
+        # the scale and the counts of each stage, from the definition
+        read = MeasuredTables(mechanism, y)
+        two = source.two_way(read.merged)
+        tables = [((i,), q) for i, q in enumerate(mechanism.first.tolist())]
+        expected = [(9.0 * q, tuple((q * q * source.one_way[i]).tolist())) for (i,), q in tables]
+        scores = [int(np.maximum(0, two[p] - read.expected(*p)).sum()) for p in mechanism.pairs]
+        expected.append((9.0, tuple(scores)))
+        for columns, q in read.measured:
+            counts = source.one_way[columns[0]] if len(columns) == 1 else two[columns[0], columns[1]].ravel()
+            expected.append((9.0 * q, tuple((q * q * counts).tolist())))
+        assert used == expected
+        spent = sum(round(scale / 9.0) ** 2 for scale, counts in used) - 1
+        assert spent <= mechanism.units
+
+
+def test_what_is_measured_is_a_function_of_what_came_before() -> None:
+    mechanism, x = wide()
+    y, rng = mechanism.kernel(x, rng=seeded(1)), seeded(2)
+    ends = np.cumsum([len(counts) for _, counts in stages(mechanism, x, y.tolist())])
+    read = MeasuredTables(mechanism, y)
+    for _ in range(20):
+        later = y.copy()
+        later[ends[3] :] += rng.integers(-500, 500, size=len(y) - ends[3])  # all after the scores
+        assert MeasuredTables(mechanism, later).measured == read.measured
+        later[ends[2] :] += rng.integers(-500, 500, size=len(y) - ends[2])  # all after the one-way tables
+        for one, other in zip(MeasuredTables(mechanism, later).merged, read.merged, strict=True):
+            np.testing.assert_array_equal(one.of, other.of)
+        for pair in mechanism.pairs:
+            np.testing.assert_array_equal(MeasuredTables(mechanism, later).expected(*pair), read.expected(*pair))
+
+
+def test_parameters_and_back() -> None:
+    domain = labels(3, 4, 2)
+    for workload in (None, ("c0*c1", "c2")):
+        made = Marginals(domain=domain, records=50, scale=12.5, units=40, workload=workload, sampling="iid")
+        again = Marginals.of(made.parameters(), domain=domain, records=50, size=None)
+        assert again == made
+        assert again.pairs == made.pairs
+
+
+def test_every_score_changes_in_nearly_every_outcome() -> None:
+    """The bound is approached: a table of 3,000 records, whose every table and score one replacement changes in full.
+
+    Records hold cell 1 in one column at most, and a record of cells 0 becomes one of cells 1.
+    """
+    domain, third = labels(3, 3, 3), 1000
+    ones = [9 * 1 + 3 * 2 + 2, 9 * 2 + 3 * 1 + 2, 9 * 2 + 3 * 2 + 1]
+    counts = np.zeros(27, dtype=np.int64)
+    counts[0], counts[ones], counts[26] = third, 2 * third // 3, 2
+    other = counts.copy()
+    other[0], other[13] = third - 1, 1
+    x, y = (
+        _Source(table(domain, each), Marginals(domain=domain, records=3002, scale=9.0, units=240))
+        for each in (counts, other)
+    )
+    mechanism = Marginals(domain=domain, records=int(counts.sum()), scale=9.0, units=240)
+    for seed in range(60):
+        noise = GAUSSIAN.draw(9.0, 9, rng=seeded(seed)) * np.repeat(mechanism.first, 3)
+        q2 = np.repeat(mechanism.first**2, 3)
+        read = MeasuredTables(mechanism, np.concatenate(x.one_way) * q2 + noise)
+        assert all(each.count == 3 for each in read.merged)
+        before, after = x.two_way(read.merged), y.two_way(read.merged)
+        for pair in mechanism.pairs:
+            assert np.abs(before[pair] - after[pair]).sum() == 2
+            assert _score(before[pair], read.expected(*pair)) - _score(after[pair], read.expected(*pair)) == 1
+
+
+# -- small tables, workloads, and what is declared --------------------------------------------------------------------
+
+
+def released(mechanism: Marginals, x: Counts, size: int, seed: int = 0) -> Records:
+    y = mechanism.kernel(x, rng=seeded(seed))
+    return Records.concatenate(mechanism.finish(y, size=size, rng=seeded(seed + 1)))
+
+
+@pytest.mark.parametrize("sizes", [(1,), (4,), (1, 1), (3, 1), (3, 4)])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_columns_and_few_records(sizes: tuple[int, ...], n: int) -> None:
+    domain = labels(*sizes)
+    x = table(domain, [n] + [0] * (math.prod(sizes) - 1))
+    mechanism = Marginals(domain=domain, records=max(1, n), scale=9.0, units=30)
+    y = mechanism.kernel(x, rng=seeded(3))
+    assert math.isfinite(mechanism.log_prob(y, x))
+    assert len(released(mechanism, x, 5)) == 5
+    replaced = mechanism.guarantee(n=max(1, n))
+    added_ = mechanism.guarantee(Relation(name="add-remove"), n=max(1, n))
+    # a record more changes the count even of a single cell; a replaced one does not
+    assert (replaced.delta(0.0) == 0.0) == (max(sizes) == 1)
+    assert 0.0 < added_.delta(0.0) < 1.0
+
+
+def test_counts_of_the_guarantee() -> None:
+    mechanism = Marginals(domain=labels(3, 4, 2), records=9, scale=20.0, units=33)
+    for group, n in ((1, 9), (3, 9), (12, 9)):
+        profile = mechanism.guarantee(Relation(group=group), n=n).profile
+        assert profile == DiscreteGaussianPair(scale=20.0, group=min(group, n), counts=69, tight=False)
+        profile = mechanism.guarantee(Relation(name="add-remove", group=group), n=n).profile
+        assert profile == DiscreteGaussianPair(scale=20.0, group=group, counts=36, tight=False)
+    assert mechanism.guarantee(n=9).theorem == "T20"
+    narrow = replace(mechanism, workload=("c0*c1",))
+    assert narrow.guarantee(n=9).profile == DiscreteGaussianPair(scale=20.0, counts=67, tight=False)
+    assert narrow.pairs == [(0, 1)]
+    assert replace(mechanism, workload=("c2",)).pairs == [(0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("workload", [("c9",), ("c0*c9",), ("c0*c1*c2",), ("c0*c0",), ("",)])
+def test_a_workload_that_names_no_table(workload: tuple[str, ...]) -> None:
+    with pytest.raises(ParameterError, match="workload"):
+        Marginals(domain=labels(3, 4, 2), records=9, scale=20.0, units=33, workload=workload)
+
+
+def test_a_budget_without_delta() -> None:
+    with pytest.raises(Infeasible):
+        Marginals.calibrated(Budget(epsilon=1.0), domain=labels(2, 2), n=10)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_calibration_meets_the_budget_with_the_least_scale(relation: Any) -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    made = Marginals.calibrated(budget, domain=labels(3, 4, 2), n=500, relation=relation, group=2)
+    between = Relation(name=relation, group=2)
+    assert made.guarantee(between, n=500).delta(1.0) <= 1e-6
+    less = replace(made, scale=0.99 * made.scale)
+    assert less.guarantee(between, n=500).delta(1.0) > 1e-6
+
+
+def test_a_constraint_that_cannot_be_held_is_refused_from_the_domain_alone() -> None:
+    linked = Domain(
+        columns={"a": Integer(lower=0, upper=299), "b": Integer(lower=0, upper=299)},
+        impossible=[{"a": 0, "b": 1}],
+    )
+    with pytest.raises(ParameterError, match="'a', 'b'"):
+        Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=linked, n=100)
+
+
+@st.composite
+def constrained(draw: st.DrawFn) -> Domain:
+    """Three small columns and a few constraints that leave something."""
+    sizes = [draw(st.integers(2, 4)) for _ in range(3)]
+    columns = labels(*sizes).columns
+    names = list(columns)
+
+    def cell(i: int) -> str:
+        return f"l{draw(st.integers(0, sizes[i] - 1))}"
+
+    impossible = []
+    for _ in range(draw(st.integers(0, 3))):
+        places = draw(st.lists(st.integers(0, 2), min_size=2, max_size=3, unique=True))
+        impossible.append({names[i]: cell(i) for i in places})
+    implies = []
+    if draw(st.booleans()):
+        i, j = draw(st.permutations([0, 1, 2]))[:2]
+        rows = {f"l{k}": cell(j) for k in range(draw(st.integers(1, sizes[i])))}
+        implies.append({"columns": [names[i]], "determine": names[j], "table": rows})
+    try:
+        domain = Domain(columns=columns, impossible=impossible, implies=implies)
+        Marginals(domain=domain, records=1, scale=9.0, units=120)
+    except (ParameterError, ValueError):
+        return Domain(columns=columns, impossible=[{names[0]: "l0", names[1]: "l0"}])
+    return domain
+
+
+@settings(max_examples=12, deadline=None)
+@given(domain=constrained(), seed=st.integers(0, 1000))
+def test_no_record_is_released_that_is_declared_impossible(domain: Domain, seed: int) -> None:
+    """The confidential records hold them: they are counted as they are."""
+    rng = seeded(seed)
+    counts = rng.multinomial(600, rng.dirichlet(np.full(domain.size or 1, 0.4)))
+    mechanism = Marginals(domain=domain, records=600, scale=9.0, units=120)
+    records = released(mechanism, table(domain, counts), 400, seed)
+    assert fitting(domain.constraints, records.columns, len(records)).all()
+
+
+@pytest.mark.parametrize("sampling", ["stratified", "iid"])
+def test_published_totals_are_matched(sampling: Any) -> None:
+    """To one record in a hundred; independent draws differ by 0.5 records in a hundred, in standard deviations."""
+    domain = Domain(
+        columns=labels(3, 4, 2).columns,
+        impossible=[{"c0": "l0", "c1": "l3"}],
+        totals=[
+            {"column": "c0", "source": "a census", "counts": {"l0": 2000, "l1": 7000, "l2": 1000}},
+            {"column": "c2", "source": "a census", "counts": {"l0": 5500, "l1": 4500}},
+        ],
+    )
+    counts = seeded(3).multinomial(10_000, seeded(4).dirichlet(np.full(24, 2.0)))
+    mechanism = Marginals(domain=domain, records=10_000, scale=9.0, units=240, sampling=sampling)
+    records = released(mechanism, table(domain, counts), 10_000)
+    for column, wanted in ((0, [0.2, 0.7, 0.1]), (2, [0.55, 0.45])):
+        share = np.bincount(records.columns[column].astype(np.int64)) / 10_000
+        allowed = 0.01 if sampling == "stratified" else 0.01 + 0.005 * 3
+        assert np.abs(share - wanted).max() < allowed
+
+
+def test_no_two_way_table_is_measured_where_none_is_worth_it() -> None:
+    domain = Domain(columns={f"c{i}": Boolean() for i in range(4)})
+    x = Counts(records=domain.unflat(np.array([0, 15])), frequencies=np.array([6, 6]))
+    mechanism = Marginals.calibrated(Budget(epsilon=0.1, delta=1e-6), domain=domain, n=12)
+    said = [mechanism.outcome(mechanism.kernel(x, rng=seeded(seed)), 12) for seed in range(5)]
+    assert any("no two-way table was worth its noise" in one.text for one in said)
+    many = Counts(records=x.records, frequencies=np.array([50_000, 50_000]))
+    mechanism = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=100_000)
+    assert "of 6 two-way tables were measured" in mechanism.outcome(mechanism.kernel(many, rng=seeded(1)), 100_000).text
