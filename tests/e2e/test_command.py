@@ -550,7 +550,7 @@ def test_faults_of_the_program_show_their_kind_and_not_their_text(
         (["--relation", "add-remove"], "Write --records ..."),
         (["--records", "3000"], "Leave --records out"),
         (["--relation", "add-remove", "--records", "0"], "records must be an integer from 1"),
-        (["--relation", "add-remove", "--records", "3000"], "Write --mechanism private-evolution"),
+        (["--relation", "add-remove", "--records", "3000"], "write --mechanism ..., marginals or private-evolution"),
         (["--redraw"], "Name it with --checkpoint"),
         (["--mechanism", "perturbed-histogram", "--param", "group=2"], "'group' is no parameter of"),
     ],

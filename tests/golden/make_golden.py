@@ -56,6 +56,11 @@ EVERY_KIND = Domain(
         "sex": Category(categories=["female", "male"]),
     }
 )
+DECLARED = Domain(
+    columns={"town": Category(categories=["a", "b", "c"]), "region": Category(categories=["north", "south"])},
+    implies=[{"columns": ["town"], "determine": "region", "table": {"a": "north", "b": "south", "c": "south"}}],
+    totals=[{"column": "region", "source": "a made-up census", "counts": {"north": 200, "south": 400}}],
+)
 OPEN = ("pitman-yor", "dirichlet-process", "urn-histogram")
 LABELS = ("stability-histogram", "stabilised-pitman-yor")
 
@@ -92,6 +97,9 @@ def releases() -> dict[str, dict[str, Any]]:
     also("signed-measure-points", "signed-measure", domain=PLANE, points=corners)
     declared = {"relation": discreet.AddRemove(records=ROWS)}
     also("private-evolution-add-remove", "private-evolution", **declared)
+    also("marginals-every-kind", "marginals", domain=EVERY_KIND, workload="age*sex,income", given='sex = "female"')
+    also("marginals-declared", "marginals", domain=DECLARED, counts=False)
+    also("marginals-add-remove", "marginals", domain=EVERY_KIND, **declared)
     thresholded = {"noise": "laplace", "variant": "practical"}
     also("private-evolution-laplace", "private-evolution", **thresholded)
     also("private-evolution-add-remove-laplace", "private-evolution", **declared, **thresholded)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from discreet._core.errors import PoorUtility
 from discreet._core.text import about, counted, percent, sentence
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms import Mechanism
+from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms._mechanism import Remedy
 
 __all__ = ["POOR_UTILITY", "poor_utility", "require_utility"]
 
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
-
-_MARGINALS = 3  # columns from which on tools for marginals are named
 
 _WORDS: dict[Remedy, str] = {
     "cells": "declare fewer cells",
@@ -60,8 +58,10 @@ def poor_utility(mechanism: Mechanism, n: int, like: Commonness | None = None) -
             "give a public table like this one as reference, if its labels are commoner than guessed (reference=...)"
         )
     text = sentence(said) + _either(helps)
-    if len(mechanism.domain.columns) >= _MARGINALS:
-        text += ". For tables with many columns, use a marginal-based tool such as AIM or MST"
+    width = len(mechanism.domain.columns)
+    wide = [name for name in first_names() if 1 < named(name).least_columns <= width]
+    if wide and mechanism.least_columns == 1:
+        text += f". For tables of many columns there is {' or '.join(wide)}"
     return text
 
 

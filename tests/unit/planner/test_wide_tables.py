@@ -33,8 +33,21 @@ def test_what_cannot_be_released_is_answered_at_once(domain: Domain) -> None:
     assert len(made.options) == len(REGISTRY) - 1
     assert any("support about" in line for line in made.verdict)
     assert "Release fewer columns" in " ".join(str(made).split())
+    if made.feasible:  # of too many cells a column: a release would be refused
+        assert made.feasible[0].poor
+        return
     with pytest.raises(Infeasible, match="Release fewer columns"):
         _ = made.best
+
+
+def test_wide_tables_are_for_marginals() -> None:
+    """From four columns on, unless all cells together are few enough to get noise each."""
+    for domain in (columns(4, 20), columns(10, 10), columns(40, 5)):
+        made = plan(domain, largest_sizes=False, **REQUEST)
+        assert made.best.name == "marginals"
+        assert not made.feasible[0].poor
+    (refused,) = plan(columns(3, 5), largest_sizes=False, mechanisms=["marginals"], **REQUEST).options
+    assert "four columns or more" in (refused.refused or "").replace("4", "four")
 
 
 def test_what_to_do_instead_can_be_done() -> None:

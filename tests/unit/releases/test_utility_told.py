@@ -32,10 +32,13 @@ def poor() -> discreet.Release:
     return discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", accept_poor_utility=True, **FACTS)
 
 
-def test_a_wide_table_is_refused_whatever_mechanism_is_chosen() -> None:
+def test_a_wide_table_is_refused_by_what_is_not_for_wide_tables() -> None:
     with pytest.raises(PoorUtility, match="declare fewer columns") as caught:
-        discreet.release(wide_frame(), WIDE, **FACTS)
+        discreet.release(wide_frame(), WIDE, **{**FACTS, "epsilon": 0.02})
     assert caught.value.exit_status == 3
+    assert discreet.release(wide_frame(), WIDE, **FACTS).info["mechanism"] == "marginals"
+    with pytest.raises(PoorUtility, match="For tables of many columns there is marginals"):
+        discreet.release(wide_frame(), WIDE, mechanism="hierarchical-histogram", **FACTS)
     with pytest.raises(PoorUtility, match="too rare to be kept"):
         discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", **FACTS)
 
