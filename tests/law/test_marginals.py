@@ -22,6 +22,7 @@ from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Marginals, _merged_cells, _wide_facts, marginals
 from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._merged_cells import Merged
+from discreet.mechanisms._one_way import OneWay
 from discreet.mechanisms._units import first_units, noise_cost, worth_measuring
 from discreet.mechanisms.marginals import _score, _Source
 from discreet.mechanisms.noise import GAUSSIAN
@@ -143,24 +144,62 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     units = data.draw(st.integers(len(sizes), 4 * len(sizes)) | st.integers(len(sizes), 1 << 24))
     pairs = list(combinations(range(len(sizes)), 2))[: data.draw(st.integers(0, 40))]
     cost = noise_cost(sizes, len(sizes) - 1)
-    first = first_units(cost, units, alone=not pairs)
+    copies = np.array(data.draw(st.lists(st.integers(1, 8), min_size=len(sizes), max_size=len(sizes))))
+    units = max(units, int(copies.sum()))
+    first = first_units(cost, copies, units, alone=not pairs)
     assert first.min() >= 1
-    left = units - int((first**2).sum())
+    left = units - int((copies * first**2).sum())
     assert left >= 0
     scores = np.array(data.draw(st.lists(st.integers(-50, 10**6), min_size=len(pairs), max_size=len(pairs))), float)
     shapes = [(min(sizes[i], 128), min(sizes[j], 128)) for i, j in pairs]
     scale = data.draw(st.floats(9.0, 1e6))
-    taken, q, again = worth_measuring(scores, shapes, cost, first, units=left, scale=scale)
+    taken, q, again = worth_measuring(scores, shapes, cost, copies, first, units=left, scale=scale)
     assert len(set(taken.tolist())) == len(taken) == len(q)
     assert min([*q.tolist(), *again.tolist()], default=0) >= 0
-    assert int((q**2).sum() + (again**2).sum()) <= left
+    assert int((q**2).sum() + (copies * again**2).sum()) <= left
 
 
 def test_many_columns_and_few_units() -> None:
     """One column of many cells would get all the units, and the others their one each besides."""
     sizes = [100_000] + [2] * 127
-    first = first_units(noise_cost(sizes, 127), 128, alone=False)
+    first = first_units(noise_cost(sizes, 127), np.ones(128, dtype=np.int64), 128, alone=False)
     assert int((first**2).sum()) == 128
+
+
+@pytest.mark.parametrize("nulls", ["error", "category"])
+def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
+    """So a table of nodes is a table for each of its levels, and costs as many units."""
+    wide = Domain(columns={"long": Integer(lower=0, upper=300, nulls=nulls), "sex": Boolean()})
+    made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=wide, n=1000)
+    nodes, size = made.nodes[0], made.sizes[0]
+    assert nodes is not None
+    assert made.nodes[1] is None
+    assert made.copies.tolist() == [len(nodes.levels), 1]
+    ends = np.cumsum([nodes.tree.nodes(level) for level in nodes.levels])
+    for cell in range(size):
+        counts = nodes.sums(np.eye(size, dtype=np.int64)[cell])
+        assert [int(part.sum()) for part in np.split(counts, ends[:-1])] == [1] * len(nodes.levels)
+        assert counts.max() == 1
+    held = seeded(0).integers(0, 9, size)
+    exact = OneWay(nodes.sums(held).astype(float), 1.0, nodes)
+    assert np.allclose(exact.counts(held.sum()), held)
+    assert np.allclose(exact.shares(held.sum()), held / held.sum())
+    assert exact.total()[0] == pytest.approx(held.sum())
+
+
+def test_the_estimates_of_a_long_column_have_the_errors_that_are_stated() -> None:
+    """Of 400 releases, squared errors in stated ones have mean 1 within 4.5 standard errors; a tenth off is rejected."""
+    wide = Domain(columns={"long": Integer(lower=0, upper=299)})
+    made = Marginals(domain=wide, records=3000, scale=40.0, units=2000)
+    x = Counts.of_cells(seeded(1).integers(0, 60, 3000))
+    held = np.bincount(x.records.columns[0], weights=x.frequencies, minlength=300)
+    rng = seeded(2)
+    found = [made.estimates(made.kernel(x, rng=rng)) for _ in range(400)]
+    z = np.array([(each.counts - held) / each.standard_errors for each in found])
+    error = 4.5 * (z**2).mean(axis=1).std() / len(found) ** 0.5
+    assert abs((z**2).mean() - 1.0) < error < 0.1
+    assert abs((z**2).mean() * 1.1**2 - 1.0) > error
+    assert abs(z.mean()) < 4.5 * z.mean(axis=1).std() / len(found) ** 0.5
 
 
 # -- noise of a table of several units --------------------------------------------------------------------------------

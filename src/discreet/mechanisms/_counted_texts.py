@@ -40,7 +40,7 @@ def counted_texts(tables: Sequence[Counted], domain: Domain, merged: Sequence[Me
             texts = fine[i] if len(columns) == 1 else coarse[i]
             labels[name] += [texts[c] for c in place[i].tolist()] if i in place else [None] * len(counts)
     counts = np.concatenate([table.counts for table in tables])
-    errors = np.concatenate([np.full(len(table.counts), table.error) for table in tables])
+    errors = np.concatenate([table.errors for table in tables])
     return Estimates(domain.draw_base(0, seeded(0)), counts, errors, labels)
 
 

@@ -14,6 +14,7 @@ from discreet.domain._totals import PublishedTotals
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._latent_classes import Block, LatentClasses, Table, Within, denoised, fitted, raked
 from discreet.mechanisms._merged_cells import Merged, merged
+from discreet.mechanisms._one_way import OneWay
 from discreet.mechanisms._units import worth_measuring
 from discreet.mechanisms._wide_facts import Pair, WideFacts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
@@ -30,13 +31,13 @@ class Counted(NamedTuple):
     ``columns``: their numbers, one or two.
     ``cells``: per column, the cell of each count: the domain's in a table of one column, else a merged one.
     ``counts``: unbiased.
-    ``error``: standard error of each.
+    ``errors``: standard error of each.
     """
 
     columns: tuple[int, ...]
     cells: tuple[Integers, ...]
     counts: Floats
-    error: float
+    errors: Floats
 
 
 class MeasuredTables:
@@ -46,32 +47,31 @@ class MeasuredTables:
         self._made, self._y = mechanism, np.asarray(y, dtype=np.int64)
 
     @cached_property
-    def one_way(self) -> list[Floats]:
+    def one_way(self) -> list[OneWay]:
         """The counts of the first round."""
-        ends = np.cumsum(self._made.sizes)
-        parts = np.split(self._y[: ends[-1]], ends[:-1])
-        return [part / float(q * q) for part, q in zip(parts, self._made.first.tolist(), strict=True)]
+        made = self._made
+        parts = np.split(self._y[: self._after], np.cumsum(made.lengths)[:-1])
+        rounds = zip(parts, made.first.tolist(), made.nodes, strict=True)
+        return [OneWay(part / float(q * q), float(q * q), nodes) for part, q, nodes in rounds]
 
     @cached_property
     def total(self) -> float:
         """The number of records: the declared one, unless the noisy tables contradict it."""
-        return _total(self._made, self.one_way, self._made.first.astype(np.float64) ** 2)
+        return _total(self._made, self.one_way)
 
     @cached_property
     def merged(self) -> list[Merged]:
         """The merged cells of every column."""
         made = self._made
         precision = self.total * math.sqrt(made.units) / (made.scale * len(made.sizes))
-        columns = made.domain.columns.values()
-        errors = made.scale / made.first
         return [
-            merged(column, noisy, error, precision)
-            for column, noisy, error in zip(columns, self.one_way, errors.tolist(), strict=True)
+            merged(column, one.counts(self.total), made.scale / math.sqrt(one.units), precision)
+            for column, one in zip(made.domain.columns.values(), self.one_way, strict=True)
         ]
 
     @cached_property
     def _coarse(self) -> list[Floats]:
-        return self._combined(self.one_way, self._made.first.astype(np.float64) ** 2, (), self.total)
+        return self._combined(self.one_way, (), self.total)
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
@@ -79,13 +79,13 @@ class MeasuredTables:
 
     @cached_property
     def _after(self) -> int:
-        return int(sum(self._made.sizes))
+        return sum(self._made.lengths)
 
     def _scatter(self, i: int, j: int) -> float:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         a, b = self._coarse[i], self._coarse[j]
         errors = [
-            (self._made.scale / self._made.first[c]) ** 2 * self.merged[c].sums(np.ones(self._made.sizes[c]))
+            self._made.scale**2 / self.one_way[c].precision * self.merged[c].sums(np.ones(self._made.sizes[c]))
             for c in (i, j)
         ]
         noise = np.outer(errors[0], b**2) + np.outer(a**2, errors[1])
@@ -116,9 +116,9 @@ class MeasuredTables:
         """The tables of the last stage, as numbers of columns, and the ``q`` of each."""
         made = self._made
         shapes = [(self.merged[i].count, self.merged[j].count) for i, j in made.pairs]
-        left = made.units - int((made.first**2).sum())
+        left = made.units - int((made.copies * made.first**2).sum())
         taken, pairs, again = worth_measuring(
-            self._gains(), shapes, made.one_way_cost, made.first, units=left, scale=made.scale
+            self._gains(), shapes, made.one_way_cost, made.copies, made.first, units=left, scale=made.scale
         )
         tables: list[tuple[tuple[int, ...], int]] = [((i,), q) for i, q in enumerate(again.tolist()) if q]
         return tables + [(made.pairs[t], q) for t, q in zip(taken.tolist(), pairs.tolist(), strict=True) if q]
@@ -126,17 +126,18 @@ class MeasuredTables:
     def _tables(self) -> Iterator[tuple[tuple[int, ...], int, Floats]]:
         at = self._after + len(self._made.pairs)
         for columns, q in self.measured:
-            counts = self._made.sizes if len(columns) == 1 else [each.count for each in self.merged]
-            length = math.prod(counts[i] for i in columns)
+            length = self._made.lengths[columns[0]] if len(columns) == 1 else 1
+            for i in columns if len(columns) == 2 else ():
+                length *= self.merged[i].count
             yield columns, q, self._y[at : at + length] / float(q * q)
             at += length
 
     def _combined(
-        self, ones: Sequence[Floats], units: Floats, two_way: Sequence[tuple[Pair, int, Floats]], total: float
+        self, ones: Sequence[OneWay], two_way: Sequence[tuple[Pair, int, Floats]], total: float
     ) -> list[Floats]:
         """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
-        sums = [each.sums(one) for each, one in zip(self.merged, ones, strict=True)]
-        weight = [u / each.sums(np.ones(len(each.of))) for u, each in zip(units.tolist(), self.merged, strict=True)]
+        sums = [each.sums(one.counts(total)) for each, one in zip(self.merged, ones, strict=True)]
+        weight = [one.precision / each.sums(np.ones(len(each.of))) for one, each in zip(ones, self.merged, strict=True)]
         sums = [a * w for a, w in zip(sums, weight, strict=True)]
         for (i, j), q, counts in two_way:
             a, b = self.merged[i].count, self.merged[j].count
@@ -145,39 +146,40 @@ class MeasuredTables:
             sums[j], weight[j] = sums[j] + table.sum(axis=0) * (q * q / a), weight[j] + q * q / a
         return [_positive(a / w, total) for a, w in zip(sums, weight, strict=True)]
 
-    def _estimated(self) -> tuple[list[Floats], Floats, list[tuple[Pair, int, Floats]]]:
-        """Return the counts of one-way tables from both rounds, their units, and two-way tables with their ``q``."""
-        units = self._made.first.astype(np.float64) ** 2
-        ones = [one.copy() for one in self.one_way]
+    def _estimated(self) -> tuple[list[OneWay], list[tuple[Pair, int, Floats]]]:
+        """Return the counts of one-way tables from both rounds, and two-way tables with their ``q``."""
+        ones = list(self.one_way)
         two_way: list[tuple[Pair, int, Floats]] = []
         for columns, q, counts in self._tables():
             if len(columns) == 2:
                 two_way.append(((columns[0], columns[1]), q, counts))
-                continue
-            i = columns[0]
-            ones[i] = (ones[i] * units[i] + counts * q * q) / (units[i] + q * q)
-            units[i] += q * q
-        return ones, units, two_way
+            else:
+                ones[columns[0]] = ones[columns[0]].again(counts, q * q)
+        return ones, two_way
 
     def tables(self) -> list[Counted]:
         """Return all measured tables, those of one column from both rounds together."""
-        ones, units, two_way = self._estimated()
+        ones, two_way = self._estimated()
         scale = self._made.scale
         found = [
-            Counted((i,), (np.arange(len(one)),), one, scale / math.sqrt(u))
-            for i, (one, u) in enumerate(zip(ones, units.tolist(), strict=True))
+            Counted((i,), (np.arange(self._made.sizes[i]),), one.counts(self.total), one.errors(scale))
+            for i, one in enumerate(ones)
         ]
         for (i, j), q, counts in two_way:
             shape = self.merged[i].count, self.merged[j].count
-            found.append(Counted((i, j), np.unravel_index(np.arange(len(counts)), shape), counts, scale / q))
+            found.append(
+                Counted(
+                    (i, j), np.unravel_index(np.arange(len(counts)), shape), counts, np.full(len(counts), scale / q)
+                )
+            )
         return found
 
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         made = self._made
-        ones, units, two_way = self._estimated()
-        total = _total(made, ones, units)
-        coarse = self._combined(ones, units, two_way, total)
+        ones, two_way = self._estimated()
+        total = _total(made, ones)
+        coarse = self._combined(ones, two_way, total)
         expected = {pair: total * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
         tables = {
             pair: Table(_centred(counts.reshape(expected[pair].shape) - expected[pair]), made.scale / q)
@@ -191,7 +193,7 @@ class MeasuredTables:
             if pair in wanted:
                 wanted[pair] *= possible
         shares, inside = fitted(coarse, wanted, tables, total, rng=rng)
-        fine = [nearest_probabilities(one / total) for one in ones]
+        fine = [one.shares(total) for one in ones]
         for totals in made.domain.published:
             if totals.column is not None:
                 fine[totals.column] = _with_totals(fine[totals.column], totals)
@@ -255,11 +257,10 @@ def _centred(excess: Floats) -> Floats:
     return np.asarray(rows - rows.mean(axis=0, keepdims=True))
 
 
-def _total(made: WideFacts, ones: Sequence[Floats], units: Floats) -> float:
+def _total(made: WideFacts, ones: Sequence[OneWay]) -> float:
     """Return the declared number of records, or the noisy tables' own where that is 4 standard errors away."""
-    precision = units / np.asarray(made.sizes, dtype=np.float64)
-    noisy = float(np.array([one.sum() for one in ones]) @ precision / precision.sum())
-    error = made.scale / math.sqrt(float(precision.sum()))
+    sums, units = map(np.array, zip(*(one.total() for one in ones), strict=True))
+    noisy, error = float(sums @ units / units.sum()), made.scale / math.sqrt(float(units.sum()))
     return float(made.records) if abs(noisy - made.records) <= 4.0 * error else max(1.0, noisy)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
 
-__all__ = ["DEEPEST", "Tree", "consistent", "error_variances", "upward"]
+__all__ = ["DEEPEST", "Tree", "consistent", "error_variances", "node_counts", "upward"]
 
 DEEPEST = 22
 """Levels below the root: at most ``2^22`` leaves."""
@@ -158,7 +158,7 @@ def _edges(size: int, cuts: int) -> Integers:
     return edges
 
 
-def upward(tree: Tree, noisy: Mapping[int, Integers]) -> tuple[list[Floats], list[Floats]]:
+def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Floats], list[Floats]]:
     """Estimate each node's count from the noisy counts in its subtree, with the least variance.
 
     ``tree``: its leaves are among the levels measured.
@@ -211,3 +211,14 @@ def error_variances(tree: Tree, variances: Sequence[Floats]) -> Floats:
         share = variances[level] / tree.down(level, tree.up(level, variances[level]))
         node = variances[level] * (1.0 - share) + share**2 * tree.down(level, node)
     return node
+
+
+def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
+    """Return the counts of the nodes of some levels, one level after the other, from those of the leaves."""
+    node = leaves.reshape(tree.shape(tree.depth))
+    parts = []
+    for level in range(tree.depth, 0, -1):
+        if level in levels:
+            parts.append(np.rint(node).astype(np.int64).ravel())
+        node = tree.up(level, node)
+    return np.concatenate([*parts[::-1], np.empty(0, dtype=np.int64)])

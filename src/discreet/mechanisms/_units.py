@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,49 +21,59 @@ FREE = 6  # numbers in which a table of two columns differs from independence, a
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
 _USUAL = 0.5  # share that they have in the end, about
 _FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
+_MOST_COSTLY = 256  # cells of a column that noise is avoided in: of more, most are empty
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
 
 
 def noise_cost(cells: Sequence[int], tables: int) -> Floats:
     """Return the expected error, in records, that noise of scale 1 on one-way tables makes in all tables of two."""
-    return 0.5 * _FOLDED * _WEIGHT * max(1, tables) * np.asarray(cells, dtype=np.float64)
+    return 0.5 * _FOLDED * _WEIGHT * max(1, tables) * np.minimum(cells, _MOST_COSTLY).astype(np.float64)
 
 
-def first_units(cost: Floats, units: int, *, alone: bool) -> Integers:
+def first_units(cost: Floats, copies: Integers, units: int, *, alone: bool) -> Integers:
     """Return the ``q`` of each one-way table in the first round: at least 1 each, of 15 % of the units together.
 
+    ``copies``: how many counts of a table a record is in; ``q^2`` units are spent for each.
     ``alone``: whether there are no other tables, which would get the rest.
     """
-    q = np.sqrt(_spread(cost, units if alone else _FIRST * units)).astype(np.int64)
-    return _afforded(np.maximum(1, q), units)
+    q = np.sqrt(_spread(cost, copies, units if alone else _FIRST * units)).astype(np.int64)
+    return _afforded(np.maximum(1, q), copies, units)
 
 
-def _afforded(q: Integers, units: int) -> Integers:
-    """Return the ``q``, lowered until their squares are no more than the units: in integers, as privacy rests on it."""
+def _afforded(q: Integers, copies: Integers, units: int) -> Integers:
+    """Return the ``q``, lowered until they cost no more than the units: in integers, as privacy rests on it."""
     q = np.asarray(q, dtype=np.int64)
-    while int((q * q).sum()) > max(0, units):
+    while int((copies * q * q).sum()) > max(0, units):
         q[q.argmax()] -= 1
     return q
 
 
-def usual_units(cost: Floats, units: int, *, alone: bool) -> Floats:
+def usual_units(cost: Floats, copies: Integers, units: int, *, alone: bool) -> Floats:
     """Return about how many units each one-way table has in the end: for predictions."""
-    return _spread(cost, units if alone else _USUAL * units)
+    return _spread(cost, copies, units if alone else _USUAL * units)
 
 
-def _spread(cost: Floats, units: float) -> Floats:
-    share = cost ** (2.0 / 3.0)
-    return np.asarray(units * share / share.sum())
+def _spread(cost: Floats, copies: Integers, units: float) -> Floats:
+    share = (cost / copies) ** (2.0 / 3.0)
+    return np.asarray(units * share / (copies * share).sum())
 
 
 def worth_measuring(
-    scores: Floats, shapes: Sequence[tuple[int, int]], one_way: Floats, first: Integers, *, units: int, scale: float
+    scores: Floats,
+    shapes: Sequence[tuple[int, int]],
+    one_way: Floats,
+    copies: Integers,
+    first: Integers,
+    *,
+    units: int,
+    scale: float,
 ) -> tuple[Integers, Integers, Integers]:
     """Return which tables of two columns to measure, their ``q``, and the ``q`` of each one-way table's second round.
 
     ``scores``, shape (tables,): released: how many records a table of independent columns would put elsewhere.
     ``shapes``: of the tables.
     ``one_way``: what noise costs in one-way tables.
+    ``copies``: how many counts of each of them a record is in.
     ``first``: the ``q`` of their first round.
     ``units``: that are left.
     ``scale``: of the noise of one unit.
@@ -79,14 +90,12 @@ def worth_measuring(
     held = first.astype(np.float64) ** 2
     least, chosen = math.inf, 0
     for count in _tried(len(order)):
-        every = np.concatenate((one_way, cost[order[:count]]))
-        spread = _filled(every, np.concatenate((held, np.zeros(count))), units)
-        total = scale * float((every / np.sqrt(spread)).sum()) + float(scores[order[count:]].sum())
-        if total < least:
+        every = _Tables.of(one_way, copies, held, cost[order[:count]])
+        error = scale * float((every.cost / np.sqrt(every.filled(units))).sum())
+        if (total := error + float(scores[order[count:]].sum())) < least:
             least, chosen = total, count
-    taken = order[:chosen]
-    q = _whole(np.concatenate((one_way, cost[taken])), np.concatenate((held, np.zeros(chosen))), units)
-    return taken, q[len(first) :], q[: len(first)]
+    q = _Tables.of(one_way, copies, held, cost[order[:chosen]]).whole(units)
+    return order[:chosen], q[len(first) :], q[: len(first)]
 
 
 def _pair_cost(a: int, b: int) -> float:
@@ -102,38 +111,60 @@ def _tried(most: int) -> list[int]:
     return tried if tried[-1] == most else [*tried, most]
 
 
-def _filled(cost: Floats, held: Floats, units: float) -> Floats:
-    """Return ``max(held, t cost^(2/3))``, which costs the units that there are."""
-    share, low, high = cost ** (2.0 / 3.0), 0.0, 1.0
-    total = units + held.sum()
-    while np.maximum(held, high * share).sum() < total:
-        high *= 2.0
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.maximum(held, middle * share).sum() < total else (low, middle)
-    return np.maximum(held, low * share) + 1e-12
+class _Tables(NamedTuple):
+    """Tables between which units are divided.
 
-
-def _whole(cost: Floats, held: Floats, units: int) -> Integers:
-    """Return the ``q`` of a further measurement of each table: squares that take no more units than there are.
-
-    Each step goes where it takes most error for its units.
+    ``cost``: of noise of scale 1 in each.
+    ``copies``: how many counts of each a record is in.
+    ``held``: units that each count has already.
     """
-    q = _afforded(np.sqrt(np.maximum(0.0, _filled(cost, held, units) - held)).astype(np.int64), units)
-    left = units - int((q * q).sum())
 
-    def entry(i: int) -> tuple[float, int]:
-        now, then = held[i] + q[i] ** 2, held[i] + (q[i] + 1) ** 2
-        before = math.inf if now == 0.0 else cost[i] / math.sqrt(now)
-        return -(before - cost[i] / math.sqrt(then)) / (2 * q[i] + 1), i
+    cost: Floats
+    copies: Integers
+    held: Floats
 
-    queue = [entry(i) for i in range(len(cost))]
-    heapq.heapify(queue)
-    while queue:
-        _, i = heapq.heappop(queue)
-        step = 2 * int(q[i]) + 1
-        if step <= left:
-            q[i] += 1
-            left -= step
-            heapq.heappush(queue, entry(i))
-    return q
+    @classmethod
+    def of(cls, one_way: Floats, copies: Integers, held: Floats, two_way: Floats) -> _Tables:
+        """Return the one-way tables, which have units already, and some two-way ones."""
+        more = len(two_way)
+        ones = np.ones(more, dtype=np.int64)
+        return cls(
+            np.concatenate((one_way, two_way)), np.concatenate((copies, ones)), np.concatenate((held, np.zeros(more)))
+        )
+
+    def filled(self, units: float) -> Floats:
+        """Return ``max(held, t (cost/copies)^(2/3))``, which costs the units that there are."""
+        share, low, high = (self.cost / self.copies) ** (2.0 / 3.0), 0.0, 1.0
+        total = units + self.copies @ self.held
+        while self.copies @ np.maximum(self.held, high * share) < total:
+            high *= 2.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            enough = self.copies @ np.maximum(self.held, middle * share) >= total
+            low, high = (low, middle) if enough else (middle, high)
+        return np.asarray(np.maximum(self.held, low * share) + 1e-12)
+
+    def whole(self, units: int) -> Integers:
+        """Return the ``q`` of a further measurement of each table: squares that take no more units than there are.
+
+        Each step goes where it takes most error for its units.
+        """
+        q = np.sqrt(np.maximum(0.0, self.filled(units) - self.held)).astype(np.int64)
+        q = _afforded(q, self.copies, units)
+        left = units - int((self.copies * q * q).sum())
+        queue = [self._step(i, q) for i in range(len(q))]
+        heapq.heapify(queue)
+        while queue:
+            _, i = heapq.heappop(queue)
+            step = int(self.copies[i]) * (2 * int(q[i]) + 1)
+            if step <= left:
+                q[i] += 1
+                left -= step
+                heapq.heappush(queue, self._step(i, q))
+        return q
+
+    def _step(self, i: int, q: Integers) -> tuple[float, int]:
+        """Return less the error that one more ``q`` takes from a table for each of its units, and the table."""
+        now, then = self.held[i] + q[i] ** 2, self.held[i] + (q[i] + 1) ** 2
+        before = math.inf if now == 0.0 else self.cost[i] / math.sqrt(now)
+        return -(before - self.cost[i] / math.sqrt(then)) / (self.copies[i] * (2 * q[i] + 1)), i

@@ -18,6 +18,7 @@ from discreet._core.reading import parsed_toml
 from discreet.domain import Domain
 from discreet.domain._conditions import CellReader, plain_condition
 from discreet.domain._constraints import refuse_large
+from discreet.mechanisms._one_way import Nodes, nodes_of
 from discreet.mechanisms._units import first_units, noise_cost, usual_units
 
 __all__ = ["Pair", "WideFacts", "check_columns", "listed", "worked_on"]
@@ -46,7 +47,7 @@ class WideFacts:
         object.__setattr__(self, "workload", listed(self.workload))
         check_columns(self.domain)
         self.pairs, self.joint, self.given_cells  # noqa: B018  # refused here where they cannot be held
-        object.__setattr__(self, "units", integer("units", self.units, least=len(self.domain.columns), most=1 << 24))
+        object.__setattr__(self, "units", integer("units", self.units, least=int(self.copies.sum()), most=1 << 24))
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -59,9 +60,24 @@ class WideFacts:
         return worked_on(self.domain, self.workload)
 
     @cached_property
+    def nodes(self) -> list[Nodes | None]:
+        """What is counted of each long ordered column; None of another, of which cells are."""
+        return [nodes_of(column) for column in self.domain.columns.values()]
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """How many counts a table of each column has."""
+        return [size if nodes is None else nodes.count for size, nodes in zip(self.sizes, self.nodes, strict=True)]
+
+    @cached_property
+    def copies(self) -> Integers:
+        """In how many counts of each column's table a record is."""
+        return np.array([1 if nodes is None else len(nodes.levels) for nodes in self.nodes])
+
+    @cached_property
     def first(self) -> Integers:
         """The ``q`` of each one-way table before anything is known."""
-        return first_units(self.one_way_cost, self.units, alone=not self.pairs)
+        return first_units(self.one_way_cost, self.copies, self.units, alone=not self.pairs)
 
     @cached_property
     def one_way_cost(self) -> Floats:
@@ -71,7 +87,7 @@ class WideFacts:
     @cached_property
     def usual_errors(self) -> Floats:
         """About what standard error the counts of each one-way table have in the end."""
-        return self.scale / np.sqrt(usual_units(self.one_way_cost, self.units, alone=not self.pairs))
+        return self.scale / np.sqrt(usual_units(self.one_way_cost, self.copies, self.units, alone=not self.pairs))
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:

@@ -22,7 +22,7 @@ from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Output,
 from discreet.mechanisms._draws import draw_cells
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
-from discreet.mechanisms._tree import Tree
+from discreet.mechanisms._tree import Tree, node_counts
 from discreet.mechanisms._tree_levels import chosen_levels, predicted_error
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.readings.tree import Consistent
@@ -124,13 +124,7 @@ class HierarchicalHistogram(NoisyCounts):
         """Return the counts of the nodes of the measured levels, one level after the other."""
         tree, measured = self.reading.tree, self.reading.measured
         leaves = np.bincount(tree.leaf_of(records), weights=weights, minlength=tree.nodes(tree.depth))
-        node: Floats = leaves.astype(np.float64).reshape(tree.shape(tree.depth))
-        parts = []
-        for level in range(tree.depth, 0, -1):
-            if level in measured:
-                parts.append(np.rint(node).astype(np.int64).ravel())
-            node = tree.up(level, node)
-        return np.concatenate([*parts[::-1], np.empty(0, dtype=np.int64)])
+        return node_counts(tree, measured, leaves.astype(np.float64))
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw ``size`` records from the noisy counts, in chunks."""

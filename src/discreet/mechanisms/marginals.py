@@ -37,9 +37,9 @@ from discreet.mechanisms._latent_classes import LatentClasses
 from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
+from discreet.mechanisms._one_way import OneWay
 from discreet.mechanisms._wide_facts import Pair, WideFacts, check_columns, listed, worked_on
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.readings.simplex import nearest_probabilities
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
 
@@ -226,8 +226,8 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         measured = MeasuredTables(self, cast(CellCounts, y))
         if self.count_labels:
             return counted_texts(measured.tables(), self.domain, measured.merged)
-        ((_, (cells,), counts, error),) = measured.tables()
-        return Estimates(self.domain.unflat(cells), counts, np.full(len(cells), error))
+        ((_, (cells,), counts, errors),) = measured.tables()
+        return Estimates(self.domain.unflat(cells), counts, errors)
 
     def outcome(self, y: Output, n: int) -> Outcome:
         """Return how many two-way tables were measured."""
@@ -243,30 +243,39 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
 
-        As if one-way tables had their usual share of the units in the end.
+        As if one-way tables had their usual share of the units in the end. In a long ordered column a record counts by
+        how far it is moved, as a share of the column's range.
         """
         return max(self._moved(i, n) for i in range(len(self.sizes)))
 
     def _moved(self, i: int, n: int) -> float:
-        column, size = list(self.domain.columns.values())[i], self.sizes[i]
-        shares = inner_half(column, np.arange(size))
+        shares = inner_half(list(self.domain.columns.values())[i], np.arange(self.sizes[i]))
         shares = shares / shares.sum()
-        noise = seeded(0).normal(0.0, self.usual_errors[i], size=(4, size))
-        return float(0.5 * np.abs(nearest_probabilities(shares + noise / n) - shares).sum(axis=1).mean())
+        rng = seeded(0)
+        apart = np.array([self._noisy(i, shares, n, rng) - shares for _ in range(4)])
+        if self.nodes[i] is None:
+            return float(0.5 * np.abs(apart).sum(axis=1).mean())
+        return float(np.abs(np.cumsum(apart, axis=1)).mean())
+
+    def _noisy(self, i: int, shares: Floats, n: int, rng: np.random.Generator) -> Floats:
+        """Return a column's probabilities after one draw of the noise that its counts usually have in the end."""
+        counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
+        counted = counts if nodes is None else nodes.sums(counts)
+        noise = GAUSSIAN.approximate(self.usual_errors[i], len(counted), rng=rng)
+        return OneWay((counted + noise).astype(np.float64), 1.0, nodes).shares(float(n))
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return probabilities of the support whose one-way tables are those of the table with one draw of noise."""
         weights = np.maximum(shares, 1e-9 / len(shares))
-        targets = []
-        for i, codes in enumerate(support.columns):
-            counts = np.bincount(codes.astype(np.int64), weights=shares, minlength=self.sizes[i])
-            noise = GAUSSIAN.approximate(self.usual_errors[i], self.sizes[i], rng=rng)
-            targets.append(nearest_probabilities(counts + noise / n))
+        places = [codes.astype(np.int64) for codes in support.columns]
+        held = [
+            np.bincount(place, weights=shares, minlength=size) for place, size in zip(places, self.sizes, strict=True)
+        ]
+        targets = [self._noisy(i, np.asarray(one, dtype=np.float64), n, rng) for i, one in enumerate(held)]
         for _ in range(1 if len(targets) == 1 else 10):
-            for codes, target in zip(support.columns, targets, strict=True):
-                place = codes.astype(np.int64)
-                held = np.bincount(place, weights=weights, minlength=len(target))
-                weights = weights * (target / np.maximum(held, 1e-300))[place]
+            for place, target in zip(places, targets, strict=True):
+                found = np.bincount(place, weights=weights, minlength=len(target))
+                weights = weights * (target / np.maximum(found, 1e-300))[place]
         return np.append(weights, max(0.0, 1.0 - weights.sum()))
 
     # -- calibration --------------------------------------------------------------------------------------------
@@ -309,16 +318,17 @@ class _Source:
     """All that the private step asks of a table: its one-way tables, then the two-way ones, in one scan each."""
 
     def __init__(self, x: Parts, mechanism: Marginals) -> None:
-        self._x, self._sizes, self._pairs = x, mechanism.sizes, mechanism.pairs
+        self._x, self._sizes, self._nodes, self._pairs = x, mechanism.sizes, mechanism.nodes, mechanism.pairs
 
     @cached_property
     def one_way(self) -> list[Integers]:
-        """The counts of every column's cells."""
+        """The counts of every column's cells, or of the nodes above them."""
         found = [np.zeros(size, dtype=np.int64) for size in self._sizes]
         for part in self._x.parts():
             for i, codes in enumerate(part.records.columns):
                 found[i] += _counted(codes.astype(np.int64), part.frequencies, self._sizes[i])
-        return found
+        pairs = zip(found, self._nodes, strict=True)
+        return [counts if nodes is None else nodes.sums(counts) for counts, nodes in pairs]
 
     def two_way(self, merged: Sequence[Merged]) -> dict[Pair, Integers]:
         """Return the counts of the merged cells of every pair of columns that matters."""

@@ -22,33 +22,33 @@ class Consistent:
         Down to the leaves.
     measured : tuple of int
         The levels that have noisy counts, increasing.
-    total : int
-        The public number of records.
+    total : float
+        The public number of records, or an estimate of it.
     """
 
     tree: Tree
     measured: tuple[int, ...]
-    total: int
+    total: float
 
     @property
     def at_once(self) -> bool:
         """Whether many rows are read in the time of a few: no."""
         return False
 
-    def upward(self, y: Integers) -> tuple[list[Floats], list[Floats]]:
+    def upward(self, y: Integers | Floats) -> tuple[list[Floats], list[Floats]]:
         """Return each node's estimate from what lies below it, and its variance."""
         ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
-        parts = np.split(np.asarray(y), ends[:-1])
+        parts = np.split(np.asarray(y, dtype=np.float64), ends[:-1])
         pairs = zip(self.measured, parts, strict=True)
         return upward(self.tree, {level: part.reshape(self.tree.shape(level)) for level, part in pairs})
 
-    def probabilities(self, y: Integers) -> Floats:
+    def probabilities(self, y: Integers | Floats) -> Floats:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
         return consistent(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
 
-    def counts(self, y: Integers) -> tuple[Floats, Floats]:
+    def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""
         values, variances = self.upward(y)
         counts = consistent(self.tree, values, variances, total=self.total, positive=False)
