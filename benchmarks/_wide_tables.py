@@ -24,6 +24,7 @@ INCOME = [
     *range(100_000, 200_000, 10_000),
     *range(200_000, 500_001, 50_000),
 ]
+FEW_INCOMES = [1, 10_000, 20_000, 40_000, 60_000, 90_000, 150_000]
 WEIGHT = [*range(10, 100, 10), *range(100, 300, 20), *range(300, 1_001, 100)]
 
 
@@ -112,13 +113,14 @@ def adult() -> Coded:
 
 
 def nist(records: int | None = None) -> Coded:
-    """NIST's excerpts of the American Community Survey, 87,293 records, 24 columns."""
+    """NIST's excerpts of the American Community Survey: 24 columns; 87,293 records, or the first in fewer cells."""
+    income = INCOME if records is None else FEW_INCOMES
     frame = pl.read_parquet(shared("nist_acs_excerpts.parquet"))
     coding = {
         "SEX": or_null("SEX", 1, 2),
         "AGEP": from_zero("AGEP", 100),
         "EDU": or_null("EDU", 1, 12),
-        "PINCP": in_bands("PINCP", INCOME),
+        "PINCP": in_bands("PINCP", income),
         "MSP": or_null("MSP", 1, 6),
         "RAC1P": or_null("RAC1P", 1, 9),
         "HISP": from_zero("HISP", 5),
@@ -142,12 +144,16 @@ def nist(records: int | None = None) -> Coded:
         "PWGTP": in_bands("PWGTP", WEIGHT),
         "WGTP": in_bands("WGTP", [1, *WEIGHT]),
     }
+    if records is not None:
+        coding["AGEP"] = in_bands("AGEP", range(10, 100, 10))
+        coding["NOC"], coding["NPF"] = or_null("NOC", 0, 5), or_null("NPF", 2, 8)
+        coding["POVPIP"] = in_bands("POVPIP", range(50, 502, 50))
     codes, sizes = coded(frame.head(records or len(frame)), coding)
     return Coded(
         codes=codes,
         sizes=sizes,
         ordered=("AGEP", "EDU", "PINCP", "NOC", "NPF", "POVPIP", "PINCP_DECILE", "DENSITY", "PWGTP", "WGTP"),
-        target=("PINCP", 2 + INCOME.index(40_000)),
+        target=("PINCP", 2 + income.index(40_000)),
         leaks=("PINCP_DECILE", "POVPIP"),
         regression=("PINCP", "AGEP", "EDU", "SEX", "MSP", "RAC1P"),
     )
