@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import math
 import os
+import platform
 import resource
 import sys
 import time
@@ -270,7 +271,8 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
         "peak_mb": peak_megabytes(),
     }
     np.save(asked["made"], np.asarray(made).astype(np.uint16))
-    versions = {name: importlib.metadata.version(name) for name in method.packages}
+    versions = {"python": platform.python_version()}
+    versions |= {name: importlib.metadata.version(name) for name in method.packages}
     return {**{name: round(value, 2) for name, value in took.items()}, "versions": versions}
 
 
