@@ -1,0 +1,224 @@
+"""The tables of the comparison in wide.py, each under one public coding that every mechanism is given.
+
+A coded table has whole numbers only: column ``j`` holds codes from 0 to ``sizes[j] - 1``. Numbers are cut at fixed
+round edges, never at quantiles; a null is code 0, below all others. Lists of areas and occupations are published with
+the surveys; every one of them occurs, so that they are read from the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from _report import shared
+
+HELD_OUT = 0.2
+SPLIT_SEED = 20_261_122
+SMALL = 9_823  # of which 7,858 are not held out
+INCOME = [
+    *(-5_000, 0, 1),
+    *range(2_500, 50_000, 2_500),
+    *range(50_000, 100_000, 5_000),
+    *range(100_000, 200_000, 10_000),
+    *range(200_000, 500_001, 50_000),
+]
+FEW_INCOMES = [1, 10_000, 20_000, 40_000, 60_000, 90_000, 150_000]
+WEIGHT = [*range(10, 100, 10), *range(100, 300, 20), *range(300, 1_001, 100)]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A coded table.
+
+    ``ordered``: names of the columns whose codes have an order.
+    ``target``: the column predicted from the others, and its least code that counts as a positive.
+    ``leaks``: columns left out of that prediction.
+    ``regression``: a response and five regressors, codes as numbers.
+    """
+
+    codes: np.ndarray
+    sizes: dict[str, int]
+    ordered: tuple[str, ...]
+    target: tuple[str, int]
+    leaks: tuple[str, ...]
+    regression: tuple[str, ...]
+
+    def split(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the records that mechanisms see, and those held out."""
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(self.codes))
+        out = int(HELD_OUT * len(order))
+        return self.codes[np.sort(order[out:])], self.codes[np.sort(order[:out])]
+
+    def cut(self, columns: int) -> Coded:
+        """Return the first columns alone."""
+        names = list(self.sizes)[:columns]
+        return Coded(
+            codes=self.codes[:, :columns],
+            sizes={name: self.sizes[name] for name in names},
+            ordered=tuple(name for name in self.ordered if name in names),
+            target=self.target,
+            leaks=tuple(name for name in self.leaks if name in names),
+            regression=self.regression,
+        )
+
+
+def from_zero(name: str, size: int) -> tuple[pl.Expr, int]:
+    """Whole numbers from 0 to ``size - 1``."""
+    return pl.col(name).clip(0, size - 1), size
+
+
+def or_null(name: str, low: int, high: int) -> tuple[pl.Expr, int]:
+    """Whole numbers from ``low`` to ``high``, or null."""
+    return (pl.col(name).clip(low, high) - low + 1).fill_null(0), high - low + 2
+
+
+def in_bands(name: str, edges: Sequence[int]) -> tuple[pl.Expr, int]:
+    """Numbers between public edges, or null."""
+    band = sum(((pl.col(name) >= edge).cast(pl.Int64) for edge in edges), start=pl.lit(1, dtype=pl.Int64))
+    return band.fill_null(0), len(edges) + 2
+
+
+def listed(values: pl.Expr, labels: pl.Series) -> tuple[pl.Expr, int]:
+    """Labels of a published list, or null."""
+    codes = values.replace_strict(labels, list(range(1, len(labels) + 1)), default=0, return_dtype=pl.Int64)
+    return codes.fill_null(0), len(labels) + 1
+
+
+def coded(frame: pl.DataFrame, coding: dict[str, tuple[pl.Expr, int]]) -> tuple[np.ndarray, dict[str, int]]:
+    """Return codes and their numbers."""
+    codes = frame.select(expression.cast(pl.Int64).alias(name) for name, (expression, _) in coding.items()).to_numpy()
+    sizes = {name: size for name, (_, size) in coding.items()}
+    if codes.min() < 0 or (codes >= np.array(list(sizes.values()))).any():
+        raise ValueError("a code is out of its column's range")
+    return codes.astype(np.uint16), sizes
+
+
+def adult() -> Coded:
+    """Adult, 48,842 records, 14 columns, coded as in the repository of mbi."""
+    sizes = {"age": 85, "workclass": 9, "fnlwgt": 100, "education-num": 16, "marital-status": 7, "occupation": 15}
+    sizes |= {"relationship": 6, "race": 5, "sex": 2, "capital-gain": 100, "capital-loss": 100}
+    sizes |= {"hours-per-week": 99, "native-country": 42, "income>50K": 2}
+    frame = pl.read_parquet(shared("adult_coded_14.parquet"))
+    codes, _ = coded(frame, {name: from_zero(name, size) for name, size in sizes.items()})
+    return Coded(
+        codes=codes,
+        sizes=sizes,
+        ordered=("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"),
+        target=("income>50K", 1),
+        leaks=(),
+        regression=("income>50K", "age", "education-num", "sex", "hours-per-week", "capital-gain"),
+    )
+
+
+def nist(records: int | None = None) -> Coded:
+    """NIST's excerpts of the American Community Survey: 24 columns; 87,293 records, or the first in fewer cells."""
+    income = INCOME if records is None else FEW_INCOMES
+    frame = pl.read_parquet(shared("nist_acs_excerpts.parquet"))
+    coding = {
+        "SEX": or_null("SEX", 1, 2),
+        "AGEP": from_zero("AGEP", 100),
+        "EDU": or_null("EDU", 1, 12),
+        "PINCP": in_bands("PINCP", income),
+        "MSP": or_null("MSP", 1, 6),
+        "RAC1P": or_null("RAC1P", 1, 9),
+        "HISP": from_zero("HISP", 5),
+        "OWN_RENT": from_zero("OWN_RENT", 3),
+        "INDP_CAT": or_null("INDP_CAT", 0, 18),
+        "PUMA": listed(pl.col("PUMA"), frame["PUMA"].unique().sort()),
+        "HOUSING_TYPE": or_null("HOUSING_TYPE", 1, 3),
+        "DVET": or_null("DVET", 1, 6),
+        "DREM": or_null("DREM", 1, 2),
+        "DPHY": or_null("DPHY", 1, 2),
+        "DEYE": or_null("DEYE", 1, 2),
+        "DEAR": or_null("DEAR", 1, 2),
+        "NOC": or_null("NOC", 0, 19),
+        "NPF": or_null("NPF", 2, 20),
+        "POVPIP": in_bands("POVPIP", range(10, 502, 10)),
+        "PINCP_DECILE": or_null("PINCP_DECILE", 0, 9),
+        "DENSITY": in_bands(
+            "DENSITY", [*range(100, 1_000, 100), *range(1_000, 10_000, 500), *range(10_000, 60_000, 2_500)]
+        ),
+        "INDP": in_bands("INDP", range(100, 10_000, 100)),
+        "PWGTP": in_bands("PWGTP", WEIGHT),
+        "WGTP": in_bands("WGTP", [1, *WEIGHT]),
+    }
+    if records is not None:
+        coding["AGEP"] = in_bands("AGEP", range(10, 100, 10))
+        coding["NOC"], coding["NPF"] = or_null("NOC", 0, 5), or_null("NPF", 2, 8)
+        coding["POVPIP"] = in_bands("POVPIP", range(50, 502, 50))
+    codes, sizes = coded(frame.head(records or len(frame)), coding)
+    return Coded(
+        codes=codes,
+        sizes=sizes,
+        ordered=("AGEP", "EDU", "PINCP", "NOC", "NPF", "POVPIP", "PINCP_DECILE", "DENSITY", "PWGTP", "WGTP"),
+        target=("PINCP", 2 + income.index(40_000)),
+        leaks=("PINCP_DECILE", "POVPIP"),
+        regression=("PINCP", "AGEP", "EDU", "SEX", "MSP", "RAC1P"),
+    )
+
+
+def acs() -> Coded:
+    """Persons of the American Community Survey 2024, 2,331,839 records, 14 columns; areas within their state."""
+    frame = pl.read_parquet(shared("acs2024_persons_income_49.parquet"))
+    frame = frame.with_columns(PUMA=pl.col("STATE").cast(pl.String).str.zfill(2) + "-" + pl.col("PUMA"))
+    coding = {
+        "STATE": or_null("STATE", 1, 56),
+        "PUMA": listed(pl.col("PUMA"), frame["PUMA"].unique().sort()),
+        "PWGTP": in_bands("PWGTP", WEIGHT),
+        "AGEP": from_zero("AGEP", 100),
+        "SEX": or_null("SEX", 1, 2),
+        "RAC1P": or_null("RAC1P", 1, 9),
+        "HISP": or_null("HISP", 1, 24),
+        "SCHL": or_null("SCHL", 1, 24),
+        "MAR": or_null("MAR", 1, 5),
+        "COW": or_null("COW", 1, 9),
+        "OCCP": listed(pl.col("OCCP"), frame["OCCP"].drop_nulls().unique().sort()),
+        "WKHP": or_null("WKHP", 1, 99),
+        "PINCP": in_bands("PINCP", INCOME),
+        "WAGP": in_bands("WAGP", INCOME),
+    }
+    codes, sizes = coded(frame, coding)
+    return Coded(
+        codes=codes,
+        sizes=sizes,
+        ordered=("PWGTP", "AGEP", "SCHL", "WKHP", "PINCP", "WAGP"),
+        target=("PINCP", 2 + INCOME.index(50_000)),
+        leaks=("WAGP",),
+        regression=("PINCP", "AGEP", "SCHL", "SEX", "WKHP", "MAR"),
+    )
+
+
+def made(columns: int) -> Coded:
+    """125,000 records of a made mixture of 12 classes, columns of 20 labels; 100,000 are not held out."""
+    rng = np.random.default_rng(50)
+    classes = rng.choice(12, size=125_000, p=rng.dirichlet(np.full(12, 2.0)))
+    codes = np.empty((len(classes), columns), dtype=np.uint16)
+    for j in range(columns):
+        totals = np.cumsum(rng.dirichlet(np.full(20, 0.3), size=12), axis=1)[classes]
+        codes[:, j] = np.minimum((totals < rng.random(len(classes))[:, None]).sum(axis=1), 19)
+    names = [f"c{j}" for j in range(columns)]
+    return Coded(
+        codes=codes,
+        sizes=dict.fromkeys(names, 20),
+        ordered=(),
+        target=("c0", 10),
+        leaks=(),
+        regression=tuple(names[:6]),
+    )
+
+
+TABLES: dict[str, Callable[[], Coded]] = {
+    "adult": adult,
+    "nist": nist,
+    "nist-6": lambda: nist().cut(6),
+    "nist-10": lambda: nist().cut(10),
+    "nist-20": lambda: nist().cut(20),
+    "small-6": lambda: nist(SMALL).cut(6),
+    "small-10": lambda: nist(SMALL).cut(10),
+    "small-20": lambda: nist(SMALL).cut(20),
+    "acs": acs,
+    "made-40": lambda: made(40),
+    "made-50": lambda: made(50),
+}

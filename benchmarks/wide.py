@@ -1,0 +1,248 @@
+"""Tables of 6 to 50 columns: releases by marginals of this package and of others, beside anchors, on the same records.
+
+A fifth of every table is held out first; what is left is confidential, and every mechanism sees the same coded records
+(_wide_tables.py), protects a table with one record more or less, and makes as many records as there are. One process is
+one release (_wide_releases.py). Reported are
+
+- the total variation between release and confidential table, mean over all one-way, all two-way and up to 200 three-way
+  marginals (a fixed choice of 200, or of 40 where there are above 500,000 records), and the largest two-way one;
+- the area under the ROC curve, on the held-out records, of gradient boosting trained on the release, which predicts a
+  fixed column from the others (at most 200,000 records to train on, 100,000 to test on);
+- five coefficients of a fixed linear regression of codes on codes: mean absolute difference to the confidential ones,
+  in standard errors of the confidential ones;
+- processor seconds (user and system, with children) of the release, those of its imports apart, and peak memory.
+
+"records themselves" shows what the confidential records reach in the prediction. Noise that cannot be seeded is new in
+every run, whatever its seed; a mean comes with its standard error.
+
+A peer runs in an environment of its own; without its interpreter it is skipped:
+
+    python3.11 -m venv dpmm && dpmm/bin/pip install dpmm==0.1.9 pyarrow
+    python3.11 -m venv odp && odp/bin/pip install 'opendp[mbi]==0.16.0'
+    python3.12 -m venv dps && dps/bin/pip install 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 etils ... &&
+        dps/bin/pip install --no-deps git+https://github.com/google/dpsynth@cf8075f
+    python benchmarks/wide.py --peer dpmm=dpmm/bin/python --peer opendp=odp/bin/python --peer dpsynth=dps/bin/python
+
+A run that is in results/wide.json is not repeated, so that the comparison can be stopped and taken up again; the
+cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain.
+
+Run: python benchmarks/wide.py [--table NAME] [--only WORD] [--setting 1,1e-9] [--seeds 5] [--limit 3600]
+[--peer NAME=PATH] [--again]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import RESULTS, save, show
+from _wide_releases import METHODS
+from _wide_tables import TABLES, Coded
+
+ADULT = [(epsilon, delta) for delta in (1e-9, 1e-6) for epsilon in (1.0, 0.3, 3.0)]
+SETTINGS = {name: ADULT if name == "adult" else [(1.0, 1e-6 if "small" in name else 1e-9)] for name in TABLES}
+KEY = ("table", "method", "epsilon", "delta", "seed")
+DENSE = 4_000_000
+
+
+def variation(a: np.ndarray, b: np.ndarray, shape: tuple[int, ...]) -> float:
+    """Return the total variation between the marginals of two sets of codes."""
+    keys = [np.ravel_multi_index(tuple(codes.T), shape) for codes in (a, b)]
+    if np.prod(shape, dtype=float) > DENSE:
+        held, places = np.unique(np.concatenate(keys), return_inverse=True)
+        keys, cells = [places[: len(a)], places[len(a) :]], len(held)
+    else:
+        cells = int(np.prod(shape))
+    shares = [np.bincount(key, minlength=cells) / len(key) for key in keys]
+    return float(0.5 * np.abs(shares[0] - shares[1]).sum())
+
+
+class Truth:
+    """The confidential records of a table, the held-out ones, and what is measured of a release."""
+
+    def __init__(self, table: Coded) -> None:
+        self.table = table
+        self.sizes = list(table.sizes.values())
+        self.seen, self.held_out = table.split()
+        self.coefficients, self.standard_errors = self._regression(self.seen)
+        triples = list(combinations(range(len(self.sizes)), 3))
+        chosen = np.random.default_rng(3).permutation(len(triples))[: 200 if len(self.seen) < 500_000 else 40]
+        self.ways = {
+            "one_way": [(j,) for j in range(len(self.sizes))],
+            "two_way": list(combinations(range(len(self.sizes)), 2)),
+            "three_way": [triples[i] for i in chosen],
+        }
+
+    def _regression(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients of five regressors, and their standard errors."""
+        names = list(self.table.sizes)
+        y, *x = (codes[:, names.index(name)].astype(float) for name in self.table.regression)
+        design = np.stack([np.ones_like(y), *x], axis=1)
+        found = np.linalg.lstsq(design, y, rcond=None)[0]
+        residual = float(((y - design @ found) ** 2).sum() / (len(y) - len(found)))
+        errors = np.sqrt(residual * np.diag(np.linalg.pinv(design.T @ design)))
+        return found[1:], errors[1:]
+
+    def _prediction(self, codes: np.ndarray) -> float:
+        """Return the area under the curve of a classifier trained on a release, on the held-out records."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.metrics import roc_auc_score
+        from threadpoolctl import threadpool_limits
+
+        names, (target, least) = list(self.table.sizes), self.table.target
+        kept = [j for j, name in enumerate(names) if name != target and name not in self.table.leaks]
+        rng, column = np.random.default_rng(5), names.index(target)
+        train = codes[rng.permutation(len(codes))[:200_000]]
+        test = self.held_out[rng.permutation(len(self.held_out))[:100_000]]
+        if len(np.unique(train[:, column] >= least)) < 2:
+            return 0.5
+        with threadpool_limits(1):
+            model = HistGradientBoostingClassifier(random_state=0).fit(train[:, kept], train[:, column] >= least)
+        return float(roc_auc_score(test[:, column] >= least, model.predict_proba(test[:, kept])[:, 1]))
+
+    def measure(self, codes: np.ndarray) -> dict[str, float]:
+        """Return every measure of a release."""
+        found = {}
+        for name, subsets in self.ways.items():
+            each = [
+                variation(self.seen[:, s], codes[:, s], tuple(self.sizes[j] for j in s)) for s in map(list, subsets)
+            ]
+            found[name] = float(np.mean(each))
+            if name == "two_way":
+                found["largest_two_way"] = float(np.max(each))
+        difference = np.abs(self._regression(codes)[0] - self.coefficients) / self.standard_errors
+        return {**found, "area_under_curve": self._prediction(codes), "regression": float(difference.mean())}
+
+
+class Runs:
+    """Runs that were made, kept in the result file."""
+
+    def __init__(self) -> None:
+        self.path = RESULTS / "wide.json"
+
+    def all(self) -> list[dict[str, Any]]:
+        """Return the runs that the file has now."""
+        return json.loads(self.path.read_text())["runs"] if self.path.exists() else []
+
+    def has(self, run: dict[str, Any], again: bool) -> bool:
+        """Whether a run was made; with ``again``, whether it was and did not fail."""
+        return any(all(r[k] == run[k] for k in KEY) and not (again and "failed" in r) for r in self.all())
+
+    def add(self, run: dict[str, Any]) -> None:
+        """Put a run in the place of one of the same key."""
+        others = [r for r in self.all() if any(r[k] != run[k] for k in KEY)]
+        save("wide", {"runs": sorted([*others, run], key=lambda r: tuple(r[k] for k in KEY))})
+
+
+def released(
+    truth: Truth, run: dict[str, Any], interpreter: str, limit: float
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Run one release in a process of its own; return what it took and its codes, or why there are none."""
+    with tempfile.TemporaryDirectory() as folder:
+        codes, made, job = (Path(folder) / name for name in ("codes.npy", "made.npy", "job.json"))
+        np.save(codes, truth.seen)
+        facts = {"sizes": truth.table.sizes, "ordered": truth.table.ordered, "codes": str(codes), "made": str(made)}
+        job.write_text(json.dumps({**run, **facts}))
+        command = [interpreter, str(Path(__file__).with_name("_wide_releases.py")), str(job)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+            try:
+                out, error = process.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return {"failed": f"not finished in {limit:.0f} s"}, None
+        if process.returncode or not made.exists():
+            last = (error.strip().splitlines() or ["no message"])[-1]
+            return {"failed": f"exit status {process.returncode}: {last[:200]}"}, None
+        return json.loads(out.strip().splitlines()[-1]), np.load(made)
+
+
+def wanted(asked: argparse.Namespace, peers: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the runs that are asked for and can be made: cheapest mechanisms first, then table by table."""
+    found = []
+    for name, method in METHODS.items():
+        if method.environment not in peers or not all(word in name for word in asked.only):
+            continue
+        for table in asked.table:
+            for epsilon, delta in SETTINGS[table]:
+                if asked.setting and (epsilon, delta) not in asked.setting:
+                    continue
+                seeds = range(min(asked.seeds, method.seeds))
+                found += [dict(zip(KEY, (table, name, epsilon, delta, seed), strict=True)) for seed in seeds]
+    return found
+
+
+def present(runs: list[dict[str, Any]]) -> None:
+    """Print one table of means for each setting."""
+    shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression")
+    settings = dict.fromkeys((run["table"], run["epsilon"], run["delta"]) for run in runs)
+    for setting in settings:
+        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]
+        rows: list[tuple[Any, ...]] = []
+        for name in METHODS:
+            of_it = [run for run in here if run["method"] == name]
+            done = [run for run in of_it if "failed" not in run]
+            if not done:
+                rows += [(name, run["failed"][:30], *[""] * 7) for run in of_it[:1]]
+                continue
+            cells = [with_error([run[key] for run in done]) for key in shown]
+            cost = [float(np.mean([run[key] for run in done])) for key in ("processor_s", "peak_mb")]
+            rows.append((name, *cells, *cost, str(len(done))))
+        print("\n{}: epsilon {:g}, delta {:g}".format(*setting))
+        show(("", "two-way", "largest", "three-way", "AUC", "regression", "proc. s", "MB", "runs"), rows)
+
+
+def with_error(sample: list[float]) -> str:
+    """Return a mean and its standard error."""
+    if len(sample) == 1:
+        return f"{sample[0]:.4f}"
+    return f"{np.mean(sample):.4f} +- {np.std(sample, ddof=1) / np.sqrt(len(sample)):.4f}"
+
+
+def setting(text: str) -> tuple[float, float]:
+    """Read ``epsilon,delta``."""
+    epsilon, delta = text.split(",")
+    return float(epsilon), float(delta)
+
+
+def main() -> None:
+    """Make the runs that are missing, and show all."""
+    reader = argparse.ArgumentParser()
+    reader.add_argument("--table", action="append", choices=sorted(TABLES), help="all unless given")
+    reader.add_argument("--only", action="append", default=[], help="a word of the mechanism's name")
+    reader.add_argument("--setting", action="append", type=setting, help="EPSILON,DELTA; all unless given")
+    reader.add_argument("--seeds", type=int, default=5)
+    reader.add_argument("--limit", type=float, default=3600.0, help="seconds for one release")
+    reader.add_argument("--peer", action="append", default=[], help="NAME=INTERPRETER")
+    reader.add_argument("--again", action="store_true", help="repeat runs that failed")
+    asked = reader.parse_args()
+    asked.table = asked.table or list(TABLES)
+    peers = {"own": sys.executable} | dict(peer.split("=", 1) for peer in asked.peer)
+    runs, truths = Runs(), {}
+    for run in wanted(asked, peers):
+        if runs.has(run, asked.again):
+            continue
+        truth = truths.get(run["table"]) or truths.setdefault(run["table"], Truth(TABLES[run["table"]]()))
+        took, codes = released(truth, run, peers[METHODS[run["method"]].environment], asked.limit)
+        measures = {} if codes is None else {k: round(v, 6) for k, v in truth.measure(codes).items()}
+        print(
+            *(run[key] for key in KEY),
+            took.get("failed") or measures["two_way"],
+            took.get("processor_s", ""),
+            flush=True,
+        )
+        runs.add({**run, **measures, **took})
+    present(runs.all())
+
+
+if __name__ == "__main__":
+    main()
