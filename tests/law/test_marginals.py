@@ -188,7 +188,7 @@ def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
 
 
 def test_the_estimates_of_a_long_column_have_the_errors_that_are_stated() -> None:
-    """Of 400 releases, squared errors in stated ones have mean 1 within 4.5 standard errors; a tenth off is rejected."""
+    """Of 400 releases, squared errors in stated ones have mean 1 within 4.5 of its errors; a tenth off is rejected."""
     wide = Domain(columns={"long": Integer(lower=0, upper=299)})
     made = Marginals(domain=wide, records=3000, scale=40.0, units=2000)
     x = Counts.of_cells(seeded(1).integers(0, 60, 3000))
