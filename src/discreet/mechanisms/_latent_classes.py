@@ -15,7 +15,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 
-__all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted", "raked"]
+__all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted"]
 
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
@@ -163,23 +163,60 @@ class LatentClasses:
         blocks = (*self.blocks[:at], held, *self.blocks[at + 1 :])
         return LatentClasses(shares / shares.sum(), blocks)
 
-    def records(self, classes: Integers, *, stratified: bool, rng: np.random.Generator) -> list[Integers]:
-        """Return the columns' cells for records whose classes are given.
+    def raked(self, targets: Mapping[int, Floats]) -> LatentClasses:
+        """Return the model with given probabilities of some columns: cells are reweighted alike in every class.
+
+        ``targets``: by the number of the column, on its cells; what no cell of its block has counts for nothing. The
+        columns must not be drawn by merged cells.
+        """
+        model = self
+        for _ in range(_RAKED if targets else 0):
+            for at, block in enumerate(model.blocks):
+                for column, codes in zip(block.columns, block.codes, strict=True):
+                    if column in targets:
+                        model = model._reweighted(at, codes, targets[column])
+        return model
+
+    def _reweighted(self, at: int, codes: Integers, target: Floats) -> LatentClasses:
+        block = self.blocks[at]
+        held = np.bincount(codes, weights=block.inside @ self.shares, minlength=len(target))
+        wanted = np.where(np.bincount(codes, minlength=len(target)) > 0, target, 0.0)
+        factor = (wanted / max(float(wanted.sum()), 1e-300)) / np.maximum(held, 1e-300)
+        joint = block.inside * self.shares * factor[codes][:, None] + 1e-300
+        shares = joint.sum(axis=0)
+        reweighted = replace(block, inside=joint / shares)
+        return LatentClasses(shares / shares.sum(), (*self.blocks[:at], reweighted, *self.blocks[at + 1 :]))
+
+    def strata(self, column: int, group: Integers) -> tuple[Floats, Block]:
+        """Return the shares of strata, which are a group of a column's cells and a class, group by group.
+
+        And the block of the column with strata in place of classes.
+        """
+        (block,) = (block for block in self.blocks if column in block.columns)
+        of, groups = group[block.codes[block.columns.index(column)]], int(group.max()) + 1
+        inside = np.concatenate([block.inside * (of == g)[:, None] for g in range(groups)], axis=1) + 1e-300
+        mass = inside.sum(axis=0)
+        return np.tile(self.shares, groups) * mass, replace(block, inside=inside / mass)
+
+    def records(
+        self, classes: Integers, *, stratified: bool, rng: np.random.Generator, blocks: Sequence[Block] | None = None
+    ) -> dict[int, Integers]:
+        """Return the columns' cells, by the columns' numbers, for records whose classes are given.
 
         ``stratified``: every cell gets its share of each class's records to within one, in an order that says nothing.
+        ``blocks``: that are drawn; by default all.
         """
-        held = np.bincount(classes, minlength=len(self.shares))
-        before = np.cumsum(held) - held
         drawn: dict[int, Integers] = {}
-        for block in self.blocks:
+        for block in self.blocks if blocks is None else blocks:
+            held = np.bincount(classes, minlength=block.inside.shape[1])
             at = rng.random(len(classes))
             if stratified:
                 order = np.argsort(classes + rng.random(len(classes)))  # by class, in a random order within it
                 place = np.empty(len(classes))
-                place[order] = np.arange(len(classes)) - np.repeat(before, held)
+                place[order] = np.arange(len(classes)) - np.repeat(np.cumsum(held) - held, held)
                 at = (place + at) / held[classes]
             drawn |= zip(block.columns, block.draw(classes, at), strict=True)
-        return [drawn[i] for i in range(len(drawn))]
+        return drawn
 
 
 def _placed(inside: Floats, classes: Integers, at: Floats) -> tuple[Integers, Floats]:
@@ -195,24 +232,6 @@ def _placed(inside: Floats, classes: Integers, at: Floats) -> tuple[Integers, Fl
     start = np.where(place > 0, below[place - 1, classes], 0.0)
     left = np.clip((at - start) / np.maximum(end - start, 1e-300), 0.0, 1.0)
     return np.asarray(place, dtype=np.int64), np.asarray(left)
-
-
-def raked(block: Block, shares: Floats, targets: Mapping[int, Floats]) -> Block:
-    """Return the block with every class's cells reweighted alike, so that columns have given probabilities.
-
-    ``targets``: by the number of the column, on its cells; those of joint cells that there are not count for nothing.
-    """
-    inside = block.inside
-    for _ in range(_RAKED):
-        for column, codes in zip(block.columns, block.codes, strict=True):
-            if column not in targets:
-                continue
-            wanted = np.where(np.bincount(codes, minlength=len(targets[column])) > 0, targets[column], 0.0)
-            found = np.bincount(codes, weights=inside @ shares, minlength=len(wanted))
-            factor = (wanted / max(float(wanted.sum()), 1e-300)) / np.maximum(found, 1e-300)
-            inside = inside * factor[codes][:, None] + 1e-300
-            inside /= inside.sum(axis=0)
-    return replace(block, inside=inside)
 
 
 def fitted(

@@ -12,7 +12,7 @@ import numpy as np
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet.domain._totals import PublishedTotals
 from discreet.mechanisms._base import CellCounts
-from discreet.mechanisms._latent_classes import Block, LatentClasses, Table, Within, denoised, fitted, raked
+from discreet.mechanisms._latent_classes import Block, LatentClasses, Table, Within, denoised, fitted
 from discreet.mechanisms._merged_cells import Merged, merged
 from discreet.mechanisms._one_way import OneWay
 from discreet.mechanisms._units import worth_measuring
@@ -197,7 +197,8 @@ class MeasuredTables:
         for totals in made.domain.published:
             if totals.column is not None:
                 fine[totals.column] = _with_totals(fine[totals.column], totals)
-        model = LatentClasses(shares, tuple(self._block(block, shares, inside, fine) for block in made.blocks))
+        model = LatentClasses(shares, tuple(self._block(block, len(shares), inside, fine) for block in made.blocks))
+        model = model.raked({i: fine[i] for i in self._by_cell if i not in made.given_cells})
         for column, cells in made.given_cells.items():
             model = model.where(column, cells)
         return model
@@ -214,24 +215,27 @@ class MeasuredTables:
                 found[i, j] = held
         return found
 
-    def _block(
-        self, columns: tuple[int, ...], shares: Floats, inside: Sequence[Floats], fine: Sequence[Floats]
-    ) -> Block:
+    @property
+    def _by_cell(self) -> set[int]:
+        """The columns whose cells are drawn as they are, not by merged ones."""
+        joined = {i for columns in self._made.joint for i in columns}
+        published = {totals.column for totals in self._made.domain.published if totals.column is not None}
+        return joined | published | set(self._made.given_cells)
+
+    def _block(self, columns: tuple[int, ...], classes: int, inside: Sequence[Floats], fine: Sequence[Floats]) -> Block:
         """Return a block: one column by its merged cells, or the joint cells of constrained ones."""
-        made, (first, *_) = self._made, columns
-        by_cell = {totals.column for totals in made.domain.published} | set(made.given_cells)
-        if columns not in made.joint and first not in by_cell:
+        first = columns[0]
+        if first not in self._by_cell:
             each = self.merged[first]
             within = Within.of(each.of, _within(each, fine[first]))
             return Block((first,), (np.arange(each.count),), inside[first], within)
-        codes = made.joint.get(columns, (np.arange(made.sizes[first]),))
-        probabilities = np.ones((len(codes[0]), len(shares)))
+        codes = self._made.joint.get(columns, (np.arange(self._made.sizes[first]),))
+        probabilities = np.ones((len(codes[0]), classes))
         for i, cells in zip(columns, codes, strict=True):
             of, share = self.merged[i].of, _within(self.merged[i], fine[i])
             probabilities *= inside[i][of[cells]] * share[cells][:, None]
         probabilities += 1e-300
-        block = Block(columns, codes, probabilities / probabilities.sum(axis=0))
-        return raked(block, shares, {i: fine[i] for i in columns})
+        return Block(columns, codes, probabilities / probabilities.sum(axis=0))
 
 
 def _with_margins(expected: Floats, excess: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -202,8 +202,15 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             n=n,
             theorem="T20",
             chosen="the columns, their cells, the workload, the units and the noise",
-            caveats=("any number of records may be drawn from the noisy tables at no further cost",),
+            caveats=("any number of records may be drawn from the noisy tables at no further cost", *self._published()),
         )
+
+    def _published(self) -> Iterator[str]:
+        """Say which shares are not from the data at all."""
+        for totals in self.domain.published:
+            if totals.column is not None:
+                name = self.domain.names[totals.column]
+                yield f"the shares of column {name!r} are those published in {totals.source!r}, not the table's"
 
     # -- its reading --------------------------------------------------------------------------------------------
 
@@ -212,10 +219,22 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         return MeasuredTables(self, cast(CellCounts, y)).model(rng)
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the model, in chunks."""
+        """Draw ``size`` records from the model, in chunks.
+
+        Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
+        those of others on average.
+        """
         model = self.model(y, rng=rng)
-        for classes in draw_cells(model.shares, size, sampling=self.sampling, rng=rng):
-            yield Records(columns=tuple(model.records(classes, stratified=self.stratified, rng=rng)))
+        blocks, first, shares = list(model.blocks), [], model.shares
+        totals = next((each for each in self.domain.published if each.column is not None), None)
+        if totals is not None and totals.group is not None and not self.given_cells:
+            shares, block = model.strata(totals.column or 0, totals.group)
+            first, blocks = [block], [other for other in blocks if other.columns != block.columns]
+        for strata in draw_cells(shares, size, sampling=self.sampling, rng=rng):
+            drawn = model.records(strata, stratified=self.stratified, rng=rng, blocks=first)
+            classes = strata % len(model.shares)
+            drawn |= model.records(classes, stratified=self.stratified, rng=rng, blocks=blocks)
+            yield Records(columns=tuple(drawn[i] for i in range(len(drawn))))
 
     def estimates(self, y: Output) -> Estimates:
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.

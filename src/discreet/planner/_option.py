@@ -187,7 +187,8 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     kind = named(name)
     n, size, budget, group = request.n, request.size, request.budget, request.group
-    if len(request.domain.columns) < kind.least_columns:
+    declared = request.domain.impossible or request.domain.implies or request.domain.totals
+    if len(request.domain.columns) < kind.least_columns and not declared:
         fewer = f"is for tables of {kind.least_columns} columns or more, since with fewer all cells can get noise"
         return Option(name=name, request=request, refused=f"{fewer}. Ask for it by name")
     try:
