@@ -42,6 +42,11 @@ class Request:
     group: int
     reference: Reference
 
+    @property
+    def declared(self) -> bool:
+        """Whether the domain declares what only some mechanisms keep."""
+        return any((self.domain.impossible, self.domain.implies, self.domain.totals))
+
     @cached_property
     def without_privacy(self) -> float:
         """The W1 that a sample of the same size is predicted to have that is drawn from the table without privacy."""
@@ -187,8 +192,7 @@ def considered(name: str, request: Request, fixed: dict[str, Any], *, sized: boo
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     kind = named(name)
     n, size, budget, group = request.n, request.size, request.budget, request.group
-    declared = request.domain.impossible or request.domain.implies or request.domain.totals
-    if len(request.domain.columns) < kind.least_columns and not declared:
+    if len(request.domain.columns) < kind.least_columns and not request.declared:
         fewer = f"is for tables of {kind.least_columns} columns or more, since with fewer all cells can get noise"
         return Option(name=name, request=request, refused=f"{fewer}. Ask for it by name")
     try:

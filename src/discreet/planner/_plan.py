@@ -293,7 +293,8 @@ def plan(
     options: list[Option] = []
     for name in names:
         given = with_sampling(named(name), fixed, sampling)
-        if mechanisms is None and named(name).tried_out and any(map(_for_wide_tables, options)):
+        wide = mechanisms is None and any(map(_for_wide_tables, options))
+        if wide and named(name).tried_out and not request.declared:
             options.append(Option(name=name, request=request, refused=_NOT_TRIED))
         else:
             options.append(considered(name, request, given, sized=largest_sizes))
