@@ -17,6 +17,8 @@ Row = Sequence[str]
 def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[str]) -> str:
     """Write options as a table whose last column stands below each row, and what was refused as sentences.
 
+    What was refused for the same reason stands in one sentence.
+
     ``head``: the first line.
     ``header``: names of the columns; the first is that of the option, the last that of what is wrapped.
     ``rows``: the cells; a row without anything between the first and the last was refused, and the last says why.
@@ -32,9 +34,12 @@ def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[s
         for row, line in zip((header, *table), beside, strict=True):
             lines += [line] if fits else _stacked(header, row, width)
             lines += [] if row is header else _wrapped(row[-1], width, "    ")
+    refused: dict[str, list[str]] = {}
     for row in rows:
         if not any(row[1:-1]):
-            lines += _wrapped(f"{row[0]}: {row[-1]}", width)
+            refused.setdefault(row[-1], []).append(row[0])
+    for why, names in refused.items():
+        lines += _wrapped(f"{', '.join(names)}: {why}", width)
     for note in notes:
         lines += _wrapped(note, width)
     return "\n".join(lines)
