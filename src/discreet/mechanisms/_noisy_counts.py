@@ -71,7 +71,7 @@ class NoisyCounts(Mechanism):
         if self._length > _MOST_CELLS:
             raise ParameterError(
                 f"{self.name} adds noise to every cell and holds at most {_MOST_CELLS:,} of them, fewer than the "
-                "domain has. Use dirichlet-multinomial or stability-histogram, or declare fewer cells"
+                "domain has. Use marginals or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
         check_sampling(self.sampling)

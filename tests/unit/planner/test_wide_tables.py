@@ -70,6 +70,17 @@ def test_what_would_be_refused_comes_last() -> None:
     assert poor[-1]
 
 
+def test_what_is_refused_for_one_reason_stands_in_one_sentence() -> None:
+    five = columns(5, 3)
+    declared = Domain(columns=dict(five.columns), impossible=[{"c0": "0", "c1": "0"}])
+    made = plan(declared, **REQUEST)
+    text = " ".join(str(made).split())
+    assert text.count("does not keep what the domain declares") == 1
+    reasons = {o.refused for o in made.options if o.refused}
+    assert all(text.count(f": {' '.join(reason.split())}") == 1 for reason in reasons)
+    assert all(o.name in text for o in made.options)
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_nothing_is_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
