@@ -136,7 +136,9 @@ COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
     "cli/_commands.py": {"len(checks)"},
     "mechanisms/_base.py": {"digits - 1", "self.name"},
+    "mechanisms/_wide_facts.py": {"cells"},
     "planner/_instead.py": {"most"},
+    "planner/_option.py": {"kind.least_columns"},
     "planner/_stated.py": {"mechanism"},
     "pseudo_posterior/_censored.py": {"self.tables"},
     "pseudo_posterior/_checks.py": {"name"},
@@ -144,9 +146,10 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
     "pseudo_posterior/_synthesis.py": {"tables"},
     "_release.py": {"self.mechanism"},
     "releases/_earlier.py": {"tables"},
-    "releases/_mechanism_step.py": {"mechanism.name"},
+    "releases/_mechanism_step.py": {"mechanism.name", "name"},
     "releases/_promise.py": {"relation.group", "step.tables"},
     "report/_demo.py": {"len(checks)"},
+    "testing/_behaviour.py": {"kind.__name__"},
     "utility/_compare.py": {"len(column.shares)"},
     "utility/_transport.py": {"pairs"},
 }
