@@ -169,7 +169,7 @@ def test_many_columns_and_few_units() -> None:
 @pytest.mark.parametrize("nulls", ["error", "category"])
 def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
     """So a table of nodes is a table for each of its levels, and costs as many units."""
-    wide = Domain(columns={"long": Integer(lower=0, upper=300, nulls=nulls), "sex": Boolean()})
+    wide = Domain(columns={"long": Integer(lower=0, upper=600, nulls=nulls), "sex": Boolean()})
     made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=wide, n=1000)
     nodes, size = made.nodes[0], made.sizes[0]
     assert nodes is not None
@@ -189,10 +189,10 @@ def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
 
 def test_the_estimates_of_a_long_column_have_the_errors_that_are_stated() -> None:
     """Of 400 releases, squared errors in stated ones have mean 1 within 4.5 of its errors; a tenth off is rejected."""
-    wide = Domain(columns={"long": Integer(lower=0, upper=299)})
+    wide = Domain(columns={"long": Integer(lower=0, upper=599)})
     made = Marginals(domain=wide, records=3000, scale=40.0, units=2000)
     x = Counts.of_cells(seeded(1).integers(0, 60, 3000))
-    held = np.bincount(x.records.columns[0], weights=x.frequencies, minlength=300)
+    held = np.bincount(x.records.columns[0], weights=x.frequencies, minlength=600)
     rng = seeded(2)
     found = [made.estimates(made.kernel(x, rng=rng)) for _ in range(400)]
     z = np.array([(each.counts - held) / each.standard_errors for each in found])
@@ -743,7 +743,7 @@ def test_calibration_meets_the_budget_with_the_least_scale(relation: Any) -> Non
 
 def test_a_constraint_that_cannot_be_held_is_refused_from_the_domain_alone() -> None:
     linked = Domain(
-        columns={"a": Integer(lower=0, upper=299), "b": Integer(lower=0, upper=299)},
+        columns={"a": Integer(lower=0, upper=599), "b": Integer(lower=0, upper=599)},
         impossible=[{"a": 0, "b": 1}],
     )
     with pytest.raises(ParameterError, match="'a', 'b'"):

@@ -16,7 +16,7 @@ from discreet.mechanisms.readings.tree import Consistent
 
 __all__ = ["Nodes", "OneWay", "nodes_of"]
 
-_LONG = 128  # cells of an ordered column, beyond which sums of them are measured too
+_LONG = 512  # cells of an ordered column, beyond which sums of them are measured too
 _RUNS = 64  # of as many runs of cells, each with noise of its own, a sum over many cells has the noise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer, positive_size, unfit
-from discreet._core.errors import ParameterError
+from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
 from discreet.domain import Domain
 from discreet.domain._conditions import CellReader, plain_condition
@@ -46,7 +46,8 @@ class WideFacts:
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "workload", listed(self.workload))
         check_columns(self.domain)
-        self.pairs, self.joint, self.given_cells  # noqa: B018  # refused here where they cannot be held
+        self.pairs  # noqa: B018  # a workload that names no column is refused
+        _require_possible(self.given_cells, self.joint)
         object.__setattr__(self, "units", integer("units", self.units, least=int(self.copies.sum()), most=1 << 24))
 
     @cached_property
@@ -187,10 +188,24 @@ def _given(domain: Domain, text: str | None) -> dict[int, Integers]:
         return {}
     if not isinstance(text, str):
         raise unfit("given", "TOML text", text, remedy="For example: sex = 'Female', age = {from = 18, below = 65}")
+    try:
+        conditions = parsed_toml(f"given = {{{text}}}")["given"].items()
+    except DomainError:
+        raise ParameterError(
+            'given must be conditions in TOML with commas between, such as sex = "Female", age = {from = 18}'
+        ) from None
     found = {}
-    for name, condition in parsed_toml(f"given = {{{text}}}")["given"].items():
+    for name, condition in conditions:
         if name not in domain.columns:
             raise ParameterError(f"given names {name!r}, which is no column")
         cells = CellReader(name, domain.columns[name]).codes(plain_condition(condition))
         found[domain.names.index(name)] = cells
     return found
+
+
+def _require_possible(given: Mapping[int, Integers], joint: Mapping[tuple[int, ...], tuple[Integers, ...]]) -> None:
+    """Refuse a condition that no record allowed by the domain meets."""
+    for columns, codes in joint.items():
+        meets = [np.isin(cells, given[i]) for i, cells in zip(columns, codes, strict=True) if i in given]
+        if meets and not np.all(meets, axis=0).any():
+            raise ParameterError("given asks for records that the domain declares impossible. Take another condition")

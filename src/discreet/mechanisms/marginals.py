@@ -18,7 +18,7 @@ from discreet._core.checks import positive_size
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real
 from discreet._core.random import seeded
-from discreet._core.text import as_written, counted
+from discreet._core.text import as_written
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
 from discreet.domain._records import Parts
@@ -208,7 +208,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     def _published(self) -> Iterator[str]:
         """Say which shares are not from the data at all."""
         for totals in self.domain.published:
-            if totals.column is not None:
+            if totals.column is not None and self.given is None:
                 name = self.domain.names[totals.column]
                 yield f"the shares of column {name!r} are those published in {totals.source!r}, not the table's"
 
@@ -255,7 +255,9 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             return Outcome(
                 "no two-way table was worth its noise: columns of the released records are independent of each other"
             )
-        return Outcome(f"{len(measured)} of {counted(len(self.pairs), 'two-way table')} were measured")
+        if len(self.pairs) < 2:
+            return Outcome("its only table of two columns was measured" if self.pairs else "it has one column")
+        return Outcome(f"{len(measured)} of {len(self.pairs):,} two-way tables were measured")
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
