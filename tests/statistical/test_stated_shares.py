@@ -100,6 +100,7 @@ MADE: dict[str, Any] = {
     "stability-histogram": {"scale": 2.0, "threshold": 8},
     "stabilised-pitman-yor": {"records": 60, "scale": 2.0, "threshold": 8},
     "urn-histogram": {"size": 20, "strength": 6.0},
+    "marginals": {"records": 60, "scale": 9.0, "units": 4},
     "private-evolution": {"records": 60, "scale": 4.0, "steps": 1, "population": 25},
 }
 RUNS = 400

@@ -113,6 +113,7 @@ POOR: dict[str, dict[str, Any]] = {
     "exponential-histogram": {"columns": 2, "n": 200, "size": 50},
     "stability-histogram": {"columns": 3, "n": 3000, "size": 100},
     "stabilised-pitman-yor": {"columns": 3, "n": 3000, "size": 100},
+    "marginals": {"columns": 6, "n": 150, "size": 100},
     "private-evolution": {"columns": 6, "n": 4000, "size": 100, "population": 100, "steps": 8},
 }
 

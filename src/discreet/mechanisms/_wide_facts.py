@@ -21,7 +21,7 @@ from discreet.domain._constraints import refuse_large
 from discreet.mechanisms._one_way import Nodes, nodes_of
 from discreet.mechanisms._units import first_units, noise_cost, usual_units
 
-__all__ = ["Pair", "WideFacts", "check_columns", "listed", "worked_on"]
+__all__ = ["Pair", "WideFacts", "check_columns", "items_of", "worked_on"]
 
 _NAME = "marginals"
 _MOST_CELLS = 1 << 16
@@ -44,7 +44,7 @@ class WideFacts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "workload", listed(self.workload))
+        object.__setattr__(self, "workload", items_of(self.workload))
         check_columns(self.domain)
         self.pairs  # noqa: B018  # a workload that names no column is refused
         _require_possible(self.given_cells, self.joint)
@@ -157,7 +157,7 @@ def _joint_cells(domain: Domain) -> dict[tuple[int, ...], tuple[Integers, ...]]:
     return found
 
 
-def listed(workload: Any) -> tuple[str, ...] | None:
+def items_of(workload: Any) -> tuple[str, ...] | None:
     """Return the items of a workload, given as text or one by one."""
     if workload is None:
         return None

@@ -15,11 +15,11 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import positive_size
-from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_real
 from discreet._core.random import seeded
 from discreet._core.text import as_written
-from discreet.domain import Domain, Records
+from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
 from discreet.domain._records import Parts
 from discreet.mechanisms._base import (
@@ -27,8 +27,10 @@ from discreet.mechanisms._base import (
     CellCounts,
     Estimates,
     Output,
+    Outputs,
     PartsMechanism,
     feasible,
+    listed,
     require_relation,
 )
 from discreet.mechanisms._counted_texts import TABLE, counted_texts
@@ -38,7 +40,7 @@ from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
 from discreet.mechanisms._one_way import OneWay
-from discreet.mechanisms._wide_facts import Pair, WideFacts, check_columns, listed, worked_on
+from discreet.mechanisms._wide_facts import Pair, WideFacts, check_columns, items_of, worked_on
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
@@ -139,6 +141,11 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         return (self.name, self.domain, self.records, self.scale, self.units, self.workload)
 
     @property
+    def once(self) -> bool:
+        """Whether all units go to one-way tables before anything is known."""
+        return not self.pairs and int((self.copies * self.first**2).sum()) == self.units
+
+    @property
     def counted_cells(self) -> int | None:
         """Which tables have counts is known for a single column only."""
         return self.sizes[0] if len(self.sizes) == 1 else None
@@ -178,6 +185,8 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
         for counts, q in zip(source.one_way, self.first.tolist(), strict=True):
             stage(counts, q)
+        if self.once:
+            return np.concatenate(parts), total
         first = MeasuredTables(self, np.concatenate(parts))
         tables = source.two_way(first.merged)
         stage(np.array([_score(tables[p], first.expected(*p)) for p in self.pairs], dtype=np.int64), 1)
@@ -185,6 +194,17 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         for columns, q in second.measured:
             stage(source.one_way[columns[0]] if len(columns) == 1 else tables[columns[0], columns[1]].ravel(), q)
         return np.concatenate(parts), total
+
+    def outputs(self, *tables: Counts) -> Outputs:
+        """Return the integer vectors around the counts of a single column that is measured once."""
+        if not self.once or self.copies.max() > 1:
+            raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
+        q, reach = int(self.first[0]), GAUSSIAN.reach(int(self.first[0]) * self.scale)
+        counts = np.array([q * q * _Source(x, self).one_way[0] for x in tables])
+        ends = zip(counts.min(axis=0).tolist(), counts.max(axis=0).tolist(), strict=True)
+        return Outputs(
+            [np.array(z) for z in listed(*(range(low - reach, high + reach + 1) for low, high in ends))], 1e-13
+        )
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T20 for a table of ``n`` records."""
@@ -309,7 +329,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         cls.refuse_unknown(fixed, "relation")
         check_columns(domain)
         scale, workload = fixed.pop("scale", None), fixed.get("workload")
-        tables = len(domain.columns) + len(worked_on(domain, listed(workload)))
+        tables = len(domain.columns) + len(worked_on(domain, items_of(workload)))
         relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
         own = {"units": _UNITS_EACH * tables, **fixed}
 

@@ -152,7 +152,7 @@ def dirichlet_multinomial_a2(epsilon: float, *, size: int) -> float:
     58.1977
     """
     positive(epsilon=epsilon, size=size)
-    return size / math.expm1(epsilon)
+    return size * math.exp(-epsilon) / -math.expm1(-epsilon)
 
 
 def laplace_histogram_scale(epsilon: float) -> float:
