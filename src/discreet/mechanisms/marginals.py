@@ -292,18 +292,16 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     def _moved(self, i: int, n: int) -> float:
         shares = inner_half(list(self.domain.columns.values())[i], np.arange(self.sizes[i]))
         shares = shares / shares.sum()
-        rng = seeded(0)
-        apart = np.array([self._noisy(i, shares, n, rng) - shares for _ in range(4)])
+        apart = np.array([self._noisy(i, shares, n, noise) - shares for noise in _steady(4, self.lengths[i])])
         if self.nodes[i] is None:
             return float(0.5 * np.abs(apart).sum(axis=1).mean())
         return float(np.abs(np.cumsum(apart, axis=1)).mean())
 
-    def _noisy(self, i: int, shares: Floats, n: int, rng: np.random.Generator) -> Floats:
-        """Return a column's probabilities after one draw of the noise that its counts usually have in the end."""
+    def _noisy(self, i: int, shares: Floats, n: int, noise: Floats) -> Floats:
+        """Return a column's probabilities after noise, given in standard errors that its counts usually have."""
         counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
         counted = counts if nodes is None else nodes.sums(counts)
-        noise = GAUSSIAN.approximate(self.usual_errors[i], len(counted), rng=rng)
-        return OneWay((counted + noise).astype(np.float64), 1.0, nodes).shares(float(n))
+        return OneWay(counted + np.rint(self.usual_errors[i] * noise), 1.0, nodes).shares(float(n))
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return probabilities of the support whose one-way tables are those of the table with one draw of noise."""
@@ -312,7 +310,10 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         held = [
             np.bincount(place, weights=shares, minlength=size) for place, size in zip(places, self.sizes, strict=True)
         ]
-        targets = [self._noisy(i, np.asarray(one, dtype=np.float64), n, rng) for i, one in enumerate(held)]
+        targets = [
+            self._noisy(i, np.asarray(one, dtype=np.float64), n, rng.normal(size=self.lengths[i]))
+            for i, one in enumerate(held)
+        ]
         for _ in range(1 if len(targets) == 1 else 10):
             for place, target in zip(places, targets, strict=True):
                 found = np.bincount(place, weights=weights, minlength=len(target))
@@ -396,3 +397,11 @@ def _score(counts: Integers, expected: Integers) -> int:
 def _on_grid(scale: float) -> float:
     """Return the scale rounded up to a multiple of 2^-10, whose multiples by small integers are exact in floats."""
     return math.ceil(scale * 1024.0) / 1024.0
+
+
+def _steady(rows: int, size: int) -> Floats:
+    """Return normal variables that are the same with every version of NumPy: a certificate's share rests on them."""
+    from scipy.special import ndtri
+
+    bits = seeded(0).bit_generator.random_raw(rows * size)
+    return np.asarray(ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)).reshape(rows, size)
