@@ -15,7 +15,7 @@ from discreet.planner._predicted import Reference, predicted_w1
 from discreet.privacy import Budget
 
 Table = npt.NDArray[np.int64]
-SIZES = (30, 12, 5, 2, 8, 200)
+SIZES = (30, 12, 5, 2, 8, 60)
 
 
 def domain() -> Domain:
