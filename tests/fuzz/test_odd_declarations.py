@@ -74,6 +74,8 @@ WORDS = (
     "9" * 30,
 )
 
+MOST_BYTES = 20 * 2**20  # of one declared table: more than a domain file may have, and no burden to write
+
 
 def literal(rng: random.Random) -> str:
     kind = rng.randrange(6)
@@ -115,6 +117,7 @@ def declared(rng: random.Random) -> str:
     elif table == "implies":
         rows = rng.choice((20, 1, 70_000 if rng.random() < 0.2 else 2))
         row = f"[{condition(rng)}, {condition(rng)}]"
+        rows = min(rows, 1 + MOST_BYTES // len(row))
         many = rng.choice(('{a = "a", "=b" = 1}', "[" + ", ".join([row] * rows) + "]", literal(rng)))
         lines = [f'columns = ["{rng.choice(names)}"]', f'determine = "{rng.choice(names)}"', f"table = {many}"]
     else:
