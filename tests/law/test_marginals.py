@@ -814,6 +814,25 @@ def test_published_totals_are_matched(sampling: Any) -> None:
         assert np.abs(share - wanted).max() < allowed
 
 
+def test_a_published_total_of_the_table_is_used_unless_the_counts_contradict_it() -> None:
+    """Declared are 6,000 records, there are 5,000, and the noisy total has a standard error below 10."""
+    for count, used in ((5_000, True), (9_000, False)):
+        domain = Domain(columns=labels(3, 4).columns, totals=[{"source": "a census", "count": count}])
+        x = table(domain, seeded(3).multinomial(5_000, np.full(12, 1 / 12)))
+        mechanism = Marginals(domain=domain, records=6_000, scale=9.0, units=240)
+        total = MeasuredTables(mechanism, np.asarray(mechanism.kernel(x, rng=seeded(1)))).total
+        assert (total == count) == used
+        assert abs(total - 5_000) < 50
+
+
+def test_a_condition_that_published_totals_rule_out_is_refused() -> None:
+    totals = [{"column": "c0", "source": "a census", "counts": {"l0": 0, "l1": 7, "l2": 3}}]
+    domain = Domain(columns=labels(3, 4).columns, totals=totals)
+    with pytest.raises(ParameterError, match="published totals have none"):
+        Marginals(domain=domain, records=10, scale=9.0, units=240, given='c0 = "l0"')
+    Marginals(domain=domain, records=10, scale=9.0, units=240, given='c0 = ["l0", "l1"]')
+
+
 def test_no_two_way_table_is_measured_where_none_is_worth_it() -> None:
     domain = Domain(columns={f"c{i}": Boolean() for i in range(4)})
     x = Counts(records=domain.unflat(np.array([0, 15])), frequencies=np.array([6, 6]))

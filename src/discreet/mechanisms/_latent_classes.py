@@ -13,9 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.errors import ParameterError
 
-__all__ = ["Block", "LatentClasses", "Table", "Within", "denoised", "fitted"]
+__all__ = ["Block", "LatentClasses", "Pair", "Table", "Within", "denoised", "fitted"]
 
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
@@ -23,6 +22,7 @@ _RAKED = 30
 _LEAST = 1e-12
 
 Pair = tuple[int, int]
+"""Numbers of two columns, in ascending order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +154,6 @@ class LatentClasses:
         (at,) = (i for i, block in enumerate(self.blocks) if column in block.columns)
         block = self.blocks[at]
         kept = np.flatnonzero(np.isin(block.codes[block.columns.index(column)], cells))
-        if not len(kept):
-            raise ParameterError("given: what the domain declares leaves no such record")
         inside = block.inside[kept]
         mass = inside.sum(axis=0)
         held = Block(block.columns, tuple(codes[kept] for codes in block.codes), inside / mass)

@@ -12,11 +12,11 @@ import numpy as np
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet.domain._totals import PublishedTotals
 from discreet.mechanisms._base import CellCounts
-from discreet.mechanisms._latent_classes import Block, LatentClasses, Table, Within, denoised, fitted
+from discreet.mechanisms._latent_classes import Block, LatentClasses, Pair, Table, Within, denoised, fitted
 from discreet.mechanisms._merged_cells import Merged, merged
 from discreet.mechanisms._one_way import OneWay
 from discreet.mechanisms._units import worth_measuring
-from discreet.mechanisms._wide_facts import Pair, WideFacts
+from discreet.mechanisms._wide_facts import WideFacts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 
 __all__ = ["Counted", "MeasuredTables"]
@@ -56,7 +56,7 @@ class MeasuredTables:
 
     @cached_property
     def total(self) -> float:
-        """The number of records: the declared one, unless the noisy tables contradict it."""
+        """The number of records: the published or declared one, unless the noisy tables contradict it."""
         return _total(self._made, self.one_way)
 
     @cached_property
@@ -81,14 +81,18 @@ class MeasuredTables:
     def _after(self) -> int:
         return sum(self._made.lengths)
 
+    @cached_property
+    def _variances(self) -> list[Floats]:
+        """Of the noise of each column's merged cells, from its one-way table."""
+        return [
+            self._made.scale**2 / one.precision * each.sums(np.ones(len(each.of)))
+            for one, each in zip(self.one_way, self.merged, strict=True)
+        ]
+
     def _scatter(self, i: int, j: int) -> float:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         a, b = self._coarse[i], self._coarse[j]
-        errors = [
-            self._made.scale**2 / self.one_way[c].precision * self.merged[c].sums(np.ones(self._made.sizes[c]))
-            for c in (i, j)
-        ]
-        noise = np.outer(errors[0], b**2) + np.outer(a**2, errors[1])
+        noise = np.outer(self._variances[i], b**2) + np.outer(a**2, self._variances[j])
         expected = self.total * np.outer(a, b)
         usual = self._made.scale**2 * 2.0 * len(self._made.pairs) / self._made.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
@@ -166,12 +170,8 @@ class MeasuredTables:
             for i, one in enumerate(ones)
         ]
         for (i, j), q, counts in two_way:
-            shape = self.merged[i].count, self.merged[j].count
-            found.append(
-                Counted(
-                    (i, j), np.unravel_index(np.arange(len(counts)), shape), counts, np.full(len(counts), scale / q)
-                )
-            )
+            cells = np.unravel_index(np.arange(len(counts)), (self.merged[i].count, self.merged[j].count))
+            found.append(Counted((i, j), cells, counts, np.full(len(counts), scale / q)))
         return found
 
     def model(self, rng: np.random.Generator) -> LatentClasses:
@@ -215,7 +215,7 @@ class MeasuredTables:
                 found[i, j] = held
         return found
 
-    @property
+    @cached_property
     def _by_cell(self) -> set[int]:
         """The columns whose cells are drawn as they are, not by merged ones."""
         joined = {i for columns in self._made.joint for i in columns}
@@ -262,10 +262,11 @@ def _centred(excess: Floats) -> Floats:
 
 
 def _total(made: WideFacts, ones: Sequence[OneWay]) -> float:
-    """Return the declared number of records, or the noisy tables' own where that is 4 standard errors away."""
+    """Return the published or declared number of records, or the noisy tables' own, 4 standard errors from both."""
     sums, units = map(np.array, zip(*(one.total() for one in ones), strict=True))
     noisy, error = float(sums @ units / units.sum()), made.scale / math.sqrt(float(units.sum()))
-    return float(made.records) if abs(noisy - made.records) <= 4.0 * error else max(1.0, noisy)
+    stated = [float(totals.counts.sum()) for totals in made.domain.published[:1]] + [float(made.records)]
+    return next((total for total in stated if abs(noisy - total) <= 4.0 * error), max(1.0, noisy))
 
 
 def _positive(counts: Floats, total: float) -> Floats:

@@ -18,17 +18,17 @@ from discreet._core.reading import parsed_toml
 from discreet.domain import Domain
 from discreet.domain._conditions import CellReader, plain_condition
 from discreet.domain._constraints import refuse_large
+from discreet.domain._totals import PublishedTotals
+from discreet.mechanisms._latent_classes import Pair
 from discreet.mechanisms._one_way import Nodes, nodes_of
 from discreet.mechanisms._units import first_units, noise_cost, usual_units
 
-__all__ = ["Pair", "WideFacts", "check_columns", "items_of", "worked_on"]
+__all__ = ["WideFacts", "check_columns", "items_of", "worked_on"]
 
 _NAME = "marginals"
 _MOST_CELLS = 1 << 16
 _MOST_COLUMNS = 128
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class WideFacts:
         object.__setattr__(self, "workload", items_of(self.workload))
         check_columns(self.domain)
         self.pairs  # noqa: B018  # a workload that names no column is refused
-        _require_possible(self.given_cells, self.joint)
+        _require_possible(self.given_cells, self.joint, self.domain.published)
         object.__setattr__(self, "units", integer("units", self.units, least=int(self.copies.sum()), most=1 << 24))
 
     @cached_property
@@ -203,8 +203,17 @@ def _given(domain: Domain, text: str | None) -> dict[int, Integers]:
     return found
 
 
-def _require_possible(given: Mapping[int, Integers], joint: Mapping[tuple[int, ...], tuple[Integers, ...]]) -> None:
-    """Refuse a condition that no record allowed by the domain meets."""
+def _require_possible(
+    given: Mapping[int, Integers],
+    joint: Mapping[tuple[int, ...], tuple[Integers, ...]],
+    published: Sequence[PublishedTotals],
+) -> None:
+    """Refuse a condition that no record allowed by the domain meets, or of which published totals have none."""
+    for totals in published:
+        if totals.column is None or totals.group is None or totals.column not in given:
+            continue
+        if not totals.counts[totals.group[given[totals.column]]].any():
+            raise ParameterError("given asks for records of which published totals have none. Take another condition")
     for columns, codes in joint.items():
         meets = [np.isin(cells, given[i]) for i, cells in zip(columns, codes, strict=True) if i in given]
         if meets and not np.all(meets, axis=0).any():

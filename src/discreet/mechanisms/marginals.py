@@ -35,12 +35,12 @@ from discreet.mechanisms._base import (
 )
 from discreet.mechanisms._counted_texts import TABLE, counted_texts
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._latent_classes import LatentClasses
+from discreet.mechanisms._latent_classes import LatentClasses, Pair
 from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
 from discreet.mechanisms._one_way import OneWay
-from discreet.mechanisms._wide_facts import Pair, WideFacts, check_columns, items_of, worked_on
+from discreet.mechanisms._wide_facts import WideFacts, check_columns, items_of, worked_on
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
