@@ -64,7 +64,7 @@ class PitmanYorUrn(HeldMechanism):
 
     @property
     def discount_units(self) -> int:
-        """The discount that the kernel uses, in units: the nearest, on which the guarantee does not depend."""
+        """The discount that the kernel uses, in units: the nearest; the guarantee is that of the rounded one."""
         return min(round(Fraction(self.discount) * UNIT), UNIT - 1)
 
     def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:

@@ -1,6 +1,6 @@
 """Pitman-Yor posterior-predictive release: the Chinese-restaurant urn continued from the confidential table.
 
-Theory, proofs and the papers' own bounds: docs/theory/pitman-yor.md (theorems T1, T2 and caveat T3).
+Theory, proofs and the papers' own bounds: docs/theory/pitman-yor.md (theorems T1, T2, T21 and caveat T3).
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
-from discreet.privacy import ConstantProfile, Guarantee, Relation
+from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import Kind
 from discreet.privacy._held_table import HeldTable
+from discreet.privacy._opening_pair import singular
+from discreet.privacy._pitman_yor_pairs import GroupPairs, PitmanYorPairs
 
 __all__ = ["PitmanYor"]
 
@@ -66,7 +68,9 @@ class PitmanYor(PitmanYorUrn):
     -----
     Guarantee: with discount 0 and a non-atomic base measure, ``delta = m / (theta + n + m - 1)`` at every epsilon,
     attained (theorem T1); with any discount or base measure the same number is an upper bound (theorem T2). For groups
-    of ``g`` records ``1 - prod_{i<m} (1 - g/(theta+n+i))``. Caveat T3: a released value is a confidential record
+    of ``g`` records ``1 - prod_{i<m} (1 - g/(theta+n+i))``. With a discount delta falls from about there to
+    ``1 - prod_{i<m} (1 - (1-sigma)/(theta+n+i))`` as epsilon grows, exactly known up to 2,048 draws (theorem T21).
+    Caveat T3: a released value is a confidential record
     verbatim with probability ``n/(theta+n)`` at discount 0, and at most ``(n-sigma)/(theta+n)`` otherwise.
 
     References
@@ -175,33 +179,49 @@ class PitmanYor(PitmanYorUrn):
         return float(total - log_rising(theta + x.n, len(y)))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
-        """Return theorem T1 (discount 0, non-atomic base) or T2 for a table of ``n`` records."""
+        """Return theorem T1 (discount 0, non-atomic base), T2 (discount 0) or T21 for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        tight = self.discount == 0 and not self.domain.finite
         exact = self.sampler == "ancestor"
         kind: Kind = "unconditional" if exact else "empirical"
         assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
         if not exact:
             assumptions.append("floating-point gamma and binomial variates follow their laws: tested, not proved")
-        delta = moved_mass(self.size, self.strength_units / UNIT, n, min(relation.group, n))
+        profile = self._profile(n, min(relation.group, n))
+        constant = isinstance(profile, ConstantProfile)
         verbatim = (n - self.discount) / (self.strength + n)
         bound = "" if self.discount == 0 else "at most "
+        falls = "does not fall as epsilon grows" if constant else "falls to a floor as epsilon grows, and no further"
+        floor = "delta" if constant else f"{bound}{rounded_up(profile.delta(math.inf))}"
         return Guarantee(
             relation=relation,
             n=n,
-            profile=ConstantProfile(value=delta, tight=tight),
+            profile=profile,
             kind=kind,
-            theorem="T1" if tight else "T2",
+            theorem="T21" if self.discount_units > 0 else "T2" if self.domain.finite else "T1",
             assumptions=tuple(assumptions),
             caveats=(
                 "a released record is a confidential record verbatim with probability "
                 f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the "
                 f"{counted(self.size, 'released record')} are expected to be; what is protected is which records "
                 "are drawn, not a record that is drawn",
-                "delta does not fall as epsilon grows: with probability delta a record's presence is revealed outright",
+                f"delta {falls}: with probability {floor} a record's presence is revealed outright",
             ),
         )
+
+    def _profile(self, n: int, group: int) -> Profile:
+        """Return the profile for a group of at most ``n`` records."""
+        theta, sigma = self.strength_units / UNIT, self.discount_units / UNIT
+        distinct = not self.domain.finite  # new values differ from all others
+        coupled = moved_mass(self.size, theta, n, group)
+        if self.discount_units == 0:
+            return ConstantProfile(value=coupled, tight=distinct)
+        if group == n:
+            return ConstantProfile(value=singular(self.size, n - sigma, theta + n), tight=distinct)
+        single = PitmanYorPairs(size=self.size, n=n, strength=theta, discount=sigma, attained=distinct)
+        if group == 1:
+            return single
+        return GroupPairs(single=single, coupled=coupled, others=moved_mass(self.size, theta, n, group - 1))
 
     def evidence(self) -> ContinuedUrn:
         """Return the urn."""

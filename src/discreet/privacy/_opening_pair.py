@@ -29,13 +29,14 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_beta_binomial, log_rising, up
 from discreet._core.numeric._log_space import log_error
 
-__all__ = ["Divergence", "OpeningPair", "beta_binomial_range", "beyond", "singular"]
+__all__ = ["NEGLIGIBLE", "Divergence", "OpeningPair", "beta_binomial_range", "beyond", "openings", "singular"]
 
 
 _EPS = float(np.finfo(float).eps)
-_NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
+NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
 _LONGEST = 200_000  # draws followed one by one
 _SHORT = 64
+_TRIMMED = 16  # draws between two times that negligible chances are dropped
 _MOST = 20_000_000  # terms of one sum
 
 
@@ -101,7 +102,7 @@ class OpeningPair:
         tail = 0.0
         if self.filtered or self.size <= _LONGEST:
             for _, h, mass in self._rows(opening, self.a + self.others, np.array([self.size])):
-                tail = float(mass[h > math.exp(epsilon) * (1.0 - self._doubt)].sum()) + _NEGLIGIBLE * self.size
+                tail = float(mass[h > math.exp(epsilon) * (1.0 - self._doubt)].sum()) + NEGLIGIBLE * self.size
         else:
             tail = 1.0
         return min(1.0, alone + (1.0 - alone) * tail * self._slack)
@@ -122,7 +123,7 @@ class OpeningPair:
         if high - max(first, low) > _MOST:
             return Divergence(singular(self.size, 1.0, self._total), 1.0, exact=False)
         s = np.arange(max(first, low), high + 1, dtype=np.float64)
-        left_out = 4 * _NEGLIGIBLE
+        left_out = 4 * NEGLIGIBLE
         if len(s) == 0:
             value = min(1.0, alone + left_out * (first <= self.size))  # beyond the size nothing can happen
             return Divergence(value, value)
@@ -145,7 +146,7 @@ class OpeningPair:
                 at = weight[draws - int(s[0])]
                 hockey += at * float(chance @ np.maximum(0.0, 1.0 - ratio + self._doubt))
                 event += at * float(chance[ratio < 1.0 + self._doubt].sum())
-            left_out += 2 * _NEGLIGIBLE * self.size
+            left_out += 2 * NEGLIGIBLE * self.size
         scale = (1.0 - alone) * self._slack
         return Divergence(
             min(1.0, up(alone + scale * hockey) + left_out), min(1.0, up(alone + scale * event) + left_out), exact
@@ -164,23 +165,41 @@ class OpeningPair:
                 grown = log_rising(self.phi + self.discount, dropped) - log_rising(self.phi, dropped)
                 yield count, np.exp(grown), chance
             return
-        wanted = iter(counts.tolist())
-        target = next(wanted)
-        low, chance = 0, np.ones(1)
-        for i in range(int(counts[-1]) + 1):
-            if i == target:
-                k = np.arange(low, low + len(chance), dtype=np.float64)
-                yield i, (self.phi + k * self.discount) / self.phi, chance
-                target = next(wanted, -1)
-            k = np.arange(low, low + len(chance), dtype=np.float64)
-            below = opening + others + i
-            opens = (opening + k * self.discount) / below
-            stays = (others + (i - k * self.discount)) / below
-            following = np.zeros(len(chance) + 1)
-            following[:-1] = chance * stays
-            following[1:] += chance * opens
-            keep = np.flatnonzero(following > _NEGLIGIBLE)
-            low, chance = low + int(keep[0]), following[keep[0] : keep[-1] + 1]
+        for count, first, chance in openings(opening, others, self.discount, counts):
+            k = np.arange(first, first + len(chance), dtype=np.float64)
+            yield count, (self.phi + k * self.discount) / self.phi, chance
+
+
+def openings(
+    opening: float, others: float, discount: float, counts: Integers
+) -> Iterator[tuple[int, int, Floats]]:
+    """Yield the law of the number of values opened after some numbers of draws: the least likely one, the chances.
+
+    A draw opens a value with probability ``(opening + k discount)/(opening + others + i)``. At each draw at most twice
+    the negligible probability is left out. ``counts``: ascending.
+    """
+    wanted = iter(counts.tolist())
+    target = next(wanted)
+    most = int(counts[-1])
+    taken = discount * np.arange(most + 1, dtype=np.float64)
+    opens, stays = opening + taken, others - taken
+    low, chance = 0, np.ones(1)
+    for i in range(most + 1):
+        if i % _TRIMMED == 0:
+            keep = np.flatnonzero(chance > NEGLIGIBLE)
+            low, chance = low + int(keep[0]), chance[keep[0] : keep[-1] + 1]
+        if i == target:
+            yield i, low, chance
+            target = next(wanted, -1)
+        if i == most:
+            return
+        here = slice(low, low + len(chance))
+        following = np.empty(len(chance) + 1)
+        np.multiply(stays[here] + i, chance, out=following[:-1])
+        following[-1] = 0.0
+        following[1:] += opens[here] * chance
+        following /= opening + others + i
+        chance = following
 
 
 def singular(size: int, mass: float, total: float) -> float:
@@ -233,7 +252,7 @@ def beta_binomial_range(size: int, mass: float, rest: float) -> tuple[int, int]:
     mean = size * mass / (mass + rest)
 
     def dense(s: int) -> bool:
-        return float(log_beta_binomial(float(s), float(size), mass, rest)) > math.log(_NEGLIGIBLE / size)
+        return float(log_beta_binomial(float(s), float(size), mass, rest)) > math.log(NEGLIGIBLE / size)
 
     # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
     middle = min(size, math.floor(mean))
