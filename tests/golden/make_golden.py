@@ -90,6 +90,8 @@ def releases() -> dict[str, dict[str, Any]]:
     also("dirichlet-multinomial-two-cells", "dirichlet-multinomial", domain=Domain(columns={"member": Boolean()}))
     also("dirichlet-multinomial-unit-of-5", "dirichlet-multinomial-unit", max_records=5)
     also("pitman-yor-mixing", "pitman-yor", sampler="mixing", accept={"empirical"})
+    also("pitman-yor-discount", "pitman-yor", discount=0.5)
+    also("pitman-yor-discount-unit", "pitman-yor-unit", discount=0.5)
     also("perturbed-histogram-gaussian", "perturbed-histogram", noise="gaussian", sampling="stratified")
     also("perturbed-histogram-pure", "perturbed-histogram", noise="laplace", delta=0.0)
     also("hierarchical-histogram-pure", "hierarchical-histogram", noise="laplace", delta=0.0)

@@ -218,6 +218,13 @@ class PrivateStep(ABC):
             When the mechanism has no theorem for the relation.
         """
 
+    def guarantee_by(self, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return what a certificate that names a theorem promises.
+
+        That is the guarantee, unless a closer theorem has replaced the one that is named, which still holds.
+        """
+        return self.guarantee(relation, n=n)
+
     def estimates(self, y: Output) -> Estimates:
         """Return the counts that the kernel's output estimates: public post-processing, never sees ``x``.
 

@@ -28,8 +28,7 @@ from discreet.mechanisms._urn import BLOCK, draw_blocks, records_of
 from discreet.privacy import ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import Kind
 from discreet.privacy._held_table import HeldTable
-from discreet.privacy._opening_pair import singular
-from discreet.privacy._pitman_yor_pairs import GroupPairs, PitmanYorPairs
+from discreet.privacy._pitman_yor_pairs import PitmanYorPairs
 
 __all__ = ["PitmanYor"]
 
@@ -69,7 +68,7 @@ class PitmanYor(PitmanYorUrn):
     Guarantee: with discount 0 and a non-atomic base measure, ``delta = m / (theta + n + m - 1)`` at every epsilon,
     attained (theorem T1); with any discount or base measure the same number is an upper bound (theorem T2). For groups
     of ``g`` records ``1 - prod_{i<m} (1 - g/(theta+n+i))``. With a discount delta falls from about there to
-    ``1 - prod_{i<m} (1 - (1-sigma)/(theta+n+i))`` as epsilon grows, exactly known up to 2,048 draws (theorem T21).
+    ``1 - prod_{i<m} (1 - (1-sigma)/(theta+n+i))`` as epsilon grows, exactly known up to 1,024 draws (theorem T21).
     Caveat T3: a released value is a confidential record
     verbatim with probability ``n/(theta+n)`` at discount 0, and at most ``(n-sigma)/(theta+n)`` otherwise.
 
@@ -180,6 +179,14 @@ class PitmanYor(PitmanYorUrn):
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T1 (discount 0, non-atomic base), T2 (discount 0) or T21 for a table of ``n`` records."""
+        return self._promised(relation, n, coupled=self.discount_units == 0)
+
+    def guarantee_by(self, theorem: str, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
+        """Return theorem T2 where a certificate names it: with a discount T21 is closer, and T2 still holds."""
+        return self._promised(relation, n, coupled=theorem == "T2" or self.discount_units == 0)
+
+    def _promised(self, relation: Relation, n: int, *, coupled: bool) -> Guarantee:
+        """Return the guarantee by the coupling bound, which is T1 or T2, or by T21."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
         exact = self.sampler == "ancestor"
@@ -187,41 +194,45 @@ class PitmanYor(PitmanYorUrn):
         assumptions = ["the base measure, strength and discount were chosen without looking at the data"]
         if not exact:
             assumptions.append("floating-point gamma and binomial variates follow their laws: tested, not proved")
-        profile = self._profile(n, min(relation.group, n))
-        constant = isinstance(profile, ConstantProfile)
         verbatim = (n - self.discount) / (self.strength + n)
         bound = "" if self.discount == 0 else "at most "
-        falls = "does not fall as epsilon grows" if constant else "falls to a floor as epsilon grows, and no further"
-        floor = "delta" if constant else f"{bound}{rounded_up(profile.delta(math.inf))}"
+        profile, falls = self._coupling(n, relation.group), "does not fall as epsilon grows: with probability delta"
+        if not coupled:
+            profile = self._pairs(n, relation.group)
+            floor = rounded_up(profile.delta(math.inf))
+            falls = f"does not fall below {floor} however large epsilon is: with up to that probability"
+        tight = self.discount_units == 0 and not self.domain.finite
         return Guarantee(
             relation=relation,
             n=n,
             profile=profile,
             kind=kind,
-            theorem="T21" if self.discount_units > 0 else "T2" if self.domain.finite else "T1",
+            theorem="T21" if not coupled else "T1" if tight else "T2",
             assumptions=tuple(assumptions),
             caveats=(
                 "a released record is a confidential record verbatim with probability "
                 f"{bound}{rounded_up(verbatim, 10)}: about {counted_up(self.size * verbatim)} of the "
                 f"{counted(self.size, 'released record')} are expected to be; what is protected is which records "
                 "are drawn, not a record that is drawn",
-                f"delta {falls}: with probability {floor} a record's presence is revealed outright",
+                f"delta {falls} a record's presence is revealed outright",
             ),
         )
 
-    def _profile(self, n: int, group: int) -> Profile:
-        """Return the profile for a group of at most ``n`` records."""
-        theta, sigma = self.strength_units / UNIT, self.discount_units / UNIT
-        distinct = not self.domain.finite  # new values differ from all others
-        coupled = moved_mass(self.size, theta, n, group)
-        if self.discount_units == 0:
-            return ConstantProfile(value=coupled, tight=distinct)
-        if group == n:
-            return ConstantProfile(value=singular(self.size, n - sigma, theta + n), tight=distinct)
-        single = PitmanYorPairs(size=self.size, n=n, strength=theta, discount=sigma, attained=distinct)
-        if group == 1:
-            return single
-        return GroupPairs(single=single, coupled=coupled, others=moved_mass(self.size, theta, n, group - 1))
+    def _coupling(self, n: int, group: int) -> Profile:
+        """Return what no discount and no base measure exceed: T1 where they are 0 and without atoms, else T2."""
+        value = moved_mass(self.size, self.strength_units / UNIT, n, min(group, n))
+        return ConstantProfile(value=value, tight=self.discount_units == 0 and not self.domain.finite)
+
+    def _pairs(self, n: int, group: int) -> Profile:
+        """Return the profile of T21, which some tables attain where new values differ from all others."""
+        return PitmanYorPairs(
+            size=self.size,
+            n=n,
+            strength=self.strength_units / UNIT,
+            discount=self.discount_units / UNIT,
+            group=min(group, n),
+            attained=not self.domain.finite,
+        )
 
     def evidence(self) -> ContinuedUrn:
         """Return the urn."""

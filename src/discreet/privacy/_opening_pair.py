@@ -170,9 +170,7 @@ class OpeningPair:
             yield count, (self.phi + k * self.discount) / self.phi, chance
 
 
-def openings(
-    opening: float, others: float, discount: float, counts: Integers
-) -> Iterator[tuple[int, int, Floats]]:
+def openings(opening: float, others: float, discount: float, counts: Integers) -> Iterator[tuple[int, int, Floats]]:
     """Yield the law of the number of values opened after some numbers of draws: the least likely one, the chances.
 
     A draw opens a value with probability ``(opening + k discount)/(opening + others + i)``. At each draw at most twice

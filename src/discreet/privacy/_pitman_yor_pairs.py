@@ -5,7 +5,7 @@ Why this file exists. Up to data processing a replaced record leads to a move be
 the less mass opens new values. So of all tables three are the worst: two values of which one is held twice, a third
 value beside them, and one value held ``n`` times.
 
-Up to 2,048 draws the openings are followed draw by draw: every number is exact. Beyond, the number of opened values is
+Up to 1,024 draws the openings are followed draw by draw: every number is exact. Beyond, the number of opened values is
 taken after a random number of draws, where it has a closed law, and the result is an upper bound. Both are tables made
 once: a sum over them gives delta at any epsilon.
 """
@@ -13,7 +13,6 @@ once: a sum over them gives delta at any epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -27,9 +26,9 @@ from discreet.privacy._opening_pair import NEGLIGIBLE, OpeningPair, beta_binomia
 from discreet.privacy._profile import Profile
 from discreet.privacy._sampling_pairs import UrnPair
 
-__all__ = ["GroupPairs", "PitmanYorPairs"]
+__all__ = ["PitmanYorPairs"]
 
-_FOLLOWED = 2048  # draws that are followed one by one
+_FOLLOWED = 1024  # draws that are followed one by one
 _MOST = 4_000_000  # terms of one sum
 _APART = 3.5  # standard deviations between the number of draws and the random one
 _DOUBT = 16 * float(np.finfo(float).eps)
@@ -37,53 +36,64 @@ _DOUBT = 16 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True, kw_only=True)
 class PitmanYorPairs(Profile):
-    """Profile for one replaced record, without identifying new values with held ones (theorem T21).
+    """Profile of the release, as long as new values are not taken for held ones (theorem T21).
 
     ``size``, ``n``: numbers of draws and of records.
     ``strength``, ``discount``: ``theta > -sigma`` and ``sigma`` in ``(0, 1)``.
-    ``attained``: whether new values differ from all others, so that some pair of tables attains it.
+    ``group``: number of replaced records, at most ``n``.
+    ``attained``: whether new values differ from all others, so that a pair of tables can attain it.
 
     Notes
     -----
-    The maximum of what drawing a value held once tells, ``1 - prod (1 - (1-sigma)/(theta+n+i))``; of the move
-    ``M(1-sigma, 1-sigma)``, if ``n >= 3``; and of both orders of the openings ``O(1-sigma, theta + 2 sigma)``, if
-    ``n >= 3``, and ``O(n-1-sigma, theta+sigma)``, if ``n >= 2``. Never above the coupling bound ``m/(theta+n+m-1)``.
+    For one record, the maximum of what drawing a value held once tells, ``1 - prod (1 - (1-sigma)/(theta+n+i))``; of
+    the move ``M(1-sigma, 1-sigma)``, if ``n >= 3``; and of both orders of the openings
+    ``O(1-sigma, theta + 2 sigma)``, if ``n >= 3``, and ``O(n-1-sigma, theta+sigma)``, if ``n >= 2``.
+
+    For ``g`` records an upper bound: with probability ``c = prod (1 - (g-1)/(theta+n+i))`` no draw descends from all
+    but one of them, and then what is drawn is a release of ``n - g + 1`` records of which one is replaced:
+    ``1 - c (1 - delta_1)``. It is attained at large epsilon, and where ``g = n``.
     """
 
     size: int
     n: int
     strength: float
     discount: float
+    group: int = 1
     attained: bool = True
 
     @property
     def exact(self) -> bool:
         """Whether every draw is followed and some tables attain it."""
-        return self.attained and (self.size <= _FOLLOWED or self.n == 1)
+        return self.attained and (self.group == self.n or (self.group == 1 and self.size <= _FOLLOWED))
 
     @property
-    def _total(self) -> float:
-        return self.strength + self.n
+    def _held(self) -> int:
+        """Number of records that are left of the table, the replaced one among them."""
+        return self.n - self.group + 1
+
+    @cached_property
+    def _told(self) -> float:
+        """Probability that a draw descends from one of the records that are left out."""
+        return singular(self.size, self.group - 1.0, self.strength + self.n)
 
     @cached_property
     def _coupled(self) -> float:
-        return singular(self.size, 1.0, self._total)
+        return singular(self.size, 1.0, self.strength + self._held)
 
     @cached_property
     def _alone(self) -> float:
-        return singular(self.size, 1.0 - self.discount, self._total)
+        return singular(self.size, 1.0 - self.discount, self.strength + self._held)
 
     @cached_property
     def _move(self) -> UrnPair | None:
-        sigma = self.discount
-        rest = self._total - 3.0 + 2.0 * sigma
-        return UrnPair(size=self.size, a=1.0 - sigma, b=1.0 - sigma, rest=rest) if self.n >= 3 else None
+        least, rest = 1.0 - self.discount, self.strength + self._held - 3.0 + 2.0 * self.discount
+        return UrnPair(size=self.size, a=least, b=least, rest=rest) if self._held >= 3 else None
 
     @cached_property
     def _orders(self) -> list[_Order | None]:
-        if self.n == 1:
+        sigma, theta, n = self.discount, self.strength, self._held
+        if n == 1:
             return []
-        sigma, theta, n = self.discount, self.strength, self.n
         if self.size > _FOLLOWED:
             worst = OpeningPair(size=self.size, a=1.0 - sigma, phi=theta + sigma, others=n - 2.0, discount=sigma)
             return [_after_random_draws(worst, forward=forward) for forward in (True, False)]
@@ -93,35 +103,15 @@ class PitmanYorPairs(Profile):
             pairs.append(OpeningPair(size=self.size, a=1.0 - sigma, phi=phi, others=others, discount=sigma))
         return [_followed(pair, forward=forward) for pair in pairs for forward in (True, False)]
 
-    def _delta(self, epsilon: float) -> float:
-        largest = self._alone
-        if self._move is not None:
-            largest = max(largest, self._move.delta(epsilon))
+    def _one(self, epsilon: float) -> float:
+        """Return delta for one of the records that are left; never above the coupling bound."""
+        largest = self._alone if self._move is None else max(self._alone, self._move.delta(epsilon))
         for order in self._orders:
             largest = max(largest, self._coupled if order is None else order.delta(not_above(epsilon)))
         return min(largest, self._coupled)
 
-
-@dataclass(frozen=True, kw_only=True)
-class GroupPairs(Profile):
-    """An upper bound on the profile of the release between tables that differ in a group of records.
-
-    ``single``: the profile, or a bound on it, for one record.
-    ``coupled``: the coupling bound for the group, which holds at every epsilon.
-    ``others``: that for one record less.
-
-    Notes
-    -----
-    All records but one are replaced first, which total variation bounds, then the last:
-    ``delta_g(eps) <= coupled_{g-1} + delta_1(eps)``.
-    """
-
-    single: Profile
-    coupled: float
-    others: float
-
     def _delta(self, epsilon: float) -> float:
-        return min(self.coupled, up(self.others + self.single.delta(epsilon)))
+        return min(1.0, up(self._told + (1.0 - self._told) * self._one(epsilon)))
 
 
 class _Order(NamedTuple):
@@ -177,7 +167,8 @@ def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
     chance = np.zeros((len(rows), max(low + len(law) for _, low, law in rows) - first))
     for row, (_, low, law) in zip(chance, rows, strict=True):
         row[low - first : low - first + len(law)] = law
-    h = (pair.phi + (first + np.arange(chance.shape[1])) * pair.discount) / pair.phi
+    opened = np.arange(first, first + chance.shape[1], dtype=np.float64)
+    h = (pair.phi + opened * pair.discount) / pair.phi
     left_out = 2 * NEGLIGIBLE * (pair.size + 2)
     return _Order(alone, pair.a, forward, draws, weight, h, chance, np.ones(len(draws)), left_out)
 

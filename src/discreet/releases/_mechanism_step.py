@@ -57,9 +57,11 @@ def rebuilt(facts: Mapping[str, Any]) -> tuple[Step, Guarantee]:
     if facts["unit"] is not None and facts["unit"]["max_records"] != relation.group:
         raise ParameterError("the certificate's unit and its relation must have the same number of records")
     step = rebuilt_elsewhere(facts)
-    if step is None:
-        step = _step(certified_mechanism(facts), facts["size"])
-    return step, step.guarantee(relation, n=facts["records"])
+    if step is not None:
+        return step, step.guarantee(relation, n=facts["records"])
+    mechanism = certified_mechanism(facts)
+    guarantee = mechanism.guarantee_by(facts["guarantee"]["theorem"], relation, n=facts["records"])
+    return _step(mechanism, facts["size"]), guarantee
 
 
 def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
