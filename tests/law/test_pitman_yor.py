@@ -1,4 +1,4 @@
-"""T1 and T2 against every pair of neighbours of small universes without atoms.
+"""T1, T2 and T21 against every pair of neighbours of small universes without atoms.
 
 A table is the frequencies of its values. A release is how often each held value of either table comes back, and how
 often each new one does; its law is written out here from the urn's predictive rule.
@@ -9,17 +9,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.special import gammaln
+from scipy.stats import nbinom
 
-from discreet.domain import Domain, Numeric
+from discreet.domain import Domain, Integer, Numeric
 from discreet.mechanisms import PitmanYor
-from discreet.privacy import Relation
+from discreet.privacy import Budget, Relation, _pitman_yor_pairs
+from discreet.privacy._opening_pair import OpeningPair, openings
+from discreet.privacy._pitman_yor_pairs import PitmanYorPairs
 from discreet.testing import count_vectors, hockey_stick
 from discreet.testing._universes import partitions
 
@@ -115,9 +120,8 @@ def test_t2_dominates_and_its_lower_bound_is_reached(sigma: float, group: int) -
         for n, m in SIZES:
             if group == 3 and n > 3:
                 continue
-            mechanism = PitmanYor(domain=UNIT, size=m, strength=theta, discount=sigma)
             g = min(group, n)
-            guarantee = mechanism.guarantee(Relation(group=group), n=n)
+            guarantee = discounted(m, theta, sigma).guarantee_by("T2", Relation(group=group), n=n)
             assert not guarantee.exact
             assert guarantee.theorem == "T2"
             brute = brute_force(n, m, theta, sigma, g)
@@ -129,3 +133,171 @@ def test_t2_dominates_and_its_lower_bound_is_reached(sigma: float, group: int) -
                 assert brute[-1] == pytest.approx(lower, rel=1e-9)
                 if n == 1:
                     np.testing.assert_allclose(brute, lower, rtol=1e-9)
+
+
+# -- T21 -------------------------------------------------------------------------------------------------------------
+
+
+def discounted(m: int, theta: float, sigma: float) -> PitmanYor:
+    return PitmanYor(domain=UNIT, size=m, strength=theta, discount=sigma)
+
+
+def on_the_grid(mechanism: PitmanYor) -> tuple[float, float]:
+    """The strength and the discount that the kernel uses."""
+    return mechanism.strength_units / 2**20, mechanism.discount_units / 2**20
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])
+def test_t21_is_attained_at_every_epsilon(sigma: float) -> None:
+    for theta in (-sigma / 2, -0.999 * sigma, 0.5, 2.0, 30.0):
+        for n, m in (*SIZES, (5, 3)):
+            mechanism = discounted(m, theta, sigma)
+            guarantee = mechanism.guarantee(n=n)
+            assert (guarantee.theorem, guarantee.exact) == ("T21", True)
+            claimed = [guarantee.delta(e) for e in EPSILONS]
+            brute = brute_force(n, m, *on_the_grid(mechanism), 1)
+            np.testing.assert_allclose(claimed, brute, rtol=1e-10)
+            assert np.all(claimed >= brute * (1 - 1e-13))
+
+
+@pytest.mark.parametrize("group", [2, 3])
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])
+def test_t21_for_groups_dominates_and_is_near(sigma: float, group: int) -> None:
+    """Attained at large epsilon, and where the whole table is replaced; in between within an eighth."""
+    for theta in (-sigma / 2, 0.5, 2.0):
+        for n, m in SIZES if group == 2 else ((2, 3), (3, 3), (4, 2)):
+            mechanism = discounted(m, theta, sigma)
+            guarantee = mechanism.guarantee(Relation(group=group), n=n)
+            claimed = np.array([guarantee.delta(e) for e in EPSILONS])
+            brute = brute_force(n, m, *on_the_grid(mechanism), min(group, n))
+            assert guarantee.exact == (group >= n)
+            assert np.all(claimed >= brute * (1 - 1e-12))
+            assert np.all(claimed <= brute * (1 + 1e-10 if group >= n else 1.125)), (theta, n, m)
+            assert claimed[-1] == pytest.approx(brute[-1], rel=1e-10)
+            coupled = mechanism.guarantee_by("T2", Relation(group=group), n=n)
+            assert np.all(claimed <= coupled.delta(0.0) * (1 + 1e-12))
+
+
+class WithoutExchange(PitmanYorPairs):
+    """Broken on purpose: that a value held once may be drawn is forgotten."""
+
+    _alone = 0.0  # type: ignore[assignment]
+
+    @cached_property
+    def _orders(self) -> Any:
+        return [order._replace(alone=0.0) for order in super()._orders]
+
+
+class WithoutOpenings(PitmanYorPairs):
+    """Broken on purpose: that a table may gain or lose a value is forgotten."""
+
+    _orders = ()  # type: ignore[assignment]
+
+
+class BlindToNewValues(PitmanYorPairs):
+    """Broken on purpose: how many values were opened is taken to tell nothing."""
+
+    @cached_property
+    def _orders(self) -> Any:
+        return [order._replace(h=np.ones_like(order.h)) for order in super()._orders if not order.forward]
+
+
+class WithoutMoves(PitmanYorPairs):
+    """Broken on purpose: moves between held values are forgotten."""
+
+    _move = None  # type: ignore[assignment]
+
+
+class OneValueForgotten(PitmanYorPairs):
+    """Broken on purpose: tables of one value alone are forgotten."""
+
+    @cached_property
+    def _orders(self) -> Any:
+        return super()._orders[2:]
+
+
+TWINS = (WithoutExchange, WithoutOpenings, BlindToNewValues, WithoutMoves, OneValueForgotten)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_broken_maximum_is_caught(twin: type[PitmanYorPairs]) -> None:
+    understated = 0
+    for theta, sigma in ((-0.45, 0.9), (-0.49, 0.5), (0.5, 0.1), (2.0, 0.5)):
+        brute = brute_force(5, 3, theta, sigma, 1)
+        whole, broken = (kind(size=3, n=5, strength=theta, discount=sigma) for kind in (PitmanYorPairs, twin))
+        assert all(whole.delta(e) >= true * (1 - 1e-12) for e, true in zip(EPSILONS, brute.tolist(), strict=True))
+        understated += sum(
+            broken.delta(e) < true * (1 - 1e-3) for e, true in zip(EPSILONS, brute.tolist(), strict=True)
+        )
+    assert understated > 0
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])
+def test_less_opening_mass_and_a_rarer_value_reveal_more(sigma: float) -> None:
+    """The two steps of the proof: mass of other values moved to what opens, or to the value, only hides."""
+    for size, phi in ((3, 0.05), (8, 1.5), (40, 20.0)):
+        rare = OpeningPair(size=size, a=1.0 - sigma, phi=phi, others=3.0, discount=sigma)
+        opened = replace(rare, phi=phi + 1.25, others=1.75)
+        common = replace(rare, a=rare.a + 1.25, others=1.75)
+        for epsilon in (0.0, 0.2, 0.7, 1.5, 3.0):
+            for order in (OpeningPair.forward, OpeningPair.backward):
+                most = order(rare, epsilon).hockey_stick * (1 + 1e-9) + 1e-40
+                assert order(opened, epsilon).hockey_stick <= most
+                assert order(common, epsilon).hockey_stick <= most
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])
+def test_the_bound_for_many_draws_is_above_and_near(sigma: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n, theta in ((600, -sigma / 2), (600, 1.0), (600, 300.0), (10_000, 1.0), (10_000, 1e6)):
+        sizes = {"size": 600, "n": n, "strength": theta, "discount": sigma}
+        exact = [PitmanYorPairs(**sizes).delta(e) for e in EPSILONS]
+        with monkeypatch.context() as patch:
+            patch.setattr(_pitman_yor_pairs, "_FOLLOWED", 250)
+            profile = PitmanYorPairs(**sizes)
+            bound = [profile.delta(e) for e in EPSILONS]
+            assert not profile.exact
+        assert np.all(np.array(bound) >= np.array(exact) * (1 - 1e-12))
+        assert np.all(np.array(bound) <= np.array(exact) * 1.1), (n, theta)
+
+
+def test_the_bound_for_many_draws_holds_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pitman_yor_pairs, "_FOLLOWED", 250)
+    for theta, sigma in ((-0.45, 0.9), (0.5, 0.1), (2.0, 0.5)):
+        for n, m in SIZES:
+            profile = PitmanYorPairs(size=m, n=n, strength=theta, discount=sigma)
+            brute = brute_force(n, m, theta, sigma, 1)
+            assert all(profile.delta(e) >= true * (1 - 1e-12) for e, true in zip(EPSILONS, brute.tolist(), strict=True))
+
+
+def test_openings_after_a_random_number_of_draws() -> None:
+    """Their closed law, mixed here from the laws after each number of draws."""
+    opening, others, sigma, time = 0.8, 2.5, 0.6, 0.4
+    base, most = opening + others, 200
+    mixed = np.zeros(most + 1)
+    for i, first, chance in openings(opening, others, sigma, np.arange(most + 1)):
+        mixed[first : first + len(chance)] += nbinom.pmf(i, base, math.exp(-time)) * chance
+    closed = nbinom.pmf(np.arange(most + 1), opening / sigma, math.exp(-sigma * time))
+    np.testing.assert_allclose(mixed[:20], closed[:20], rtol=1e-9)
+
+
+def test_a_million_records_and_a_hundred_thousand_draws_are_calibrated() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-3)
+    for sigma in (0.1, 0.9):
+        made = PitmanYor.calibrated(budget, domain=UNIT, n=10**6, size=10**5, discount=sigma)
+        assert made.guarantee(n=10**6).meets(budget)
+        less = replace(made, strength=made.strength * (1 - 1e-4))
+        assert not less.guarantee(n=10**6).meets(budget)
+        coupled = made.guarantee_by("T2", n=10**6)
+        assert coupled.delta(1.0) > 1.05e-3
+        wide = PitmanYor.calibrated(Budget(epsilon=3.0, delta=0.02), domain=UNIT, n=10**6, strength=1.0, discount=0.9)
+        assert wide.size > 100_000  # the coupling bound allows 20,408
+
+
+def test_atoms_are_covered() -> None:
+    """On a finite domain labels may coincide: post-processing of new values that all differ."""
+    cells = Domain(columns={"c": Integer(lower=0, upper=3)})
+    mechanism = PitmanYor(domain=cells, size=3, strength=1.0, discount=0.5)
+    guarantee = mechanism.guarantee(n=4)
+    assert not guarantee.exact
+    assert guarantee.theorem == "T21"
+    assert guarantee.delta(0.5) == pytest.approx(discounted(3, 1.0, 0.5).guarantee(n=4).delta(0.5), rel=1e-12)

@@ -13,7 +13,8 @@ once: a sum over them gives delta at any epsilon.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -94,14 +95,14 @@ class PitmanYorPairs(Profile):
         sigma, theta, n = self.discount, self.strength, self._held
         if n == 1:
             return []
-        if self.size > _FOLLOWED:
-            worst = OpeningPair(size=self.size, a=1.0 - sigma, phi=theta + sigma, others=n - 2.0, discount=sigma)
-            return [_after_random_draws(worst, forward=forward) for forward in (True, False)]
-        pairs = [OpeningPair(size=self.size, a=n - 1.0 - sigma, phi=theta + sigma, others=0.0, discount=sigma)]
-        if n >= 3:
-            phi, others = theta + 2.0 * sigma, n - 2.0 - sigma
-            pairs.append(OpeningPair(size=self.size, a=1.0 - sigma, phi=phi, others=others, discount=sigma))
-        return [_followed(pair, forward=forward) for pair in pairs for forward in (True, False)]
+        one = OpeningPair(size=self.size, a=n - 1.0 - sigma, phi=theta + sigma, others=0.0, discount=sigma)
+        two = replace(one, a=1.0 - sigma, phi=theta + 2.0 * sigma, others=n - 2.0 - sigma)
+        if self.size <= _FOLLOWED:
+            return _both(_followed, one) + (_both(_followed, two) if n >= 3 else [])
+        fewest, _ = beta_binomial_range(self.size, one.a, one.phi + sigma)
+        if self.size - fewest <= _FOLLOWED:
+            return _both(_followed, one) + _both(_after_random_draws, two)
+        return _both(_after_random_draws, replace(one, a=1.0 - sigma, others=n - 2.0))  # no less than either
 
     def _one(self, epsilon: float) -> float:
         """Return delta for one of the records that are left; never above the coupling bound."""
@@ -142,6 +143,11 @@ class _Order(NamedTuple):
         most = np.maximum(0.0, 1.0 + _DOUBT - need) if self.forward else 1.0  # as h is at least 1
         rows = np.minimum(most, self.scale[seen] * ((gain * chance).sum(axis=1) + self.left_out))
         return min(1.0, up(self.alone + float(self.weight[seen] @ rows)) + self.left_out)
+
+
+def _both(table: Callable[..., _Order | None], pair: OpeningPair) -> list[_Order | None]:
+    """Return both orders of a pair."""
+    return [table(pair, forward=forward) for forward in (True, False)]
 
 
 def _drawn(pair: OpeningPair, *, forward: bool) -> tuple[float, float, Floats, Floats]:
