@@ -9,6 +9,7 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
+from discreet.papers.bnp24 import kolmogorov_smirnov_rate
 from discreet.papers.pe25 import private_evolution_rate
 from discreet.papers.py26 import (
     dirichlet_multinomial_rate,
@@ -32,6 +33,7 @@ def test_the_other_rates_by_hand() -> None:
     assert dirichlet_multinomial_rate(10_000, 1_000_000, 3) == pytest.approx(0.01 + 0.01)
     assert dirichlet_process_rate(1_000_000, 8_000, 3) == pytest.approx(0.01 + 0.05)
     assert dirichlet_process_rate(400, 100, 2) == pytest.approx(0.05 * math.log(401) + 0.1 * math.log(101))
+    assert kolmogorov_smirnov_rate(400, math.exp(4)) == pytest.approx(0.05 + 2 * math.exp(-2))
     n = math.exp(4)  # log n = 4
     assert vanishing_delta_rate(n, 1) == pytest.approx(math.exp(-2) * 2)
     assert vanishing_delta_rate(n, 1, published=True) == pytest.approx(math.exp(-2) * 4)
