@@ -145,7 +145,7 @@ def test_the_release_has_the_chosen_certificate_name(files: Path) -> None:
         ("dirichlet-process --records 11918162 --size 119 --param strength=1 --epsilon 0.5", 119 / 11918281),
         (
             "pitman-yor --records 11918162 --size 119 --param strength=1 --param discount=0.5 --epsilon 3",
-            119 / 11918281,
+            0.5 * 119 / 11918281,  # beyond log(2) what is left is that a value held once is drawn
         ),
         (
             "dirichlet-multinomial --records 11918162 --size 12000000 --param prior=5 --param cells=300 --epsilon 2",
@@ -163,7 +163,7 @@ def test_privacy_gives_the_check_values(arguments: str, delta: float, capsys: py
     assert math.isclose(answer["delta"], delta, rel_tol=2e-3)
     assert answer["kind"] == "unconditional"
     assert answer["caveats"]
-    assert answer["theorem"] in {"T1", "T2", "T4", "T5"}
+    assert answer["theorem"] in {"T1", "T4", "T5", "T21"}
 
 
 def test_privacy_converts_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
