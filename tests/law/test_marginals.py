@@ -242,7 +242,7 @@ def test_what_the_residues_cost_is_below_every_rounding() -> None:
     scale = marginals._LEAST_SCALE
     log10_eta = math.log10(2.2 * (1 << 24)) - (math.pi * scale) ** 2 / math.log(10)
     most = _wide_facts._MOST_COLUMNS
-    cells = 2 * most * _wide_facts._MOST_CELLS + math.comb(most, 2) * _merged_cells._MOST_MERGED**2
+    cells = 2 * most * _wide_facts.MOST_CELLS + math.comb(most, 2) * _merged_cells._MOST_MERGED**2
     assert log10_eta + math.log10(3 * cells) < -300
 
 

@@ -124,8 +124,8 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     *Open labels* come before all that: every label that is held gets a noisy count of ``label_units`` units, and those
     that reach the threshold are released. From then on the column is a category of these labels and one cell for all
     others. With ``delta`` the profile above, it is then ``S + (1 - S) delta``, where ``S`` is the probability that
-    labels that only the changed records hold are released. Records in the cell of all others get a new label, of the reserved
-    namespace.
+    labels that only the changed records hold are released. Records in the cell of all others get a new label, of the
+    reserved namespace.
 
     Everything else is post-processing: cells are merged, noise is reduced by empirical Bayes, a mixture of independent
     columns is fitted to all tables, and records are drawn from it. That columns depend on each other only as the
@@ -491,20 +491,19 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
         if scale is None:
             scale = _least_scale(make, budget, relation, n, parts=2 if labelled_columns else 1)
-        made = make(scale)
-        if labelled_columns and threshold is None:
-            made = made._least_threshold(budget, relation, n)
-        feasible(made.guarantee(relation, n=n), budget, f"{budget} with noise of scale {as_written(made.scale)}")
+        made, nearest = make(scale), {}
+        asked = f"{budget} with noise of scale {as_written(made.scale)}"
+        if labelled_columns and (least := made._least_threshold(budget, relation, n)) is not None:
+            made = replace(made, threshold=threshold or least)
+            asked, nearest = f"{asked} and threshold {made.threshold:,}", {"threshold >=": least}
+        feasible(made.guarantee(relation, n=n), budget, asked, **nearest)
         return made
 
-    def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> Self:
-        """Return the mechanism with the least threshold that meets the budget; with the largest, if none does."""
-
-        def enough(threshold: int) -> bool:
-            return replace(self, threshold=threshold).guarantee(relation, n=n).meets(budget)
-
-        found = least_integer(enough, 2, MOST_THRESHOLD)
-        return replace(self, threshold=MOST_THRESHOLD if found is None else found)
+    def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
+        """Return the least threshold that meets the budget, if one does."""
+        return least_integer(
+            lambda t: replace(self, threshold=t).guarantee(relation, n=n).meets(budget), 2, MOST_THRESHOLD
+        )
 
 
 def _least_scale(
