@@ -501,8 +501,10 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
         """Return the least threshold that meets the budget, if one does."""
+        noise = self._noise(relation, n)
+        delta = noise.delta(budget.epsilon)
         return least_integer(
-            lambda t: replace(self, threshold=t).guarantee(relation, n=n).meets(budget), 2, MOST_THRESHOLD
+            lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) <= budget.delta, 2, MOST_THRESHOLD
         )
 
 

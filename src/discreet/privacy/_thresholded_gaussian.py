@@ -60,6 +60,10 @@ class ThresholdedGaussian(Profile):
         least = min(math.log1p(-together), group * math.log1p(-alone))
         return min(1.0, up(-math.expm1(self.columns * least), 16))
 
-    def _delta(self, epsilon: float) -> float:
+    def whole(self, delta: float) -> float:
+        """Return the delta of everything, given that of the noise."""
         lost = self.lost
-        return min(1.0, up(lost + (1.0 - lost) * self.noise.delta(epsilon), 8))
+        return min(1.0, up(lost + (1.0 - lost) * delta, 8))
+
+    def _delta(self, epsilon: float) -> float:
+        return self.whole(self.noise.delta(epsilon))
