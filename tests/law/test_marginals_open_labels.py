@@ -341,7 +341,8 @@ def test_log_prob_is_that_of_labels_and_of_tables_given_them() -> None:
 def kept_sets(draws: int, seed: int) -> Counter[tuple[str, ...]]:
     held = {"a": 30, "b": 20, "c": 12}
     rng = seeded(seed)
-    found = (_kept_labels.keep(held, q=1, scale=9.0, threshold=20, rng=rng) for _ in range(draws))
+    found = [_kept_labels.keep(held, q=1, scale=9.0, threshold=20, rng=rng) for _ in range(draws)]
+    assert min(int(each.counts.min(initial=99)) for each in found) == 20  # the least that is kept
     return Counter(each.labels for each in found)
 
 

@@ -276,8 +276,8 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         n = positive_size("n", n)
         profile = self._noise(relation, n)
         noise = "the units and the noise"
-        if self.open and isinstance(profile, DiscreteGaussianPair):
-            profile, noise = self._thresholded(profile), "the units, the noise and the threshold"
+        if self.open:
+            profile, noise = self._thresholded(self._pair(relation, n)), "the units, the noise and the threshold"
         return Guarantee.proved(
             profile,
             relation=relation,
@@ -293,9 +293,13 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def _noise(self, relation: Relation, n: int) -> Profile:
         """Return the profile of all noisy counts."""
-        replaced = relation.name == "replacement"
-        if replaced and not self.open and max(self.sizes) == 1:  # replaced records change nothing, added ones a count
+        if relation.name == "replacement" and not self.open and max(self.sizes) == 1:
+            # one cell: replaced records change nothing, added ones its count
             return ConstantProfile(value=0.0)
+        return self._pair(relation, n)
+
+    def _pair(self, relation: Relation, n: int) -> DiscreteGaussianPair:
+        replaced = relation.name == "replacement"
         counts = (2 if replaced else 1) * self.units + len(self.pairs)
         group = min(relation.group, n) if replaced else relation.group
         return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
@@ -486,12 +490,13 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             units = integer("units", own["units"], least=1, most=MOST_UNITS)
             own = {"threshold": 2, "label_units": label_units(units, labelled_columns), **own}
 
-        def make(value: float) -> Self:
+        def make(value: float) -> Any:
             return cls(domain=domain, records=n, scale=value, **own)
 
         if scale is None:
             scale = _least_scale(make, budget, relation, n, parts=2 if labelled_columns else 1)
-        made, nearest = make(scale), {}
+        made: Self = make(scale)
+        nearest: dict[str, float] = {}
         asked = f"{budget} with noise of scale {as_written(made.scale)}"
         if labelled_columns and (least := made._least_threshold(budget, relation, n)) is not None:
             made = replace(made, threshold=threshold or least)
@@ -501,7 +506,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
         """Return the least threshold that meets the budget, if one does."""
-        noise = self._noise(relation, n)
+        noise = self._pair(relation, n)
         delta = noise.delta(budget.epsilon)
         return least_integer(
             lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) <= budget.delta, 2, MOST_THRESHOLD
