@@ -462,11 +462,15 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     def _target(self, i: int, held: Floats, n: int, threshold: int | None, rng: np.random.Generator) -> Floats:
         """Return a column's probabilities after one draw of noise.
 
-        Of open labels, those below the threshold have none: their records have labels that the table has none of.
+        Of open labels, those below the threshold have none: their records have labels that the table has none of. Where
+        the support has no such labels, the rarest tenth of those that are lost stands for them.
         """
         if threshold is None:
             return self._noisy(i, held, n, rng.normal(size=self.lengths[i]))
         kept, new = n * held >= threshold, held == 0.0
+        if not new.any():
+            rarest = np.argsort(held)
+            new[rarest[np.cumsum(held[rarest]) <= 0.1 * held[~kept].sum()]] = True
         cells = np.append(held[kept], held[~kept].sum())
         noisy = self._noisy(i, cells, n, rng.normal(size=len(cells)))
         target = np.where(new, noisy[-1] / max(1, int(new.sum())), 0.0)
