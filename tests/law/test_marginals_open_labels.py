@@ -271,6 +271,12 @@ def test_near_the_threshold_everything_is_lost() -> None:
 def test_what_is_lost_adds_up_over_columns_and_records() -> None:
     one = ThresholdedGaussian(noise=DiscreteGaussianPair(scale=9.0, counts=9), q=1, threshold=60, columns=1)
     assert replace(one, columns=5).lost == pytest.approx(1.0 - (1.0 - one.lost) ** 5, rel=1e-6)
+    # with much noise, three labels of one record each tell more than one of three; with little, less
+    for scale, q, threshold, several in ((40.0, 2, 150, True), (9.0, 3, 24, False)):
+        alone = ThresholdedGaussian(noise=DiscreteGaussianPair(scale=scale), q=q, threshold=threshold, columns=1)
+        three = replace(alone, noise=DiscreteGaussianPair(scale=scale, group=3))
+        assert (3 * alone.appears(1) > alone.appears(3)) == several
+        assert three.lost == pytest.approx(max(3 * alone.appears(1), alone.appears(3)), rel=1e-3)
     far = replace(one, noise=DiscreteGaussianPair(scale=9.0, group=2, counts=9), threshold=10**6)
     assert 0.0 < far.lost < 1e-299
 
@@ -341,15 +347,16 @@ def test_log_prob_is_that_of_labels_and_of_tables_given_them() -> None:
 def kept_sets(draws: int, seed: int) -> Counter[tuple[str, ...]]:
     held = {"a": 30, "b": 20, "c": 12}
     rng = seeded(seed)
-    found = [_kept_labels.keep(held, q=1, scale=9.0, threshold=20, rng=rng) for _ in range(draws)]
-    assert min(int(each.counts.min(initial=99)) for each in found) == 20  # the least that is kept
+    found = [_kept_labels.keep(held, q=2, scale=18.0, threshold=20, rng=rng) for _ in range(draws)]
+    assert min(int(each.counts.min(initial=99)) for each in found) == 80  # the least that is kept
     return Counter(each.labels for each in found)
 
 
 def standing(found: Counter[tuple[str, ...]], draws: int) -> float:
     """The largest distance of the eight sets' shares from their probabilities, in standard errors."""
     chance = {
-        label: 1.0 - math.exp(GAUSSIAN.log_below(9.0, 20 - count)) for label, count in (("a", 30), ("b", 20), ("c", 12))
+        label: 1.0 - math.exp(GAUSSIAN.log_below(36.0, 80 - 4 * count))
+        for label, count in (("a", 30), ("b", 20), ("c", 12))
     }
     worst = 0.0
     for size in range(4):
