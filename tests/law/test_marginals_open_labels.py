@@ -276,7 +276,7 @@ def test_what_is_lost_adds_up_over_columns_and_records() -> None:
         alone = ThresholdedGaussian(noise=DiscreteGaussianPair(scale=scale), q=q, threshold=threshold, columns=1)
         three = replace(alone, noise=DiscreteGaussianPair(scale=scale, group=3))
         assert (3 * alone.appears(1) > alone.appears(3)) == several
-        assert three.lost == pytest.approx(max(3 * alone.appears(1), alone.appears(3)), rel=1e-3)
+        assert three.lost == pytest.approx(max(3 * alone.appears(1), alone.appears(3)), rel=1e-3, abs=0.0)
     far = replace(one, noise=DiscreteGaussianPair(scale=9.0, group=2, counts=9), threshold=10**6)
     assert 0.0 < far.lost < 1e-299
 
