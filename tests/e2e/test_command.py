@@ -13,7 +13,9 @@ import polars as pl
 import pytest
 
 from discreet.cli._main import run
-from discreet.mechanisms import REGISTRY, named
+from discreet.domain import Boolean, Domain, Integer, OpenLabels
+from discreet.mechanisms import REGISTRY, Marginals, named
+from discreet.privacy import Budget
 
 CANARY = 987_654  # a confidential value that no message may repeat
 DOMAIN = """
@@ -239,6 +241,33 @@ def test_calibrate_solves_for_the_one_free_parameter(
     check = ["privacy", answer["mechanism"], "--records", "10000", *size, *pairs, "--epsilon", "1", "--json"]
     assert run(check) == 0
     assert math.isclose(json.loads(capsys.readouterr().out)["delta"], answer["delta"], rel_tol=1e-9)
+
+
+def test_of_a_domain_a_guarantee_is_stated_and_solved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several columns, one of them open, as a release has it; and of cells that the domain says."""
+    domain = Domain(columns={"town": OpenLabels(), "age": Integer(lower=0, upper=99), "member": Boolean()})
+    file = tmp_path / "domain.toml"
+    file.write_text(domain.to_toml())
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    for relation in ("replacement", "add-remove"):
+        asked = ["marginals", "--domain", str(file), "--records", "9000", "--relation", relation, "--epsilon", "1"]
+        assert run(["calibrate", *asked, "--delta", "1e-6", "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        made = Marginals.calibrated(budget, domain=domain, n=9000, relation=relation)
+        assert answer["parameters"] == made.parameters()
+        assert {"threshold", "label_units"} <= answer["parameters"].keys()
+        pairs = [part for key, value in answer["parameters"].items() for part in ("--param", f"{key}={value}")]
+        assert run(["privacy", *asked, *pairs, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["delta"] == answer["delta"] <= 1e-6
+    file.write_text(Domain(columns={"age": Integer(lower=0, upper=99)}).to_toml())
+    told = []
+    asked = ["dirichlet-multinomial", "--records", "100", "--size", "10", "--param", "prior=0.5", "--epsilon", "1"]
+    for cells in (["--domain", str(file)], ["--param", "cells=100"]):
+        assert run(["privacy", *asked, *cells, "--json"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert run(["privacy", *asked, "--domain", str(file), "--param", "cells=100"]) == 2
+    assert "It comes from the domain" in capsys.readouterr().err
 
 
 def test_a_guarantee_is_stated_for_add_remove_where_there_is_a_theorem(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,14 +61,19 @@ DECLARED = Domain(
     implies=[{"columns": ["town"], "determine": "region", "table": {"a": "north", "b": "south", "c": "south"}}],
     totals=[{"column": "region", "source": "a made-up census", "counts": {"north": 200, "south": 400}}],
 )
+OPEN_TOWNS = Domain(columns={**TOWNS.columns, **PERSONS.columns, "member": Boolean()})
 OPEN = ("pitman-yor", "dirichlet-process", "urn-histogram")
 LABELS = ("stability-histogram", "stabilised-pitman-yor")
 
 
 def table(domain: Domain) -> pl.DataFrame:
     """Make up a table, the same in every run."""
+    towns = pl.Series("town", [f"town {row**2 // 60_000}" for row in range(ROWS)])
     if domain == TOWNS:
-        return pl.DataFrame({"town": [f"town {row**2 // 60_000}" for row in range(ROWS)]})
+        return towns.to_frame()
+    if domain == OPEN_TOWNS:
+        others = Domain(columns={name: column for name, column in domain.columns.items() if name != "town"})
+        return table(others).insert_column(0, towns)
     return domain.decode(domain.draw_base(ROWS, seeded(0)), rng=seeded(0))
 
 
@@ -102,6 +107,8 @@ def releases() -> dict[str, dict[str, Any]]:
     also("marginals-every-kind", "marginals", domain=EVERY_KIND, workload="age*sex,income", given='sex = "female"')
     also("marginals-declared", "marginals", domain=DECLARED, counts=False)
     also("marginals-add-remove", "marginals", domain=EVERY_KIND, **declared)
+    also("marginals-open-labels", "marginals", domain=OPEN_TOWNS, epsilon=4.0)
+    also("marginals-open-labels-add-remove", "marginals-open-labels", **declared)
     thresholded = {"noise": "laplace", "variant": "practical"}
     also("private-evolution-laplace", "private-evolution", **thresholded)
     also("private-evolution-add-remove-laplace", "private-evolution", **declared, **thresholded)

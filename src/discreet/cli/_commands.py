@@ -67,6 +67,12 @@ _relation = click.option(
 _domain = click.option(
     "--domain", "domain_file", type=click.Path(), required=True, help="TOML file of the public facts."
 )
+_some_domain = click.option(
+    "--domain",
+    "domain_file",
+    type=click.Path(),
+    help="TOML file of the public facts. Without one, the mechanism is taken for one column of --param cells=...",
+)
 _reference = click.option(
     "--reference",
     type=click.Path(),
@@ -222,7 +228,7 @@ def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> N
     type=click.Path(),
     help="CONFIDENTIAL table. Also print its instance-level deltas: what a release reveals of this table.",
 )
-@click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
+@_some_domain
 @_json
 def privacy(
     mechanism: str,
@@ -246,14 +252,16 @@ def privacy(
         real("epsilon", epsilon, least=0, error=BudgetError)
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta. The other one is computed")
-    if data is not None or domain_file is not None:
+    if data is not None:
         if relation != "replacement":
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
         _instance(
             mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
         )
         return
-    name, guarantee = stated(mechanism, records=records, size=size, relation=relation, **_parameters(pairs))
+    name, guarantee = stated(
+        mechanism, records=records, size=size, relation=relation, domain=_read(domain_file), **_parameters(pairs)
+    )
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
         if math.isinf(epsilon):
@@ -308,13 +316,20 @@ def _instance(
 )
 @_param
 @_relation
+@_some_domain
 @_json
-def calibrate(mechanism: str, pairs: Any, as_json: bool, **asked: Any) -> None:
+def calibrate(mechanism: str, domain_file: str | None, pairs: Any, as_json: bool, **asked: Any) -> None:
     """Solve for the free parameter of a MECHANISM that meets a budget."""
     from discreet.planner._stated import solved
 
-    answer = solved(mechanism, **asked, **_parameters(pairs))
+    answer = solved(mechanism, domain=_read(domain_file), **asked, **_parameters(pairs))
     _state({**answer.numbers, **_promise(answer.guarantee)}, as_json)
+
+
+def _read(domain_file: str | None) -> Any:
+    from discreet.domain import Domain
+
+    return None if domain_file is None else Domain.read(domain_file)
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from discreet._core.arrays import Integers
 from discreet._core.checks import flag, shown, unfit
 from discreet._core.errors import DomainError
 from discreet.domain._column import Column
-from discreet.domain._discrete import Category, encodable
+from discreet.domain._discrete import Category, OpenLabels, encodable
 from discreet.domain._temporal import span_text
 
 __all__ = ["CellReader", "plain_condition"]
@@ -80,7 +80,8 @@ class CellReader:
 
     def __init__(self, name: str, column: Column) -> None:
         if column.size is None:
-            raise DomainError(f"column {name!r} has no cells. Declare cells, a grid or categories")
+            remedy = "its labels as a category" if isinstance(column, OpenLabels) else "cells, a grid or categories"
+            raise DomainError(f"column {name!r} has no cells. Declare {remedy}")
         self.name, self.column = name, column
         self._known: dict[tuple[type, Any], int] = {}
         if isinstance(column, Category):

@@ -34,6 +34,8 @@ __all__ = [
     "NEIGHBOURS",
     "CellCounts",
     "Estimates",
+    "KeptLabels",
+    "LabelledTables",
     "Output",
     "Outputs",
     "PartsMechanism",
@@ -73,7 +75,37 @@ class Votes(NamedTuple):
     votes: CellCounts
 
 
-Output = Iterator[Records] | CellCounts | Counts | Sequence[Votes]
+class KeptLabels(NamedTuple):
+    """The labels of an open column that are kept, in ascending order.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        Public once they are released.
+    counts : ndarray of int64, shape (len(labels),)
+        Noisy, each multiplied by the units of its table.
+    """
+
+    labels: tuple[str, ...]
+    counts: CellCounts
+
+
+class LabelledTables(NamedTuple):
+    """What a mechanism on tables of one and two columns releases where columns are open.
+
+    Parameters
+    ----------
+    kept : tuple of KeptLabels
+        One an open column, in the order of the domain.
+    tables : ndarray of int64
+        Noisy counts and scores, on the labels that are kept.
+    """
+
+    kept: tuple[KeptLabels, ...]
+    tables: CellCounts
+
+
+Output = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes]
 """What a kernel gives: records in chunks, noisy counts, noisy counts of the records that are kept, or steps."""
 
 NEIGHBOURS = Relation()

@@ -15,9 +15,11 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-__all__ = ["FREE", "first_units", "noise_cost", "usual_units", "worth_measuring"]
+__all__ = ["FREE", "first_units", "label_units", "noise_cost", "usual_units", "worth_measuring"]
 
 FREE = 6  # numbers in which a table of two columns differs from independence, as far as noise in it is concerned
+_LABELS = 0.1  # share of the units with which the labels of an open column are found
+_ALL_LABELS = 0.3  # share with which those of all open columns are, at most
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
 _USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
@@ -28,6 +30,11 @@ _WEIGHT = 0.35  # of an error of a column in the error of a table of two
 def noise_cost(cells: Sequence[int], tables: int) -> Floats:
     """Return the expected error, in records, that noise of scale 1 on one-way tables makes in all tables of two."""
     return 0.5 * _FOLDED * _WEIGHT * max(1, tables) * np.minimum(cells, _MOST_COSTLY).astype(np.float64)
+
+
+def label_units(units: int, columns: int) -> int:
+    """Return the units, a square, that each of some open columns gets so that its labels are found."""
+    return max(1, math.isqrt(int(min(_LABELS, _ALL_LABELS / columns) * units))) ** 2
 
 
 def first_units(cost: Floats, copies: Integers, units: int, *, alone: bool) -> Integers:

@@ -15,18 +15,27 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
-from discreet.domain import Domain
+from discreet.domain import Domain, OpenLabels
 from discreet.domain._conditions import CellReader, plain_condition
 from discreet.domain._constraints import refuse_large
 from discreet.domain._totals import PublishedTotals
+from discreet.mechanisms._kept_labels import open_columns
 from discreet.mechanisms._latent_classes import Pair
 from discreet.mechanisms._one_way import Nodes, nodes_of
 from discreet.mechanisms._units import first_units, noise_cost, usual_units
 
-__all__ = ["WideFacts", "check_columns", "items_of", "worked_on"]
+__all__ = ["MOST_CELLS", "MOST_THRESHOLD", "MOST_UNITS", "WideFacts", "check_columns", "items_of", "worked_on"]
+
+MOST_CELLS = 1 << 16
+"""Cells of a column."""
+
+MOST_UNITS = 1 << 24
+"""Units of measurement."""
+
+MOST_THRESHOLD = 1 << 40
+"""Records that a label can be asked to have."""
 
 _NAME = "marginals"
-_MOST_CELLS = 1 << 16
 _MOST_COLUMNS = 128
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
 
@@ -41,6 +50,8 @@ class WideFacts:
     units: int
     workload: tuple[str, ...] | None = None
     given: str | None = None
+    threshold: int | None = None
+    label_units: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", positive_size("records", self.records))
@@ -48,11 +59,38 @@ class WideFacts:
         check_columns(self.domain)
         self.pairs  # noqa: B018  # a workload that names no column is refused
         _require_possible(self.given_cells, self.joint, self.domain.published)
-        object.__setattr__(self, "units", integer("units", self.units, least=int(self.copies.sum()), most=1 << 24))
+        self._settle_labels()
+        least = int(self.copies.sum()) + self.spent_on_labels
+        object.__setattr__(self, "units", integer("units", self.units, least=least, most=MOST_UNITS))
+
+    def _settle_labels(self) -> None:
+        """Check what open columns need, and refuse it where there is none."""
+        given = {"threshold": self.threshold, "label_units": self.label_units}
+        for name, value in given.items():
+            if self.open and value is None:
+                raise ParameterError(f"marginals needs {name}=... for columns of open labels")
+            if not self.open and value is not None:
+                raise ParameterError(f"{name} is for columns of open labels, and the domain has none. Leave it out")
+        if self.open:
+            object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=MOST_THRESHOLD))
+            units = integer("label_units", self.label_units, least=1, most=MOST_UNITS)
+            if math.isqrt(units) ** 2 != units:
+                raise ParameterError(f"label_units must be the square of an integer, got {units:,}")
+            object.__setattr__(self, "label_units", units)
+
+    @cached_property
+    def open(self) -> list[int]:
+        """The numbers of the columns of open labels."""
+        return open_columns(self.domain)
+
+    @property
+    def spent_on_labels(self) -> int:
+        """How many units go to finding out which labels are kept."""
+        return (self.label_units or 0) * len(self.open)
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Numbers of cells of the columns."""
+        """Numbers of cells of the columns; 0 of an open one."""
         return [int(column.size or 0) for column in self.domain.columns.values()]
 
     @cached_property
@@ -108,18 +146,18 @@ class WideFacts:
 
 
 def check_columns(domain: Domain) -> None:
-    """Refuse a domain with a column that is not finite, or with too many cells or columns."""
+    """Refuse a domain with a continuous column, or with too many cells or columns."""
     if len(domain.columns) > _MOST_COLUMNS:
         raise ParameterError(
             f"marginals takes at most {_MOST_COLUMNS} columns, and the domain has {len(domain.columns):,}. "
             "Declare fewer columns"
         )
     for name, column in domain.columns.items():
-        if column.size is None:
+        if column.size is None and not isinstance(column, OpenLabels):
             raise ParameterError(f"marginals needs finite columns. Declare cells or categories for column {name!r}")
-        if column.size > _MOST_CELLS:
+        if (column.size or 0) > MOST_CELLS:
             raise ParameterError(
-                f"marginals holds at most {_MOST_CELLS:,} cells a column, and column {name!r} has {column.size:,}. "
+                f"marginals holds at most {MOST_CELLS:,} cells a column, and column {name!r} has {column.size:,}. "
                 "Declare fewer cells"
             )
 

@@ -6,19 +6,19 @@ Theory and proofs: docs/theory/marginals.md (theorem T20).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import positive_size
+from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
-from discreet._core.numeric import least_real
+from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
-from discreet._core.text import as_written
+from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
 from discreet.domain._records import Parts
@@ -26,6 +26,8 @@ from discreet.mechanisms._base import (
     NEIGHBOURS,
     CellCounts,
     Estimates,
+    KeptLabels,
+    LabelledTables,
     Output,
     Outputs,
     PartsMechanism,
@@ -35,20 +37,40 @@ from discreet.mechanisms._base import (
 )
 from discreet.mechanisms._counted_texts import TABLE, counted_texts
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._kept_labels import (
+    Coded,
+    closed_domain,
+    held_labels,
+    keep,
+    labelled,
+    log_kept,
+    open_columns,
+)
 from discreet.mechanisms._latent_classes import LatentClasses, Pair
 from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
 from discreet.mechanisms._one_way import OneWay
-from discreet.mechanisms._wide_facts import WideFacts, check_columns, items_of, worked_on
+from discreet.mechanisms._units import label_units
+from discreet.mechanisms._wide_facts import (
+    MOST_CELLS,
+    MOST_THRESHOLD,
+    MOST_UNITS,
+    WideFacts,
+    check_columns,
+    items_of,
+    worked_on,
+)
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
+from discreet.privacy._thresholded_gaussian import ThresholdedGaussian
 
 __all__ = ["Marginals"]
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
+_INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +82,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     Parameters
     ----------
     domain : Domain
-        Public. Every column is finite; their product may have any number of cells.
+        Public. Every column is finite, or one of open labels; their product may have any number of cells.
     records : int
         Public number of records: ``n`` under replacement, a declared number under add/remove. Where the noisy tables
         contradict it, by 4 standard errors, their own total is taken.
@@ -75,13 +97,17 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     given : str, optional
         What released records have in common, as TOML: ``sex = "Female", age = {from = 18, below = 65}``.
         Post-processing: the private step measures the whole table.
+    threshold : int, optional
+        For open labels: least noisy count, in records, of a label that is kept, at least 2. Others become one cell.
+    label_units : int, optional
+        For open labels: how many of the units, a square, each open column's labels are found with.
     sampling : {"stratified", "iid"}
         Records drawn in systematic order, or independently. Post-processing: it costs no privacy.
 
     Raises
     ------
     ParameterError
-        When a column is not finite, or a parameter is out of range.
+        When a column is continuous, or a parameter is out of range.
 
     Notes
     -----
@@ -94,6 +120,12 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
     ``2 units + tables`` (``units + tables``) counts with discrete Gaussian noise: an upper bound, since no pair of
     tables changes every score for every outcome. Releases draw noise with OpenDP's exact sampler.
+
+    *Open labels* come before all that: every label that is held gets a noisy count of ``label_units`` units, and those
+    that reach the threshold are released. From then on the column is a category of these labels and one cell for all
+    others. With ``delta`` the profile above, it is then ``S + (1 - S) delta``, where ``S`` is the probability that
+    labels that only the changed records hold are released. Records in the cell of all others get a new label, of the
+    reserved namespace.
 
     Everything else is post-processing: cells are merged, noise is reduced by empirical Bayes, a mixture of independent
     columns is fitted to all tables, and records are drawn from it. That columns depend on each other only as the
@@ -138,7 +170,8 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     @property
     def step_identity(self) -> tuple[Any, ...]:
         """The tables that may be measured and their noise: what records are drawn for is public."""
-        return (self.name, self.domain, self.records, self.scale, self.units, self.workload)
+        labels = (self.threshold, self.label_units)
+        return (self.name, self.domain, self.records, self.scale, self.units, self.workload, *labels)
 
     @property
     def once(self) -> bool:
@@ -148,12 +181,12 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     @property
     def counted_cells(self) -> int | None:
         """Which tables have counts is known for a single column only."""
-        return self.sizes[0] if len(self.sizes) == 1 else None
+        return self.sizes[0] if len(self.sizes) == 1 and not self.open else None
 
     @property
     def count_labels(self) -> tuple[str, ...]:
         """The columns of a table, and its value in each column."""
-        if len(self.sizes) == 1:
+        if len(self.sizes) == 1 and not self.open:
             return ()
         if TABLE in self.domain.columns:
             raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
@@ -161,13 +194,44 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     # -- the private step ---------------------------------------------------------------------------------------
 
-    def kernel(self, x: Parts, *, rng: np.random.Generator) -> CellCounts:
-        """Return the noisy tables and scores one after the other, each count multiplied by its table's units."""
-        return self._stages(_Source(x, self), None, rng)[0]
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> CellCounts | LabelledTables:
+        """Return the noisy tables and scores one after the other, each count multiplied by its table's units.
 
-    def log_prob(self, y: CellCounts, x: Parts) -> float:
+        With open columns, the labels that were kept come first.
+        """
+        if not self.open:
+            return self._stages(_Source(x, self), None, rng)[0]
+        kept = tuple(keep(held, **self._labels, rng=rng) for held in held_labels(x, self.open))
+        made = self.closed(kept)
+        return LabelledTables(kept, made._stages(_Source(Coded(x, made.domain, self.open), made), None, rng)[0])
+
+    def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
-        return self._stages(_Source(x, self), np.asarray(y, dtype=np.int64), None)[1]
+        if not isinstance(y, LabelledTables):
+            return self._stages(_Source(x, self), np.asarray(y, dtype=np.int64), None)[1]
+        held = held_labels(x, self.open)
+        total = sum(log_kept(one, labels, **self._labels) for one, labels in zip(y.kept, held, strict=True))
+        if total == -math.inf:  # labels that nobody holds
+            return total
+        made = self.closed(y.kept)
+        return total + made.log_prob(y.tables, Coded(x, made.domain, self.open))
+
+    @property
+    def _labels(self) -> dict[str, Any]:
+        """How labels are found, as arguments."""
+        return {"q": math.isqrt(self.label_units or 0), "scale": self.scale, "threshold": self.threshold}
+
+    def closed(self, kept: Sequence[KeptLabels]) -> Self:
+        """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
+        domain = closed_domain(self.domain, kept, most=MOST_CELLS)
+        left = self.units - self.spent_on_labels
+        return replace(self, domain=domain, units=left, threshold=None, label_units=None)
+
+    def _read(self, y: Output) -> tuple[Self, CellCounts]:
+        """Return the mechanism that gave the tables, and these."""
+        if isinstance(y, LabelledTables):
+            return self.closed(y.kept), y.tables
+        return self, cast(CellCounts, y)
 
     def _stages(self, source: _Source, y: CellCounts | None, rng: Any) -> tuple[CellCounts, float]:
         """Draw the output where ``y`` is None, or return the log-probability of one: the law is that of the draws."""
@@ -197,7 +261,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the counts of a single column that is measured once."""
-        if not self.once or self.copies.max() > 1:
+        if self.open or not self.once or self.copies.max() > 1:
             raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
         q, reach = int(self.first[0]), GAUSSIAN.reach(int(self.first[0]) * self.scale)
         counts = np.array([q * q * _Source(x, self).one_way[0] for x in tables])
@@ -210,20 +274,49 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Return theorem T20 for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        replaced = relation.name == "replacement"
-        profile: Profile = ConstantProfile(value=0.0)
-        if not replaced or max(self.sizes) > 1:  # one cell: replaced records change nothing, added ones its count
-            counts = (2 if replaced else 1) * self.units + len(self.pairs)
-            group = min(relation.group, n) if replaced else relation.group
-            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
+        profile = self._noise(relation, n)
+        noise = "the units and the noise"
+        if self.open:
+            profile, noise = self._thresholded(self._pair(relation, n)), "the units, the noise and the threshold"
         return Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem="T20",
-            chosen="the columns, their cells, the workload, the units and the noise",
-            caveats=("any number of records may be drawn from the noisy tables at no further cost", *self._published()),
+            chosen=f"the columns, their cells, the workload, {noise}",
+            caveats=(
+                "any number of records may be drawn from the noisy tables at no further cost",
+                *self._published(),
+                *self._left_out(),
+            ),
         )
+
+    def _noise(self, relation: Relation, n: int) -> Profile:
+        """Return the profile of all noisy counts."""
+        if relation.name == "replacement" and not self.open and max(self.sizes) == 1:
+            # one cell: replaced records change nothing, added ones its count
+            return ConstantProfile(value=0.0)
+        return self._pair(relation, n)
+
+    def _pair(self, relation: Relation, n: int) -> DiscreteGaussianPair:
+        replaced = relation.name == "replacement"
+        counts = (2 if replaced else 1) * self.units + len(self.pairs)
+        group = min(relation.group, n) if replaced else relation.group
+        return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
+
+    def _thresholded(self, noise: DiscreteGaussianPair) -> ThresholdedGaussian:
+        q, threshold = self._labels["q"], self._labels["threshold"]
+        return ThresholdedGaussian(noise=noise, q=q, threshold=threshold, columns=len(self.open))
+
+    def _left_out(self) -> Iterator[str]:
+        """Say which labels are not kept, and what may be."""
+        if self.open:
+            alone = self._thresholded(DiscreteGaussianPair(scale=self.scale)).appears(1)
+            yield (
+                f"open labels that fewer than about {counted(self.threshold or 0, 'record')} hold are left out; how "
+                "many records have such labels depends on the data and is not known beforehand"
+            )
+            yield f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}"
 
     def _published(self) -> Iterator[str]:
         """Say which shares are not from the data at all."""
@@ -236,14 +329,20 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def model(self, y: Output, *, rng: np.random.Generator) -> LatentClasses:
         """Return the graphical model of the noisy tables, on the cells of the domain: public post-processing."""
-        return MeasuredTables(self, cast(CellCounts, y)).model(rng)
+        made, tables = self._read(y)
+        return MeasuredTables(made, tables).model(rng)
 
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw ``size`` records from the model, in chunks.
 
         Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
-        those of others on average.
+        those of others on average. A record whose label was not kept gets a new one.
         """
+        made, tables = self._read(y)
+        chunks = made._drawn(tables, size=size, rng=rng)
+        yield from labelled(chunks, self.domain, made.domain, rng) if self.open else chunks
+
+    def _drawn(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         model = self.model(y, rng=rng)
         blocks, first, shares = list(model.blocks), [], model.shares
         totals = next((each for each in self.domain.published if each.column is not None), None)
@@ -260,24 +359,43 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
 
         Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other".
+        cells of an ordered column; of another column, the cells that are merged are "any other". All labels of an open
+        column that were not kept are its reserved prefix and a star.
         """
-        measured = MeasuredTables(self, cast(CellCounts, y))
+        made, tables = self._read(y)
+        measured = MeasuredTables(made, tables)
         if self.count_labels:
-            return counted_texts(measured.tables(), self.domain, measured.merged)
+            return counted_texts(measured.tables(), made.domain, measured.merged)
         ((_, (cells,), counts, errors),) = measured.tables()
         return Estimates(self.domain.unflat(cells), counts, errors)
 
     def outcome(self, y: Output, n: int) -> Outcome:
-        """Return how many two-way tables were measured."""
-        measured = [columns for columns, _ in MeasuredTables(self, cast(CellCounts, y)).measured if len(columns) == 2]
-        if not measured and self.pairs:
-            return Outcome(
-                "no two-way table was worth its noise: columns of the released records are independent of each other"
+        """Return how many two-way tables were measured; with open columns, how many labels were kept.
+
+        And what share of the records has no label that was kept, in the column where most have none.
+        """
+        made, tables = self._read(y)
+        measured = MeasuredTables(made, tables)
+        told = self._told(sum(len(columns) == 2 for columns, _ in measured.measured))
+        if not isinstance(y, LabelledTables):
+            return Outcome(told)
+        share = 1.0
+        for i, kept in zip(self.open, y.kept, strict=True):
+            other = (made.domain.columns[self.domain.names[i]].values or 1) - 1  # the cell of all other labels
+            left_out = min(1.0, max(0.0, float(measured.one_way[i].shares(measured.total)[other])))
+            share = min(share, 1.0 - left_out)
+            told += (
+                f". Column {self.domain.names[i]!r}: {counted(len(kept.labels), 'label')} kept, and about "
+                f"{percent(left_out)} of the released records have a new label instead of a rarer one"
             )
+        return Outcome(told, share)
+
+    def _told(self, measured: int) -> str:
+        if not measured and self.pairs:
+            return "no two-way table was worth its noise: columns of the released records are independent of each other"
         if len(self.pairs) < 2:
-            return Outcome("its only table of two columns was measured" if self.pairs else "it has one column")
-        return Outcome(f"{len(measured)} of {len(self.pairs):,} two-way tables were measured")
+            return "its only table of two columns was measured" if self.pairs else "it has one column"
+        return f"{measured} of {len(self.pairs):,} two-way tables were measured"
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
@@ -285,9 +403,31 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
 
         As if one-way tables had their usual share of the units in the end. In a long ordered column a record counts by
-        how far it is moved, as a share of the column's range.
+        how far it is moved, as a share of the column's range. In an open column, a record whose label is too rare to be
+        kept counts as moved.
         """
-        return max(self._moved(i, n) for i in range(len(self.sizes)))
+        made, left_out = self._invented(n)
+        moved = [made._moved(i, n) + left_out.get(i, 0.0) for i in range(len(self.sizes))]
+        return min(1.0, max(moved)) if self.open else max(moved)
+
+    def share_in_words(self, n: int, like: Commonness | None = None) -> str:
+        """Return that share in a sentence."""
+        words = super().share_in_words(n, like)
+        return f"{words}. Labels too rare to be kept are counted as such" if self.open else words
+
+    def _invented(self, n: int) -> tuple[Self, dict[int, float]]:
+        """Return the mechanism after the labels of an invented table are known, and the shares of those not kept."""
+        if not self.open:
+            return self, {}
+        kept, left_out = [], {}
+        for i in self.open:
+            column = self.domain.columns[self.domain.names[i]]
+            shares = np.sort(inner_half(column, column.draw(_INVENTED, seeded(0))))[::-1]
+            counts = n * shares / shares.sum()
+            common = counts[counts >= (self.threshold or 0)]
+            kept.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(common))), common.astype(np.int64)))
+            left_out[i] = 1.0 - float(common.sum()) / n
+        return self.closed(kept), left_out
 
     def _moved(self, i: int, n: int) -> float:
         shares = inner_half(list(self.domain.columns.values())[i], np.arange(self.sizes[i]))
@@ -306,19 +446,36 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return probabilities of the support whose one-way tables are those of the table with one draw of noise."""
         weights = np.maximum(shares, 1e-9 / len(shares))
-        places = [codes.astype(np.int64) for codes in support.columns]
-        held = [
-            np.bincount(place, weights=shares, minlength=size) for place, size in zip(places, self.sizes, strict=True)
-        ]
-        targets = [
-            self._noisy(i, np.asarray(one, dtype=np.float64), n, rng.normal(size=self.lengths[i]))
-            for i, one in enumerate(held)
-        ]
+        made, _ = self._invented(n)
+        places, targets = [], []
+        for i, codes in enumerate(support.columns):
+            place = np.unique(codes.astype(str), return_inverse=True)[1] if i in self.open else codes.astype(np.int64)
+            held = np.bincount(place, weights=shares, minlength=self.sizes[i]).astype(np.float64)
+            places.append(place)
+            targets.append(made._target(i, held, n, self.threshold if i in self.open else None, rng))
         for _ in range(1 if len(targets) == 1 else 10):
-            for place, target in zip(places, targets, strict=True):
-                found = np.bincount(place, weights=weights, minlength=len(target))
-                weights = weights * (target / np.maximum(found, 1e-300))[place]
+            for i in sorted(range(len(targets)), key=self.open.__contains__):
+                found = np.bincount(places[i], weights=weights, minlength=len(targets[i]))
+                weights = weights * (targets[i] / np.maximum(found, 1e-300))[places[i]]
         return np.append(weights, max(0.0, 1.0 - weights.sum()))
+
+    def _target(self, i: int, held: Floats, n: int, threshold: int | None, rng: np.random.Generator) -> Floats:
+        """Return a column's probabilities after one draw of noise.
+
+        Of open labels, those below the threshold have none: their records have labels that the table has none of. Where
+        the support has no such labels, the rarest tenth of those that are lost stands for them.
+        """
+        if threshold is None:
+            return self._noisy(i, held, n, rng.normal(size=self.lengths[i]))
+        kept, new = n * held >= threshold, held == 0.0
+        if not new.any():
+            rarest = np.argsort(held)
+            new[rarest[np.cumsum(held[rarest]) <= 0.1 * held[~kept].sum()]] = True
+        cells = np.append(held[kept], held[~kept].sum())
+        noisy = self._noisy(i, cells, n, rng.normal(size=len(cells)))
+        target = np.where(new, noisy[-1] / max(1, int(new.sum())), 0.0)
+        target[kept] = noisy[:-1]
+        return target
 
     # -- calibration --------------------------------------------------------------------------------------------
 
@@ -329,31 +486,50 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
         cls.refuse_unknown(fixed, "relation")
         check_columns(domain)
-        scale, workload = fixed.pop("scale", None), fixed.get("workload")
-        tables = len(domain.columns) + len(worked_on(domain, items_of(workload)))
+        scale, threshold, labelled_columns = fixed.pop("scale", None), fixed.get("threshold"), len(open_columns(domain))
+        tables = len(domain.columns) + len(worked_on(domain, items_of(fixed.get("workload"))))
         relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
         own = {"units": _UNITS_EACH * tables, **fixed}
+        if labelled_columns:
+            units = integer("units", own["units"], least=1, most=MOST_UNITS)
+            own = {"threshold": 2, "label_units": label_units(units, labelled_columns), **own}
 
         def make(value: float) -> Any:
             return cls(domain=domain, records=n, scale=value, **own)
 
-        if scale is not None:
-            made: Self = make(scale)
-            feasible(made.guarantee(relation, n=n), budget, f"{budget} with noise of scale {as_written(made.scale)}")
-            return made
-        if budget.delta == 0.0:
-            raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
-        found = least_real(
-            lambda value: make(value).guarantee(relation, n=n)._excess(budget),
-            _LEAST_SCALE,
-            GAUSSIAN.largest_scale,
-            relative=1e-6,
+        if scale is None:
+            scale = _least_scale(make, budget, relation, n, parts=2 if labelled_columns else 1)
+        made: Self = make(scale)
+        nearest: dict[str, float] = {}
+        asked = f"{budget} with noise of scale {as_written(made.scale)}"
+        if labelled_columns and (least := made._least_threshold(budget, relation, n)) is not None:
+            made = replace(made, threshold=threshold or least)
+            asked, nearest = f"{asked} and threshold {made.threshold:,}", {"threshold >=": least}
+        feasible(made.guarantee(relation, n=n), budget, asked, **nearest)
+        return made
+
+    def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
+        """Return the least threshold that meets the budget, if one does."""
+        noise = self._pair(relation, n)
+        delta = noise.delta(budget.epsilon)
+        return least_integer(
+            lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) <= budget.delta, 2, MOST_THRESHOLD
         )
-        if found is None:
-            feasible(make(GAUSSIAN.largest_scale).guarantee(relation, n=n), budget, f"{budget} with gaussian noise")
-            raise AssertionError  # the largest scale is within the budget
-        solved: Self = make(found)
-        return solved
+
+
+def _least_scale(
+    make: Callable[[float], Marginals], budget: Budget, relation: Relation, n: int, *, parts: int
+) -> float:
+    """Return the least scale at which the noisy counts by themselves have no more than a part of delta."""
+    if budget.delta == 0.0:
+        raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
+    found = least_real(
+        lambda value: log_ratio(make(value)._noise(relation, n).delta(budget.epsilon), budget.delta / parts),
+        _LEAST_SCALE,
+        GAUSSIAN.largest_scale,
+        relative=1e-6,
+    )
+    return GAUSSIAN.largest_scale if found is None else found
 
 
 class _Source:

@@ -69,7 +69,7 @@ def with_cells(
         return domain
 
     if kind.cells_each is not None:
-        return _cut(domain, columns, kind.cells_each)
+        return replace(domain, columns=_cut(domain, columns, kind.cells_each).columns)
 
     @cache
     def calibrated(cells: int) -> Mechanism:

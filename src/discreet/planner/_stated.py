@@ -1,4 +1,4 @@
-"""Guarantees and calibration from plain numbers: a mechanism's public parameters, no table and no named columns."""
+"""Guarantees and calibration from a mechanism's public parameters: of a domain, or of plain numbers. No table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.text import as_written
 from discreet.domain import Domain, Integer, Numeric
-from discreet.mechanisms import REGISTRY, Mechanism, alias_of, named
+from discreet.mechanisms import REGISTRY, Mechanism, alias_of, named, require_kept
 from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName
@@ -37,7 +37,13 @@ def parameter_names() -> list[str]:
 
 
 def stated(
-    mechanism: str, *, records: int, size: int | None, relation: RelationName = "replacement", **parameters: Any
+    mechanism: str,
+    *,
+    records: int,
+    size: int | None,
+    relation: RelationName = "replacement",
+    domain: Domain | None = None,
+    **parameters: Any,
 ) -> tuple[str, Guarantee]:
     """Return a mechanism's name and its guarantee at given parameters.
 
@@ -45,7 +51,8 @@ def stated(
     ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
     where it costs nothing.
     ``relation``, {"replacement", "add-remove"}: between which tables.
-    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain, and ``group``.
+    ``domain``: public; without one, the cells are those of one column.
+    ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
 
     Raises
     ------
@@ -54,8 +61,8 @@ def stated(
     RelationNotSupported
         When the mechanism has no theorem for the relation.
     """
-    kind, domain, group, fixed = _resolve(mechanism, parameters)
-    made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
+    kind, found, group, fixed = _resolve(mechanism, parameters, domain)
+    made: Mechanism = kind.of(fixed, domain=found, records=records, size=size)
     return mechanism, made.guarantee(Relation(name=relation, group=group), n=records)
 
 
@@ -72,10 +79,9 @@ def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None,
     ParameterError
         When a parameter is missing, unknown or out of range.
     """
-    for name, source in (("cells", "domain"), ("group", "table")):
-        if name in parameters:
-            raise ParameterError(f"do not pass {name}. It comes from the {source}")
-    kind, _, _, fixed = _resolve(mechanism, {**parameters, "cells": domain.size or 2})
+    if "group" in parameters:
+        raise ParameterError("do not pass group. It comes from the table")
+    kind, _, _, fixed = _resolve(mechanism, parameters, domain)
     made: Mechanism = kind.of(fixed, domain=domain, records=records, size=size)
     return made
 
@@ -88,6 +94,7 @@ def solved(
     delta: float,
     size: int | None,
     relation: RelationName = "replacement",
+    domain: Domain | None = None,
     **parameters: Any,
 ) -> Solution:
     """Solve for a mechanism's one free parameter.
@@ -97,6 +104,7 @@ def solved(
     ``epsilon``, ``delta``: the budget.
     ``size``: number of records released; None solves for it, where it matters.
     ``relation``, {"replacement", "add-remove"}: between which tables.
+    ``domain``: public; without one, the cells are those of one column.
     ``**parameters``: those that are given; see :func:`stated`.
 
     Raises
@@ -108,11 +116,11 @@ def solved(
     RelationNotSupported
         When the mechanism has no theorem for the relation.
     """
-    kind, domain, group, fixed = _resolve(mechanism, parameters)
+    kind, found, group, fixed = _resolve(mechanism, parameters, domain)
     require_relation(kind, relation)
     asked = {} if relation == "replacement" else {"relation": relation}
     budget = Budget(epsilon=epsilon, delta=delta)
-    made = kind.calibrated(budget, domain=domain, n=records, size=size, group=group, **asked, **fixed)
+    made = kind.calibrated(budget, domain=found, n=records, size=size, group=group, **asked, **fixed)
     guarantee = made.guarantee(Relation(name=relation, group=group), n=records)
     values = made.parameters()
     final = getattr(made, "size", size)
@@ -131,10 +139,19 @@ def solved(
     )
 
 
-def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
-    """Return the mechanism's class, a domain with anonymous cells, the group, and the mechanism's own parameters."""
+def _resolve(
+    mechanism: str, parameters: dict[str, Any], domain: Domain | None
+) -> tuple[type[Mechanism], Domain, int, dict[str, Any]]:
+    """Return the mechanism's class, the domain, the group, and the mechanism's own parameters.
+
+    Without a domain, it is one of anonymous cells.
+    """
     kind, own = named(mechanism), dict(parameters)
     group = own.pop("group", 1)
+    if domain is not None:
+        if "cells" in own:
+            raise ParameterError("do not pass cells. It comes from the domain")
+        own["cells"] = domain.size or 2
     for name, value in alias_of(mechanism).items():
         if own.setdefault(name, value) != value:
             raise ParameterError(
@@ -142,6 +159,10 @@ def _resolve(mechanism: str, parameters: dict[str, Any]) -> tuple[type[Mechanism
             )
     equal, fixed = kind.equivalent(own)
     kind = named(equal)
+    if domain is not None:
+        fixed.pop("cells", None)
+        require_kept(mechanism, domain, keeps=kind.keeps_declared)
+        return kind, domain, group, fixed
     cells = fixed.pop("cells", 2 if kind.needs_cells and not kind.cells_cost else None)
     if not kind.needs_cells and cells is None:
         return kind, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed

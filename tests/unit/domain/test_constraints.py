@@ -188,14 +188,17 @@ def test_a_condition_that_does_not_fit_is_refused_with_its_place(condition: Any,
     assert problem in str(found.value)
 
 
-@pytest.mark.parametrize("column", [Numeric(lower=0, upper=1), OpenLabels()])
-def test_a_condition_needs_cells(column: Column) -> None:
+@pytest.mark.parametrize(
+    ("column", "declare"),
+    [(Numeric(lower=0, upper=1), "cells, a grid or categories"), (OpenLabels(), "its labels as a category")],
+)
+def test_a_condition_needs_cells(column: Column, declare: str) -> None:
     columns = {"x": column, "works": Boolean()}
     for tables in (
         {"impossible": [{"x": {"below": 0.5}, "works": True}]},
         {"totals": [{"column": "x", "source": "census", "counts": [[{"null": True}, 3]]}]},
     ):
-        with pytest.raises(DomainError, match="column 'x' has no cells. Declare cells, a grid or categories"):
+        with pytest.raises(DomainError, match=f"column 'x' has no cells. Declare {declare}"):
             Domain(columns=columns, **tables)
     assert Domain(columns={**columns, "a": Boolean()}, impossible=[{"a": True, "works": True}]).constraints
 

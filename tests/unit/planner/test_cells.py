@@ -99,3 +99,19 @@ def test_wide_and_open_tables_are_cut_without_a_search() -> None:
         cut = with_cells(domain, named("dirichlet-multinomial"), n=1000, budget=BUDGET, size=100)
         assert cut.columns["x"].size == 64
         assert dict(cut.columns) == {**domain.columns, "x": cut.columns["x"]}
+
+
+@pytest.mark.parametrize("name", ["marginals", "perturbed-histogram"])
+def test_what_else_the_domain_declares_stays(name: str) -> None:
+    """A released record is checked against the domain that was cut: what it lost would be violated in silence."""
+    yes = Category(categories=["no", "yes"])
+    declared = Domain(
+        columns={"x": Numeric(lower=0.0, upper=1.0), "a": yes, "b": yes, "c": yes},
+        metric_weights={"x": 2.0},
+        impossible=[{"a": "yes", "b": "yes"}],
+        implies=[{"columns": ["a"], "determine": "c", "table": {"yes": "no"}}],
+        totals=[{"column": "b", "source": "a census", "counts": {"no": 600, "yes": 400}}],
+    )
+    cut = with_cells(declared, named(name), n=1000, budget=Budget(epsilon=1.0, delta=1e-6), size=100)
+    assert {**cut.to_dict(), "columns": {}} == {**declared.to_dict(), "columns": {}}
+    assert (cut.columns["x"].size is not None) == named(name).needs_cells

@@ -56,6 +56,11 @@ class DiscreteGaussian(NoiseLaw):
             log_total = math.log(scale) + 0.5 * math.log(2.0 * math.pi)  # relative error below e^(-2 pi^2 400)
         return np.asarray(-(values * values) / (2.0 * scale * scale) - log_total)
 
+    def log_below(self, scale: float, below: int) -> float:
+        """Return ``log P(Z < below)``: all but a relative 1e-20 of it is summed."""
+        reach = math.ceil(10.0 * scale) + 1
+        return float(np.logaddexp.reduce(self.log_pmf(scale, np.arange(min(below, -reach) - reach, below))))
+
     def reach(self, scale: float) -> int:
         """Return 8.5 scales."""
         return math.ceil(scale * 8.5) + 1
