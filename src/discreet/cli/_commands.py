@@ -511,10 +511,10 @@ def estimate(
 
     asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
     facts = read_certificate(released, options["certificate"]).facts
-    known_functionals(asked, Domain.from_dict(facts["domain"]), column)  # a misprint is told before chains run
-    with progress_bar(1, as_json, "draws") as progress, warnings.catch_warnings(record=True) as caught:
+    known_functionals(asked, Domain.from_dict(facts["domain"]), column)  # a misprint is told before anything is drawn
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        summary = posterior(released, progress=progress, **options).summary(asked, column=column, level=level)
+        summary = posterior(released, **options).summary(asked, column=column, level=level)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.inference._chains.run import Progress
 from discreet.inference._mechanism_aware import mechanism_posterior
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import read_certificate
@@ -22,7 +21,6 @@ def posterior(
     strength: float | None = None,
     draws: int = 1000,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> Posterior:
     """Return the posterior of the population given a release, by the mechanism that its certificate names.
 
@@ -41,8 +39,6 @@ def posterior(
         Number of independent draws that the result is worth.
     seed : int
         Everything here is public.
-    progress : callable, optional
-        As for :func:`mechanism_posterior`; an urn's posterior takes no time to speak of.
 
     Returns
     -------
@@ -60,4 +56,4 @@ def posterior(
     if isinstance(certified_mechanism(known.facts).evidence(), ContinuedUrn):
         return process_posterior(release, known, strength=strength, draws=draws, seed=seed)
     weight = 1.0 if strength is None else strength
-    return mechanism_posterior(release, known, strength=weight, draws=draws, seed=seed, progress=progress)
+    return mechanism_posterior(release, known, strength=weight, draws=draws, seed=seed)

@@ -15,15 +15,13 @@ from discreet._core.boundary import quietly
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.random import seeded
-from discreet._core.text import counted
+from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
-from discreet.inference._chains.model import Model
-from discreet.inference._chains.noise import Noise
-from discreet.inference._chains.release import known_evidence, model_of_counts, model_of_records, noisy_model
-from discreet.inference._chains.run import Progress, run
-from discreet.inference._chains.within import continuous_domain, shapes
+from discreet.inference._counts import Counted, given_counts, given_records, known_evidence, noisy
+from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
+from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms._evidence import NoisyTree
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
@@ -45,18 +43,16 @@ def mechanism_posterior(
     strength: float = 1.0,
     draws: int = 1000,
     seed: int = 0,
+    of: Literal["population", "table"] = "population",
     within: Literal["even", "process"] = "even",
-    most_sweeps: int = 50_000,
-    progress: Progress | None = None,
 ) -> Posterior:
     r"""Return the posterior of the population given the release of a histogram mechanism, noise and all.
 
     The model: :math:`p\sim DP(\theta, H)` on the domain's cells; the ``n`` confidential records are independent draws
-    of ``p``; the mechanism of the certificate saw their counts :math:`C`. Given what was released, counts (and noise)
-    are drawn by Markov chains whose cost does not depend on ``n``; given the counts, the cells' probabilities are
-    :math:`\mathrm{Dirichlet}(\theta H + C)`. Exact up to Monte Carlo error, but for a hierarchical histogram: there the
-    noise is taken as normal, with its own variances, for records of more than 16 leaves and for counts with Laplace
-    noise; ``facts["exact"]`` and a note say so.
+    of ``p``; the mechanism of the certificate saw their counts :math:`C`. Given what was released, the counts of cells
+    are independent but for their sum, and are drawn as that, without Markov chains, at a cost that does not depend on
+    ``n``; given the counts, the cells' probabilities are :math:`\mathrm{Dirichlet}(\theta H + C)`. Where the likelihood
+    is taken for something simpler, ``facts["exact"]`` is false and a note says what.
 
     Parameters
     ----------
@@ -67,23 +63,22 @@ def mechanism_posterior(
     strength : float
         :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
     draws : int
-        Independent draws that the result is worth, at least; it holds somewhat more.
+        Number of draws; they are independent.
     seed : int
         Everything here is public: a seed makes the numbers reproducible and does no harm.
+    of : {"population", "table"}
+        What is asked about: the distribution that the confidential records were drawn from, or these records
+        themselves, whose intervals are shorter.
     within : {"even", "process"}
         Where cells are intervals: mass spread evenly over a cell, as the domain decodes it; or a Dirichlet process
         within each cell too, of which nothing was seen, so that intervals say what is not known about it.
-    most_sweeps : int
-        Give up after that many sweeps of the chains.
-    progress : callable, optional
-        Called with the number of states of the chains kept so far, and in all; it starts again where the chains have
-        to be longer.
 
     Returns
     -------
     Posterior
         Of the cells' probabilities, or (``within="process"``) of a distribution on the uncut column. ``facts`` states
-        effective draws, R-hat, sweeps and whether the posterior is exact; ``notes`` what an approximate one assumes.
+        whether the posterior is exact, and in steps of how many records counts were followed; ``notes`` say what it
+        assumes.
 
     Raises
     ------
@@ -91,11 +86,6 @@ def mechanism_posterior(
         When the mechanism has no such posterior here, or the domain has more than 65,536 cells.
     DataError, FileProblem
         When the release cannot be read.
-
-    Warns
-    -----
-    NotConverged
-        When the chains gave up, with the numbers.
 
     References
     ----------
@@ -118,30 +108,22 @@ def mechanism_posterior(
     known = read_certificate(release, certificate)
     facts, mechanism = known.facts, certified_mechanism(known.facts)
     domain, records = mechanism.domain, int(facts["records"])
-    evidence = known_evidence(mechanism)
-    alpha = _prior_masses(domain, strength)
-    tree = evidence.consistent.tree if isinstance(evidence, NoisyTree) else None
-    leaf = None if tree is None else tree.leaf_of(_all(domain)).astype(np.intp)
+    evidence, rng = known_evidence(mechanism), seeded(seed)
+    alpha, wanted = _prior_masses(domain, strength), _number(draws, domain)
+    leaf = None
+    if isinstance(evidence, NoisyTree):
+        leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
     if facts["size"] is None:
-        model = model_of_counts(evidence, _at(leaf, alpha), records, _at(leaf, _read_counts(release, domain)))
+        counts = _at(leaf, _read_counts(release, domain))
+        counted = given_counts(evidence, _at(leaf, alpha), records, counts, wanted, rng)
     else:
         released = read_release(release, Certificate(facts=facts))
         drawn = np.zeros(len(alpha))
         drawn[domain.flat(released.records)] = released.counts
-        model = model_of_records(evidence, _at(leaf, alpha), records, np.rint(_at(leaf, drawn)).astype(np.int64))
-    about = {"mechanism": mechanism.name, "records": records, "strength": strength}
-    return _posterior(
-        domain,
-        model,
-        alpha,
-        leaf,
-        draws=draws,
-        seed=seed,
-        within=within,
-        most_sweeps=most_sweeps,
-        progress=progress,
-        about=about,
-    )
+        reached = np.rint(_at(leaf, drawn)).astype(np.int64)
+        counted = given_records(evidence, _at(leaf, alpha), records, reached, wanted, rng)
+    about = {"mechanism": mechanism.name, "records": records, "strength": strength, "of": of}
+    return _posterior(domain, counted, alpha, leaf, rng, within=within, about=about)
 
 
 def noisy_counts_posterior(
@@ -154,9 +136,8 @@ def noisy_counts_posterior(
     strength: float = 1.0,
     draws: int = 1000,
     seed: int = 0,
+    of: Literal["population", "table"] = "population",
     within: Literal["even", "process"] = "even",
-    most_sweeps: int = 50_000,
-    progress: Progress | None = None,
 ) -> Posterior:
     r"""Return the posterior of the population given noisy counts of all cells, by whatever tool they were released.
 
@@ -174,7 +155,7 @@ def noisy_counts_posterior(
         or a function that returns the logarithm of its probability (or density), up to a constant, for an array.
     scale : float
         In records; of a function's law about its standard deviation.
-    strength, draws, seed, within, most_sweeps, progress
+    strength, draws, seed, of, within
         As for :func:`mechanism_posterior`.
 
     Returns
@@ -196,24 +177,13 @@ def noisy_counts_posterior(
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    alpha, n = _prior_masses(domain, strength), positive_size("n", n)
-    noisy = np.asarray(counts, dtype=np.float64)
-    if noisy.shape != alpha.shape or not np.isfinite(noisy).all():
+    alpha, n, rng = _prior_masses(domain, strength), positive_size("n", n), seeded(seed)
+    given = np.asarray(counts, dtype=np.float64)
+    if given.shape != alpha.shape or not np.isfinite(given).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(alpha):,} in all")
-    model = noisy_model(alpha, n, noisy, Noise(noise, float(scale)))
-    about = {"mechanism": "noisy counts", "records": n, "strength": strength}
-    return _posterior(
-        domain,
-        model,
-        alpha,
-        None,
-        draws=draws,
-        seed=seed,
-        within=within,
-        most_sweeps=most_sweeps,
-        progress=progress,
-        about=about,
-    )
+    counted = noisy(alpha, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
+    about = {"mechanism": "noisy counts", "records": n, "strength": strength, "of": of}
+    return _posterior(domain, counted, alpha, None, rng, within=within, about=about)
 
 
 def _prior_masses(domain: Domain, strength: float) -> Floats:
@@ -232,28 +202,30 @@ def _at(leaf: Indices | None, numbers: Floats) -> Floats:
     return numbers if leaf is None else np.asarray(np.bincount(leaf, weights=numbers), dtype=np.float64)
 
 
+def _number(draws: int, domain: Domain) -> int:
+    wanted, cells = positive_size("draws", draws), domain.size or 1
+    if 2 * wanted * cells > _MOST_NUMBERS:
+        raise ParameterError(
+            f"{counted_text(wanted, 'draw')} of {counted_text(cells, 'cell')} do not fit in memory. Ask for fewer draws"
+        )
+    return wanted
+
+
 def _posterior(
     domain: Domain,
-    model: Model,
+    counted: Counted,
     alpha: Floats,
     leaf: Indices | None,
+    rng: np.random.Generator,
     *,
-    draws: int,
-    seed: int,
     within: str,
-    most_sweeps: int,
-    progress: Progress | None,
     about: dict[str, Any],
 ) -> Posterior:
-    wanted = positive_size("draws", draws)
     target = continuous_domain(domain) if choice("within", within, ("even", "process")) == "process" else domain
-    if 2 * wanted * len(alpha) > _MOST_NUMBERS:
-        raise ParameterError(
-            f"{counted(wanted, 'draw')} of {counted(len(alpha), 'cell')} do not fit in memory. Ask for fewer draws"
-        )
-    rng = seeded(seed)
-    result = run(model, draws=wanted, rng=rng, most_sweeps=most_sweeps, progress=progress)
-    masses = result.masses
+    masses = counted.counts
+    if choice("of", about["of"], ("population", "table")) == "population":
+        masses = rng.standard_gamma(_at(leaf, alpha) + masses)
+    masses = masses / masses.sum(axis=1, keepdims=True)
     if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
         sums = np.stack([np.bincount(leaf, weights=row) for row in gammas])
@@ -262,25 +234,20 @@ def _posterior(
     if within == "process":
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
+    records = counted_text(about["records"], "record")
     return Posterior.of_arrays(
         target,
         support,
         masses,
         own=own,
         own_weights=own_weights,
-        chains=result.chains,
         notes=(
-            f"given what {about['mechanism']} released about {counted(about['records'], 'record')}, taken as "
-            f"independent draws of the population, with a Dirichlet process prior of strength {about['strength']:g}",
-            *([f"approximate, not exact: {model.approximation}"] if model.approximation else []),
+            f"given what {about['mechanism']} released about {records}, taken as independent draws of the population, "
+            f"with a Dirichlet process prior of strength {about['strength']:g}",
+            *(["about these records themselves, not the population"] if about["of"] == "table" else []),
+            *([f"approximate, not exact: {counted.approximation}"] if counted.approximation else []),
         ),
-        facts={
-            **about,
-            "exact": not model.approximation,
-            "effective_draws": result.effective,
-            "r_hat": result.r_hat,
-            "sweeps": result.sweeps,
-        },
+        facts={**about, "exact": not counted.approximation, "step": counted.step},
     )
 
 

@@ -61,10 +61,9 @@ class NoisyCellCounts:
         The noise's.
     scale : float
         Its scale, in records.
-    probabilities : callable
-        The reading: rows of noisy counts to rows of probabilities.
-    at_once : bool
-        Whether many rows take the time of a few.
+    rescaled : bool
+        Whether records are drawn in proportion to the positive parts of the noisy counts; else the reading takes an
+        unknown number from all counts first, or does what comes near to that.
     sampling : {"iid", "stratified"}
         How the records were drawn.
     own_cells : bool
@@ -73,8 +72,7 @@ class NoisyCellCounts:
 
     law: NoiseLaw
     scale: float
-    probabilities: Callable[[Integers], Floats]
-    at_once: bool
+    rescaled: bool
     sampling: Sampling
     own_cells: bool = True
 
@@ -86,7 +84,7 @@ class ThresholdedCounts(NoisyCellCounts):
     Parameters
     ----------
     threshold : int
-        The least noisy count that is kept; ``probabilities`` take 0 where none was.
+        The least noisy count that is kept.
     """
 
     threshold: int
@@ -94,7 +92,7 @@ class ThresholdedCounts(NoisyCellCounts):
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyTree(NoisyCellCounts):
-    """The nodes of some levels of a tree over the cells got noise; ``probabilities`` are those of its leaves.
+    """The nodes of some levels of a tree over the cells got noise.
 
     Parameters
     ----------

@@ -173,8 +173,7 @@ class NoisyCounts(Mechanism):
         return NoisyCellCounts(
             law=self.law,
             scale=self.scale,
-            probabilities=self.probabilities,
-            at_once=self.reading.at_once,
+            rescaled=self.reading.rescales,
             sampling=self.sampling,
             own_cells=isinstance(self.cells, OwnCells),
         )

@@ -154,8 +154,7 @@ class HierarchicalHistogram(NoisyCounts):
         return NoisyTree(
             law=self.law,
             scale=self.scale,
-            probabilities=self.probabilities,
-            at_once=False,
+            rescaled=False,
             sampling=self.sampling,
             consistent=self.reading,
         )

@@ -15,12 +15,10 @@ from discreet._core.arrays import Floats
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output
-from discreet.mechanisms._cells import OwnCells
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evidence import ThresholdedCounts
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.readings import Clip
 
 __all__ = ["StabilityHistogram"]
 
@@ -95,8 +93,7 @@ class StabilityHistogram(StableCounts):
             law=LAPLACE,
             scale=self.scale,
             threshold=self.threshold,
-            probabilities=lambda y: Clip(OwnCells.of(self.domain, self.name), 1).probabilities(y),
-            at_once=True,
+            rescaled=True,
             sampling=self.sampling,
         )
 

@@ -26,6 +26,8 @@ class Projection(ABC):
     """
 
     name: ClassVar[str]
+    rescales: ClassVar[bool] = False
+    """Whether probabilities are the positive parts of the counts divided by their sum: inference asks."""
     cells: Cells
     total: int
 
@@ -36,17 +38,16 @@ class Projection(ABC):
 
     @property
     def at_once(self) -> bool:
-        """Whether many rows are projected in the time of a few: the posterior of released records takes thousands."""
+        """Whether many rows are projected in the time of a few."""
         return True
 
     @abstractmethod
     def probabilities(self, y: CellCounts) -> Floats:
         """Return probabilities, leaving ``y`` as it is.
 
-        Counts without noise, whose sum is ``total``, come back as their shares: a posterior's chains begin there. The
-        expected total variation from these shares is at most what mechanisms state of it (``projection_error``): it is,
-        where the probabilities are nowhere above, or nowhere below, the positive part of ``y / total``, shifted onto a
-        sum of one or not.
+        Counts without noise, whose sum is ``total``, come back as their shares. The expected total variation from these
+        shares is at most what mechanisms state of it (``projection_error``): it is, where the probabilities are nowhere
+        above, or nowhere below, the positive part of ``y / total``, shifted onto a sum of one or not.
 
         Parameters
         ----------

@@ -17,6 +17,7 @@ class Clip(Projection):
     """``max(y, 0)`` divided by its sum; the base measure where nothing is left."""
 
     name: ClassVar[str] = "clip"
+    rescales: ClassVar[bool] = True
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the positive parts, normalised."""

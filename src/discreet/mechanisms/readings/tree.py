@@ -30,11 +30,6 @@ class Consistent:
     measured: tuple[int, ...]
     total: float
 
-    @property
-    def at_once(self) -> bool:
-        """Whether many rows are read in the time of a few: no."""
-        return False
-
     def upward(self, y: Integers | Floats) -> tuple[list[Floats], list[Floats]]:
         """Return each node's estimate from what lies below it, and its variance."""
         ends = np.cumsum([self.tree.nodes(level) for level in self.measured])

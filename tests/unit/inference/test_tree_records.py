@@ -13,14 +13,13 @@ from discreet._core.random import seeded
 from discreet.cli._commands import estimate
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer
-from discreet.inference._chains.run import run
-from discreet.inference._chains.splits import Splits
-from discreet.inference._chains.tree import TreeRecords
+from discreet.inference._splits import Splits
+from discreet.inference._tree_records import TreeRecords
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms._tree import Tree, upward
 from discreet.releases import publish
 
-RECORDS, SCALE, DRAWS, SIMULATED = 4, 2.0, 1200, 150_000
+RECORDS, SCALE, DRAWS, SIMULATED = 4, 2.0, 20_000, 150_000
 ALPHA = np.array([0.3, 0.6, 0.9, 1.2])
 FOUR = Domain(columns={"x": Integer(lower=1, upper=4)})
 TABLES = [c for c in itertools.product(range(RECORDS + 1), repeat=4) if sum(c) == RECORDS]
@@ -72,16 +71,23 @@ def model(z, sampling="iid", scale=SCALE):
     tree = Tree.of(FOUR)
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
     splits = Splits.of(tree, variances, np.array(z))
-    return TreeRecords(ALPHA, RECORDS, splits, spread=scale, stratified=sampling == "stratified")
+    merged = np.bincount(splits.leaf, weights=ALPHA)
+    return TreeRecords(merged, RECORDS, splits, spread=scale, stratified=sampling == "stratified")
 
 
 def largest_error(z, sampling, scale=SCALE):
-    """In standard errors of the chains; 5.5 is exceeded by a right sampler with rate 3e-7 in eight numbers."""
-    found = run(model(z, sampling, scale), draws=DRAWS, rng=seeded(7), most_sweeps=5000)
+    """The largest error of a moment of the leaves' masses, in its standard deviations; draws add 0.03 of these."""
+    made = model(z, sampling, scale)
+    counts = made.draw(DRAWS, seeded(7))
+    gammas = seeded(8).standard_gamma(made._alpha + counts)
+    masses = (gammas / gammas.sum(axis=1, keepdims=True))[:, made._splits.leaf]
+    inside = np.stack([seeded(9 + i).standard_gamma(a, size=DRAWS) for i, a in enumerate(ALPHA)], axis=1)
+    sums = np.stack([np.bincount(made._splits.leaf, weights=row) for row in inside])
+    masses *= inside / sums[:, made._splits.leaf]
     errors = []
     for power, exact in zip((1, 2), exact_moments(np.array(z), sampling, SCALE), strict=True):
-        draws = found.masses**power
-        errors.append(np.abs(draws.mean(axis=0) - exact) / (draws.std(axis=0) / math.sqrt(found.effective)))
+        draws = masses**power
+        errors.append(np.abs(draws.mean(axis=0) - exact) / draws.std(axis=0))
     return float(np.max(errors))
 
 
@@ -89,13 +95,14 @@ def largest_error(z, sampling, scale=SCALE):
 @pytest.mark.parametrize(
     "z", [(3, 0, 0, 2), (0, 3, 2, 0), (1, 2, 1, 3), (5, 0, 0, 0)], ids=["inside", "outside", "full", "half"]
 )
-def test_posteriors_given_few_records_are_exact(z, sampling):
-    assert largest_error(z, sampling) < 5.5
+def test_posteriors_given_few_records_are_nearly_exact(z, sampling):
+    """Four records and noise of two: here the approximation is at its worst."""
+    assert largest_error(z, sampling) < 0.4
 
 
 @pytest.mark.parametrize("sampling", ["iid", "stratified"])
-def test_the_check_rejects_half_the_noise(sampling):
-    assert largest_error((20, 0, 0, 10) if sampling == "iid" else (3, 0, 0, 2), sampling, SCALE / 2) > 5.5
+def test_the_check_rejects_a_fifth_of_the_noise(sampling):
+    assert largest_error((20, 0, 0, 10), sampling, SCALE / 5) > 0.4
 
 
 def test_what_is_left_of_a_tree():
@@ -148,15 +155,15 @@ def test_a_release_of_many_leaves_is_estimated(sampling, tmp_path):
     assert "laplace noise on a tree is taken as normal" in shown["notes"][-1]
 
 
-def test_time_and_draws_do_not_depend_on_the_number_of_records():
-    found = {}
+def test_draws_do_not_depend_on_the_number_of_records():
+    """Where noise is a share of them: shares are the same, up to 5.5 standard errors."""
+    found = []
     for n in (10**4, 10**9):
         tree = Tree.of(Domain(columns={"x": Integer(lower=1, upper=32)}))
         variances = upward(tree, {5: np.zeros(tree.shape(5), dtype=np.int64)})[1]
         splits = Splits.of(tree, variances, np.arange(32) + 1)
         made = TreeRecords(np.full(32, 0.5), n, splits, spread=n / 1000, stratified=False)
-        found[n] = run(made, draws=200, rng=seeded(6), most_sweeps=5000)
-    small, large = found.values()
-    assert large.sweeps < 3 * small.sweeps
-    error = small.masses.std(axis=0) * math.sqrt(1 / small.effective + 1 / large.effective)
-    assert (np.abs(small.masses.mean(axis=0) - large.masses.mean(axis=0)) < 5.5 * error + 1e-4).all()
+        found.append(made.draw(400, seeded(6)) / n)
+    small, large = found
+    error = np.sqrt((small.var(axis=0) + large.var(axis=0)) / 400)
+    assert (np.abs(small.mean(axis=0) - large.mean(axis=0)) < 5.5 * error + 1e-4).all()
