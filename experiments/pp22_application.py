@@ -24,6 +24,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,29 @@ def next_weight(tried: list[tuple[float, float]], target: float) -> float:
     return min(1.0, weight * target / bound)
 
 
+def of_the_data(columns: dict[str, Any]) -> dict[str, list[float]]:
+    """Return the distribution of each statistic over resamples of the data."""
+    rng = seeded(60)
+    return {
+        what: np.quantile(resampled(columns["Income"], statistic, rng=rng, resamples=4000), LEVELS).tolist()
+        for what, statistic in STATISTICS.items()
+    }
+
+
+WITHOUT_SLICE = {
+    "figure_4.csv": "a fit takes a minute",
+    "fits.csv": "a fit takes a minute",
+    "table_2.csv": "it needs twenty fits",
+    "table_2_seeds.csv": "it needs twenty fits",
+}
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield what is computed of the data alone."""
+    for row in by_level("Data", of_the_data(sample())):
+        yield "figures_5_to_7.csv", row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=300)
@@ -222,11 +246,7 @@ def main() -> None:
         for i, ((c, g), one) in enumerate(zip(CONFIGURATIONS, weighted, strict=True))
     ]
     counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
-    rng = seeded(60)
-    data = {
-        what: np.quantile(resampled(columns["Income"], statistic, rng=rng, resamples=4000), LEVELS).tolist()
-        for what, statistic in STATISTICS.items()
-    }
+    data = of_the_data(columns)
     tabulate([whole, *weighted, *exponential, counted], weighted, exponential, data)
     describe(asked, repeated, weighted, exponential, data)
     plot(whole, weighted, exponential, counted, data)
@@ -259,8 +279,12 @@ def tabulate(results: Any, weighted: Any, exponential: Any, data: Any) -> None:
            for level, bound, weight in zip(levels, one["bounds"], one["weights"], strict=True)])  # fmt: skip
     spread = [*((one["name"], one["statistics"]) for one in results), ("Data", data)]
     write(RESULTS / "figures_5_to_7.csv", ("form", "level", *STATISTICS),
-          [(name, float(level), *(values[what][i] for what in STATISTICS))
-           for name, values in spread for i, level in enumerate(LEVELS)])  # fmt: skip
+          [row for name, values in spread for row in by_level(name, values)])  # fmt: skip
+
+
+def by_level(name: str, values: Any) -> list[Any]:
+    """Return the rows of a distribution."""
+    return [(name, float(level), *(values[what][i] for what in STATISTICS)) for i, level in enumerate(LEVELS)]
 
 
 def median(result: Any) -> float:
