@@ -4,7 +4,8 @@ Every experiment with results has a function ``slices``, which computes some row
 seconds, in the same way and with the same seeds as the whole: pairs of a file's name and a row of it, ``ANY`` where a
 cell differs from run to run. A test compares them with the files that are kept. Where a row of the whole takes too
 long, the experiment keeps a small file of rows that are quick, ``slice.csv``. Files without a slice are named in
-``WITHOUT_SLICE``, with the reason.
+``WITHOUT_SLICE``, with the reason. Files that are to be made again, where that takes long, are named in ``STALE`` until
+they are.
 """
 
 from __future__ import annotations
