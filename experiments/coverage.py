@@ -208,8 +208,6 @@ def measured(name: str, worlds: int) -> list[list[Any]]:
 
 QUICK = (
     "perturbed histogram (Laplace), counts",
-    "hierarchical histogram (Gaussian), counts",
-    "smoothed histogram, records",
     "Dirichlet-multinomial, records",
 )
 SLICE_WORLDS = 3  # worlds of a method run side by side, so 500 have no part that can be run alone

@@ -79,16 +79,15 @@ def seed_of(world: int) -> int:
     return 7919 * world + 11
 
 
-WITHOUT_SLICE = {"coverage.csv": "it adds up 500 worlds; slice.csv has the first of them"}
+WITHOUT_SLICE = {"coverage.csv": "it adds up 500 worlds; slice.csv has the first"}
 
 
 def slices() -> Iterator[tuple[str, Any]]:
-    """Yield what is added up, of the first worlds of each setting."""
+    """Yield what is added up, of the first world of each setting."""
     for name, setting in WORLDS.items():
-        for world in range(2):
-            for analysis, row in zip(ANALYSES, one_world(*setting, seed_of(world)), strict=True):
-                for functional, (inside, rank, length) in zip(NAMES, row, strict=True):
-                    yield "slice.csv", [name, world, analysis, functional, int(inside), rank, length]
+        for analysis, row in zip(ANALYSES, one_world(*setting, seed_of(0)), strict=True):
+            for functional, (inside, rank, length) in zip(NAMES, row, strict=True):
+                yield "slice.csv", [name, 0, analysis, functional, int(inside), rank, length]
 
 
 def main() -> None:

@@ -222,10 +222,32 @@ WITHOUT_SLICE = {
 }
 
 
+def before_any_chain(columns: dict[str, Any]) -> list[tuple[str, float, float]]:
+    """Return the bounds of 400 units at the values where chains start: what a fit consists of, but for its chains.
+
+    Four digits: numbers are of single precision.
+    """
+    columns = {name: values[:400] for name, values in columns.items()}
+    mechanism = PseudoPosterior(MODEL, draws=10, warm_up=10, chains=2)
+    sampler = mechanism.sampler(columns)
+    starts = [MODEL.start(sampler.data, chain=chain) for chain in range(2)]
+    values = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
+    draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
+    risks = _extremes(sampler, draws, np.ones(sampler.count))
+    weights = {f"({c:g}, {g:g})": LinearWeights(c=c, g=g).weights(risks.by_record, columns) for c, g in CONFIGURATIONS}
+    return [
+        (name, *(float(f"{x:.4g}") for x in (w.sum(), _extremes(sampler, draws, w).lipschitz)))
+        for name, w in {"unweighted": np.ones(sampler.count), **weights}.items()
+    ]
+
+
 def slices() -> Iterator[tuple[str, Any]]:
-    """Yield what is computed of the data alone."""
-    for row in by_level("Data", of_the_data(sample())):
+    """Yield what is computed of the data alone, and what the chains start from."""
+    columns = sample()
+    for row in by_level("Data", of_the_data(columns)):
         yield "figures_5_to_7.csv", row
+    for row in before_any_chain(columns):
+        yield "slice.csv", row
 
 
 def main() -> None:
@@ -247,6 +269,7 @@ def main() -> None:
     ]
     counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
     data = of_the_data(columns)
+    write(RESULTS / "slice.csv", ("configuration", "sum_of_weights", "lipschitz"), before_any_chain(columns))
     tabulate([whole, *weighted, *exponential, counted], weighted, exponential, data)
     describe(asked, repeated, weighted, exponential, data)
     plot(whole, weighted, exponential, counted, data)
