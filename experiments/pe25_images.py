@@ -1,6 +1,6 @@
 """Figures 3 and 4 of PE25 on two sets of small images: does Private Evolution improve with n, and how many steps pay?
 
-Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in three minutes of one core.
+Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in about ten minutes of one core.
 Needs scikit-learn, matplotlib and Pillow, and for the second set ../shared/data/fashion_mnist_t10k.parquet; the paper's
 own CIFAR-10 and diffusion model are not available offline.
 
@@ -230,6 +230,9 @@ def measure(study: Study) -> Iterator[Any]:
             ("projection", replace(theory, variant="projection")),
         ):
             yield row(4, series, FIXED_N, other, errors(study, other, rng))
+
+
+STALE = {"figures_3_4.csv": "the same seeds draw other populations since; it takes about ten minutes"}
 
 
 def slices() -> Iterator[tuple[str, Any]]:
