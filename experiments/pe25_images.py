@@ -1,8 +1,8 @@
 """Figures 3 and 4 of PE25 on two sets of small images: does Private Evolution improve with n, and how many steps pay?
 
-Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in about ten minutes of one core.
-Needs scikit-learn, matplotlib and Pillow, and for the second set ../shared/data/fashion_mnist_t10k.parquet; the paper's
-own CIFAR-10 and diffusion model are not available offline.
+Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in about ten minutes. Needs
+scikit-learn, matplotlib and Pillow, and for the second set ../shared/data/fashion_mnist_t10k.parquet; the paper's own
+CIFAR-10 and diffusion model are not available offline.
 
 * **digits**: scikit-learn's handwritten digits, 8 by 8, are private; fonts are the generator, as in
   ``digits_from_fonts.py``. Candidates are compared by pixels and label.
