@@ -689,7 +689,7 @@ WITHOUT_SLICE = {
 }
 
 
-STALE = {"figure_2.csv": "the same seeds draw other records from probabilities since; the parts take half an hour"}
+STALE = {"figure_2.csv": "the same seeds draw other records since, in the other figures too; half an hour in all"}
 
 
 def slices() -> Iterator[tuple[str, Any]]:

@@ -120,7 +120,7 @@ def test_every_question_of_the_papers_has_an_answer(capsys: pytest.CaptureFixtur
     assert run(["paper"]) == 0
     assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == list(questions)
     for name, asked in questions.items():
-        given = [part for number in asked for part in ("--param", f"{number}={numbers[number]}")]
+        given = with_numbers(**{number: numbers[number] for number in asked})
         assert run(["paper", name, *given, "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
         assert document["given"] == {number: numbers[number] for number in asked}
@@ -143,6 +143,10 @@ def test_the_numbers_are_those_of_the_formulas(capsys: pytest.CaptureFixture[str
     assert "1,000 records" in capsys.readouterr().out  # computed as 1000.0000000000001
 
 
+def with_numbers(**numbers: float) -> list[str]:
+    return [part for name, value in numbers.items() for part in ("--param", f"{name}={value}")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -153,6 +157,9 @@ def test_the_numbers_are_those_of_the_formulas(capsys: pytest.CaptureFixture[str
         (["rate-sample", "--param", "n=0", "--param", "d=1"], "n must be"),
         (["rate-sample", "--param", "n=many", "--param", "d=1"], "n must be"),
         (["rate-sample", "--param", "n=5", "--param", "d=1.5"], "d must be"),
+        (["records-as-published", *with_numbers(epsilon=1e-300, accuracy=1e-300, cells=9)], "beyond"),
+        (["records-reveal-or-obscure", *with_numbers(epsilon=1e-12, accuracy=5e-324, cells=9)], "beyond"),
+        (["records-laplace-projection-sampler", *with_numbers(epsilon=5e-324, accuracy=0.1, cells=9)], "epsilon must"),
         (["rate-sample", "--param", "n=5", "--param", "d=1", "--param", "published=1"], "does not ask for published"),
     ],
 )

@@ -126,7 +126,7 @@ def answered(name: str, given: Mapping[str, Any], questions: Mapping[str, Questi
     Raises
     ------
     ParameterError
-        When there is no such question, or a number is missing, not asked for, or out of range.
+        When there is no such question, or a number is missing, not asked for, or out of range, or the answer is.
     """
     choice("question", name, tuple(questions))
     question, numbers = questions[name], questions[name].numbers
@@ -135,9 +135,17 @@ def answered(name: str, given: Mapping[str, Any], questions: Mapping[str, Questi
         raise ParameterError(f"{name} does not ask for {extra}. It asks for {', '.join(numbers)}")
     if missing := [number for number, needed in numbers.items() if needed and number not in given]:
         raise ParameterError(f"{name} asks for {', '.join(numbers)}. Give {' and '.join(missing)} too")
-    value = question.formula(**given)
+    value = _finite(question.formula, given)
     whole = math.ceil(value * (1.0 - 1e-12))  # what is whole but for rounding is not a record more
     told = counted(whole, "record") if question.records else about(value, 6)
     return Answer(
         name=name, given=dict(given), value=value, means=question.means.format(told), rests_on=question.rests_on
     )
+
+
+def _finite(formula: Callable[..., float], given: Mapping[str, Any]) -> float:
+    """Return a formula's answer, or refuse numbers so large or small that it has none."""
+    value = formula(**given)
+    if not math.isfinite(value):
+        raise ParameterError("the answer is beyond the range of numbers. Take less extreme ones")
+    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = ["Unseen", "all_unseen", "given_fresh_values", "unseen"]
 
 ASKED = ("values", "mass", "discovery", "strength", "discount")
 _HITS, _LEARNED = 4000, 20_000
+_FEW = 1000  # values that are simulated one by one
 _SURE = 0.99
 
 
@@ -219,18 +221,16 @@ def _discovery(urn: _Urn, level: float) -> Unseen:
 def _mass(urn: _Urn, level: float) -> Unseen:
     theta, sigma, n, m, law = urn.theta, urn.sigma, urn.n, urn.m, urn.law
     absent = np.exp(log_rising(theta + m - urn.z.counts + sigma, n) - log_rising(theta + m, n))
-    # The two parts of K_n, each at half the error; the released values that are held by simulation.
+    # The two parts of K_n, each at half the error.
     half = (1.0 + level) / 2.0
     low, high = law.interval(half)
-    shown = _held_values(urn.z, theta, sigma, n)
-    tail = (1.0 - half) / 2.0
-    few, many = np.quantile(shown, [tail, 1.0 - tail], method="closest_observation")
+    few, many = _held_few(urn, half) if urn.k <= _FEW else _held_many(urn, half)
     total = theta + n
     return Unseen(
         what="probability that the next member of the population has a value that no confidential record has",
         estimate=(theta + sigma * float((1.0 - absent).sum() + law.mean)) / total,
-        lower=(theta + sigma * (low + float(few))) / total,
-        upper=(theta + sigma * (high + float(many))) / total,
+        lower=(theta + sigma * (low + few)) / total,
+        upper=(theta + sigma * (high + many)) / total,
         level=level,
         conservative=True,
         rests_on=urn.rests_on,
@@ -326,8 +326,30 @@ def given_fresh_values(
     )
 
 
-def _held_values(z: Released, theta: float, sigma: float, n: int) -> Floats:
+def _held_few(urn: _Urn, level: float) -> tuple[float, float]:
+    """Return an interval for how many of the released values are held by a confidential record, by simulation."""
+    tail, found = (1.0 - level) / 2.0, _held_values(urn)
+    few, many = np.quantile(found, [tail, 1.0 - tail], method="closest_observation")
+    return float(few), float(many)
+
+
+def _held_many(urn: _Urn, level: float) -> tuple[float, float]:
+    """Return the same from the exact mean and variance, as those of a normal law: it is a sum of many indicators."""
+    sizes, times = np.unique(urn.z.counts, return_counts=True)
+    rest, none = urn.theta + urn.m + urn.sigma, log_rising(urn.theta + urn.m, urn.n)
+    one = log_rising(rest - sizes, urn.n) - none  # of the probability that no record holds a value
+    both = log_rising(rest + urn.sigma - sizes[:, None] - sizes, urn.n) - none
+    shared = np.exp(one[:, None] + one) * np.expm1(both - one[:, None] - one)  # the covariance of two indicators
+    absent = np.exp(one)
+    variance = times @ shared @ times + float(times @ (absent * (1.0 - absent) - np.diag(shared)))
+    wide = NormalDist().inv_cdf((1.0 + level) / 2.0) * math.sqrt(max(0.0, variance))
+    mean = float(times @ (1.0 - absent))
+    return max(0.0, math.floor(mean - wide)), min(float(urn.k), math.ceil(mean + wide))
+
+
+def _held_values(urn: _Urn) -> Floats:
     """Draw how many of the released values are held by one of the confidential records."""
+    z, theta, sigma, n = urn
     rng, counts = seeded(0), np.append(z.counts - sigma, theta + len(z.counts) * sigma)
     found = np.zeros(_HITS)
     rows = max(1, 2_000_000 // len(counts))
