@@ -1,4 +1,12 @@
-"""What the experiments share: where shared data lie, how data files and plots are written."""
+"""What the experiments share: where shared data lie, how data files and plots are written.
+
+Every experiment with results has a function ``slices``, which computes some rows of its data files anew in a few
+seconds, in the same way and with the same seeds as the whole: pairs of a file's name and a row of it, ``ANY`` where a
+cell differs from run to run. A test compares them with the files that are kept. Where a row of the whole takes too
+long, the experiment keeps a small file of rows that are quick, ``slice.csv``. Files without a slice are named in
+``WITHOUT_SLICE``, with the reason. Files that are to be made again, where that takes long, are named in ``STALE`` until
+they are.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +19,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 BAND = 2.5758293035489004  # two-sided 99 % of the normal distribution
+ANY = None
+"""A cell of a slice that is not compared: a time."""
 
 
 def shared(name: str) -> Path:
@@ -27,8 +37,13 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
     with path.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(head)
-        out.writerows([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
+        out.writerows([printed(cell) for cell in row] for row in rows)
     print(f"written: {path.relative_to(ROOT)}")
+
+
+def printed(cell: Any) -> str:
+    """Return a cell as it is written."""
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
 def save(figure: Any, path: Path) -> None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -230,11 +232,10 @@ def exact_proposition(frequencies: Any, setting: Setting, size: int, epsilon: fl
     return float(max(0.0, 1.0 - product[size] / series(total, size)[size]))
 
 
-def recompute(number: int, setting: Setting) -> list[dict[str, Any]]:
-    """Return one row for each printed cell and reading."""
+def recompute(number: int, setting: Setting) -> Iterator[dict[str, Any]]:
+    """Yield one row for each printed cell and reading."""
     rng = seeded(SEED + number)
     tables = [private_table(setting, rng) for _ in range(TABLES)]
-    rows = []
     for reading in READINGS:
         read = [as_read(table, reading) for table in tables]
         for place, size in enumerate(setting.sizes):
@@ -252,23 +253,20 @@ def recompute(number: int, setting: Setting) -> list[dict[str, Any]]:
                     for f in read
                 ]
                 exact = [exact_proposition(f, setting, size, epsilon) for f in read] if setting.filtered else []
-                rows.append(
-                    {
-                        "table": number, "m": size, "epsilon": epsilon, "reading": reading,
-                        "distinct": round(float(np.mean([len(f) for f in read])), 1),
-                        "printed": printed[place][0], "printed_error": printed[place][1],
-                        "criterion": found.estimate, "lower": found.lower, "upper": found.upper,
-                        "criterion_exact": float(np.mean(exact)) if exact else "",
-                        "least_possible": least_possible(setting, drawn, epsilon),
-                        "least_table": min(float(f.mean()) for f in failed),
-                        "largest_table": max(float(f.mean()) for f in failed),
-                        "event": float(np.mean([o["one-sided"]["event"].delta for o in ours])),
-                        "tight": float(np.mean([o["one-sided"]["tight"].delta for o in ours])),
-                        "two_sided": float(np.mean([o["two-sided"]["tight"].delta for o in ours])),
-                        "every_table": size / (setting.theta + setting.n + size - 1),
-                    }
-                )  # fmt: skip
-    return rows
+                yield {
+                    "table": number, "m": size, "epsilon": epsilon, "reading": reading,
+                    "distinct": round(float(np.mean([len(f) for f in read])), 1),
+                    "printed": printed[place][0], "printed_error": printed[place][1],
+                    "criterion": found.estimate, "lower": found.lower, "upper": found.upper,
+                    "criterion_exact": float(np.mean(exact)) if exact else "",
+                    "least_possible": least_possible(setting, drawn, epsilon),
+                    "least_table": min(float(f.mean()) for f in failed),
+                    "largest_table": max(float(f.mean()) for f in failed),
+                    "event": float(np.mean([o["one-sided"]["event"].delta for o in ours])),
+                    "tight": float(np.mean([o["one-sided"]["tight"].delta for o in ours])),
+                    "two_sided": float(np.mean([o["two-sided"]["tight"].delta for o in ours])),
+                    "every_table": size / (setting.theta + setting.n + size - 1),
+                }  # fmt: skip
 
 
 def shown(value: Any) -> str:
@@ -302,6 +300,13 @@ def page(rows: list[dict[str, Any]]) -> str:
                 + " |"
             )
     return "\n".join(lines) + "\n"
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the first rows of a table of whole releases and of one of the urn histogram."""
+    for number in (3, 5):
+        for row in islice(recompute(number, PRINTED[number]), 2):
+            yield "tables.csv", row.values()
 
 
 def main() -> None:

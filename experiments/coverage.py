@@ -15,11 +15,12 @@ from __future__ import annotations
 import argparse
 import csv
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import write
+from _shared import ANY, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
@@ -38,13 +39,15 @@ RESULTS = Path(__file__).resolve().parent / "results" / "coverage"
 HELD, RELEASED, STRENGTH, BINS = 400, 200, 4.0, 10
 DRAWS = 200
 DOMAIN, LARGE, SMALL = (Domain(columns={"x": Integer(lower=1, upper=cells)}) for cells in (16, 32, 6))
-FACTS = {"domain": DOMAIN, "records": HELD}
-TREE = {"domain": LARGE, "records": HELD}
+FACTS = {"domain": DOMAIN, "records": HELD, "sampling": "iid"}
+TREE = {"domain": LARGE, "records": HELD, "sampling": "iid"}
+STRATIFIED = {**TREE, "sampling": "stratified"}
+STABLE = {"domain": DOMAIN, "scale": 4.0, "threshold": 20, "sampling": "iid"}
 METHODS = {
     "perturbed histogram (Laplace), counts": (PerturbedHistogram(**FACTS, scale=4.0), "counts"),
     "perturbed histogram (Gaussian), counts": (PerturbedHistogram(**FACTS, scale=6.0, noise="gaussian"), "counts"),
     "hierarchical histogram (Gaussian), counts": (HierarchicalHistogram(**FACTS, scale=8.0), "counts"),
-    "stability histogram, counts": (StabilityHistogram(domain=DOMAIN, scale=4.0, threshold=20), "counts"),
+    "stability histogram, counts": (StabilityHistogram(**STABLE), "counts"),
     "smoothed histogram, records": (SmoothedHistogram(domain=DOMAIN, size=RELEASED, mixing=0.2), "records"),
     "Dirichlet-multinomial, records": (DirichletMultinomial(domain=DOMAIN, size=RELEASED, prior=3.0), "records"),
     "perturbed histogram (Laplace), records": (PerturbedHistogram(**FACTS, scale=4.0), "records"),
@@ -53,10 +56,10 @@ METHODS = {
         "records",
     ),
     "Gaussian smoothed histogram, records": (GaussianSmoothedHistogram(**FACTS, scale=6.0), "records"),
-    "stability histogram, records": (StabilityHistogram(domain=DOMAIN, scale=4.0, threshold=20), "records"),
+    "stability histogram, records": (StabilityHistogram(**STABLE), "records"),
     "L1 projection (Laplace), records": (LaplaceProjectionSampler(**FACTS, scale=4.0), "records"),
     "perturbed histogram (Gaussian, W1), records": (
-        PerturbedHistogram(domain=SMALL, records=HELD, scale=6.0, noise="gaussian", projection="w1"),
+        PerturbedHistogram(**{**FACTS, "domain": SMALL}, scale=6.0, noise="gaussian", projection="w1"),
         "records",
     ),
     "hierarchical histogram (Laplace), counts": (HierarchicalHistogram(**FACTS, scale=6.0, noise="laplace"), "counts"),
@@ -66,11 +69,11 @@ METHODS = {
         "records",
     ),
     "hierarchical histogram (Gaussian), stratified records": (
-        HierarchicalHistogram(**TREE, scale=8.0, sampling="stratified"),
+        HierarchicalHistogram(**STRATIFIED, scale=8.0),
         "records",
     ),
     "hierarchical histogram (Laplace), stratified records": (
-        HierarchicalHistogram(**TREE, scale=6.0, noise="laplace", sampling="stratified"),
+        HierarchicalHistogram(**STRATIFIED, scale=6.0, noise="laplace"),
         "records",
     ),
 }
@@ -112,35 +115,59 @@ def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Ge
     return (masses / masses.sum(axis=1, keepdims=True)) @ weights(mechanism)
 
 
+def measured(name: str, worlds: int) -> list[list[Any]]:
+    """Return the rows of a method."""
+    at, (mechanism, form) = list(METHODS).index(name), METHODS[name]
+    start, rng = time.process_time(), seeded(20_000 + at)
+    pairs = [release(mechanism, form, rng) for _ in range(worlds)]
+    truth, released = (np.stack(part) for part in zip(*pairs, strict=True))
+    draws = np.stack([posterior(mechanism, form, seen, rng) for seen in released])
+    low, high = np.quantile(draws, [0.025, 0.975], axis=1, method="weibull")
+    ranks = (draws < truth[:, None, :]).mean(axis=1)
+    seconds, rows = (time.process_time() - start) / worlds, []
+    for j, functional in enumerate(functionals(mechanism.domain.size)):
+        inside = float(((low <= truth) & (truth <= high))[:, j].mean())
+        bins = np.bincount(np.minimum((ranks[:, j] * BINS).astype(int), BINS - 1), minlength=BINS)
+        expected = worlds / BINS
+        chi = float(((bins - expected) ** 2 / expected).sum())
+        rows.append([name, functional, worlds, inside, float((high - low)[:, j].mean()), chi, seconds])
+    return rows
+
+
+QUICK = (
+    "perturbed histogram (Laplace), counts",
+    "Dirichlet-multinomial, records",
+)
+SLICE_WORLDS = 3
+WITHOUT_SLICE = {"coverage.csv": "a row needs 500 worlds; slice.csv has rows of a few"}
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a few worlds of the quick methods."""
+    for name in QUICK:
+        for row in measured(name, SLICE_WORLDS):
+            yield "slice.csv", [*row[:-1], ANY]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--worlds", type=int, default=500)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    for at, (name, (mechanism, form)) in enumerate(METHODS.items()):  # new methods go last: worlds depend on the place
+    for name in METHODS:  # new methods go last: worlds depend on the place
         if not name.startswith(options.only):
             continue
-        start, rng = time.process_time(), seeded(20_000 + at)
-        pairs = [release(mechanism, form, rng) for _ in range(options.worlds)]
-        truth, released = (np.stack(part) for part in zip(*pairs, strict=True))
-        draws = np.stack([posterior(mechanism, form, seen, rng) for seen in released])
-        low, high = np.quantile(draws, [0.025, 0.975], axis=1, method="weibull")
-        ranks = (draws < truth[:, None, :]).mean(axis=1)
-        seconds = (time.process_time() - start) / options.worlds
-        rows: list[list[object]] = []
-        for j, functional in enumerate(functionals(mechanism.domain.size)):
-            inside = float(((low <= truth) & (truth <= high))[:, j].mean())
-            bins = np.bincount(np.minimum((ranks[:, j] * BINS).astype(int), BINS - 1), minlength=BINS)
-            expected = options.worlds / BINS
-            chi = float(((bins - expected) ** 2 / expected).sum())
-            rows.append([name, functional, options.worlds, inside, float((high - low)[:, j].mean()), chi, seconds])
-            print(*rows[-1], flush=True)
-        keep(rows)
+        rows = measured(name, options.worlds)
+        for row in rows:
+            print(*row, flush=True)
+        keep("coverage.csv", rows)
+        if name in QUICK:
+            keep("slice.csv", measured(name, SLICE_WORLDS))
 
 
-def keep(rows: list[list[object]]) -> None:
+def keep(name: str, rows: list[list[Any]]) -> None:
     """Write the rows, beside those of methods that were not run this time."""
-    path = RESULTS / "coverage.csv"
+    path = RESULTS / name
     ran = {row[0] for row in rows}
     if path.exists():
         with path.open(newline="") as file:
@@ -157,6 +184,12 @@ def keep(rows: list[list[object]]) -> None:
         "cpu_seconds",
     ]
     write(path, head, rows)
+    if name == "coverage.csv":
+        page(rows)
+
+
+def page(rows: list[list[Any]]) -> None:
+    """Write the rows as a table in Markdown."""
     text = [
         "| method | functional | worlds | coverage of 95 % | mean length | rank test (chi-square, 9 df; 99.9 %: 27.9) |"
     ]

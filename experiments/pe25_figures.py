@@ -18,8 +18,9 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,19 @@ def space(d: int, cells: int | None = None) -> Domain:
 
 
 def evolution(n: int, *, d: int = 2, epsilon: float = 1.0, **fixed: Any) -> Evolution:
-    """Return the mechanism with the least noise for the budget, and Theorem 4.1's alpha and n_s."""
-    chosen = {"api": "ball", "variant": "practical", **fixed}
-    return Evolution.calibrated(Budget(epsilon=epsilon, delta=DELTA), domain=space(d), n=n, **chosen)
+    """Return the mechanism with the least noise for the budget, and the paper's T, alpha and n_s."""
+    chosen = {"api": "ball", "steps": usable_steps(n, epsilon), **fixed}
+    return as_printed(Budget(epsilon=epsilon, delta=DELTA), domain=space(d), n=n, **chosen)
+
+
+def as_printed(budget: Budget, **fixed: Any) -> Evolution:
+    """Return the mechanism with Theorem 4.1's n_s and independent draws; the library's defaults are others."""
+    chosen = {"variant": "practical", "sampling": "iid", "population": 1, **fixed}
+    made = Evolution.calibrated(budget, **chosen)
+    if "population" in fixed:
+        return made
+    sigma, each = made.scale / made.records, made.api.variations_each()
+    return replace(made, population=theorem_population(sigma, dimension=len(made.domain.columns), variations=each))
 
 
 def uniform(count: int, rng: np.random.Generator, *, d: int = 2, radius: float = 1.0) -> Any:
@@ -187,40 +198,45 @@ def mean_and_band(values: Any) -> tuple[float, float, float]:
 
 def figure_2(runs: int) -> None:
     """Error of the last population by the number of steps, and by its size."""
-    rows: list[Any] = []
+    head = ("panel", "series", "n", "steps", "population", "scale", "mean_w1", "low_99", "high_99", "mean_w1_of_law",
+            "runs")  # fmt: skip
+    write(RESULTS / "figure_2.csv", head, list(rows_2(runs)))
 
-    def add(panel: str, series: str, n: int, steps: int, size: int, scale: float, found: Any, law: float) -> None:
-        rows.append((panel, series, n, steps, size, scale, *mean_and_band(found), law, len(found)))
+
+def rows_2(runs: int) -> Iterator[Any]:
+    """Yield the rows of Figure 2."""
+
+    def row(panel: str, series: str, n: int, steps: int, size: int, scale: float, found: Any, law: float) -> Any:
+        return (panel, series, n, steps, size, scale, *mean_and_band(found), law, len(found))
 
     for n in RECORDS:
         rng = seeded(SEED + n)
         tables, predicted = [positive(n, rng) for _ in range(runs)], evolution(n)
         size, steps, few = predicted.population, predicted.steps, tables[:SOME]
-        add("both", "no step", n, 0, size, 0.0, no_step(tables, size, rng), math.nan)
-        add("both", "floor", n, 0, size, 0.0, floor(tables, size, rng), math.nan)
-        add("both", "hierarchical histogram", n, 1, n, 0.0, tree_errors(few, rng), math.nan)
-        add("both", "hierarchical histogram, tilted", n, 1, n, 0.0, tree_errors(few, rng, tilt=TILT), math.nan)
+        yield row("both", "no step", n, 0, size, 0.0, no_step(tables, size, rng), math.nan)
+        yield row("both", "floor", n, 0, size, 0.0, floor(tables, size, rng), math.nan)
+        yield row("both", "hierarchical histogram", n, 1, n, 0.0, tree_errors(few, rng), math.nan)
+        yield row("both", "hierarchical histogram, tilted", n, 1, n, 0.0, tree_errors(few, rng, tilt=TILT), math.nan)
         for count in sorted({*STEPS, steps}):
             made = evolution(n, steps=count)
-            add("steps", "practical", n, count, made.population, made.scale, *last_errors(made, tables, rng, SOME))
+            yield row(
+                "steps", "practical", n, count, made.population, made.scale, *last_errors(made, tables, rng, SOME)
+            )
         for count in sorted({*POPULATIONS, size}):
             made = replace(predicted, population=count)
-            add("population", "practical", n, steps, count, made.scale, *last_errors(made, tables, rng, SOME))
+            yield row("population", "practical", n, steps, count, made.scale, *last_errors(made, tables, rng, SOME))
             if n == 1000:
-                add("population", "floor by size", n, 0, count, 0.0, floor(few, count, rng), math.nan)
+                yield row("population", "floor by size", n, 0, count, 0.0, floor(few, count, rng), math.nan)
         for variant, sampling in OTHERS if n == 1000 else ():
             for count in (1, 3, 8, 14, 28):
                 made = evolution(n, steps=count, variant=variant, sampling=sampling)
                 found = last_errors(made, few, rng, SOME)
-                add("steps", f"{variant}, {sampling}", n, count, made.population, made.scale, *found)
+                yield row("steps", f"{variant}, {sampling}", n, count, made.population, made.scale, *found)
             for count in (4, 16, size, 64, 256):
                 made = replace(predicted, population=count, variant=variant, sampling=sampling)
                 found = last_errors(made, few, rng, SOME)
-                add("population", f"{variant}, {sampling}", n, steps, count, made.scale, *found)
+                yield row("population", f"{variant}, {sampling}", n, steps, count, made.scale, *found)
         print(f"figure 2: n = {n:,} done", flush=True)
-    head = ("panel", "series", "n", "steps", "population", "scale", "mean_w1", "low_99", "high_99", "mean_w1_of_law",
-            "runs")  # fmt: skip
-    write(RESULTS / "figure_2.csv", head, rows)
 
 
 def plot_2(plt: Any) -> None:
@@ -401,6 +417,13 @@ def plot_6(plt: Any) -> None:
 # -- Figure 7: Gaussian noise against Laplace noise with a threshold --------------------------------------------------
 
 
+def budget_of(name: str, made: Evolution) -> tuple[Any, ...]:
+    """Return what a mechanism of Figure 7 spends, in one step and in all."""
+    promise, one = made.guarantee(n=made.records), replace(made, steps=1).guarantee(n=made.records)
+    spent = (one.delta(1.0), promise.delta(1.0), promise.epsilon(DELTA))
+    return (made.records, name, made.scale, made.threshold, made.steps, made.population, *spent)
+
+
 def figure_7(runs: int) -> None:
     """Errors step by step with the two kinds of noise, records in a small and in a large ball around the origin."""
     rows, spent = [], []
@@ -413,7 +436,7 @@ def figure_7(runs: int) -> None:
         least = evolution(n, **shared)
         laplace = evolution(n, **shared, scale=1.05 * least.scale)
         printed = Evolution(
-            domain=gaussian.domain, records=n, variant="practical", scale=2.0,
+            domain=gaussian.domain, records=n, variant="practical", sampling="iid", scale=2.0,
             threshold=math.ceil(2 * math.log(1 / DELTA) + 1), **shared,
         )  # fmt: skip
         options = {
@@ -423,11 +446,7 @@ def figure_7(runs: int) -> None:
             "laplace, least scale": least,
             "laplace, as printed": printed,
         }
-        for name, made in options.items():
-            promise = made.guarantee(n=n)
-            one = replace(made, steps=1).guarantee(n=n)
-            spent.append((n, name, made.scale, made.threshold, steps, size, one.delta(1.0), promise.delta(1.0),
-                          promise.epsilon(DELTA)))  # fmt: skip
+        spent += [budget_of(name, made) for name, made in options.items()]
         for radius in (0.02, 0.5):
             for name, made in options.items():
                 some = runs if n == 1000 and name in {"gaussian", "laplace, calibrated", "laplace, as printed"} else few
@@ -483,9 +502,14 @@ def plot_7(plt: Any) -> None:
 # -- verdicts ---------------------------------------------------------------------------------------------------------
 
 
+def judgements() -> list[tuple[str, ...]]:
+    """Return what becomes of each claim of the paper, by the rules stated in the rows."""
+    return [*on_parameters(), *on_starts(), *on_dimension_and_epsilon(), *on_noise()]
+
+
 def verdicts() -> None:
-    """Write what becomes of each claim of the paper, by the rules stated in the rows."""
-    rows = [*on_parameters(), *on_starts(), *on_dimension_and_epsilon(), *on_noise()]
+    """Write the judgements."""
+    rows = judgements()
     write(RESULTS / "verdicts.csv", ("figure", "claim", "rule", "verdict", "numbers"), rows)
     for figure, claim, _, verdict, numbers in rows:
         print(f"{figure:<4} {verdict:<9} {claim}\n     {numbers}")
@@ -656,6 +680,25 @@ def plain(place: Any, ticks: tuple[float, ...]) -> None:
     """Label a logarithmic axis of errors with plain numbers."""
     place.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     place.minorticks_off()
+
+
+WITHOUT_SLICE = {
+    "figure_5.csv": "a row needs 100 runs of 14 steps, half a minute",
+    "figure_6.csv": "a row needs 100 runs of 14 steps, half a minute",
+    "figure_7.csv": "a row needs 100 runs of 14 steps, half a minute",
+}
+
+
+STALE = {"figure_2.csv": "the same seeds draw other records since, in the other figures too; half an hour in all"}
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the first rows of Figure 2, to the first of Private Evolution, a budget, and all verdicts."""
+    yield "figure_7_budget.csv", budget_of("gaussian", evolution(1000))
+    for row in islice(rows_2(100), 5):
+        yield "figure_2.csv", row
+    for row in judgements():
+        yield "verdicts.csv", row
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Figures 3 and 4 of PE25 on two sets of small images: does Private Evolution improve with n, and how many steps pay?
 
-Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in three minutes of one core.
-Needs scikit-learn, matplotlib and Pillow, and for the second set ../shared/data/fashion_mnist_t10k.parquet; the paper's
-own CIFAR-10 and diffusion model are not available offline.
+Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in about ten minutes. Needs
+scikit-learn, matplotlib and Pillow, and for the second set ../shared/data/fashion_mnist_t10k.parquet; the paper's own
+CIFAR-10 and diffusion model are not available offline.
 
 * **digits**: scikit-learn's handwritten digits, 8 by 8, are private; fonts are the generator, as in
   ``digits_from_fonts.py``. Candidates are compared by pixels and label.
@@ -24,8 +24,9 @@ that no trend comes from the reference. The release enters by its exact probabil
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +35,7 @@ import polars as pl
 from _shared import ROOT, save, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
-from pe25_figures import Evolution, band, mean_and_band, read_rows
+from pe25_figures import Evolution, as_printed, band, mean_and_band, read_rows
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
@@ -178,9 +179,8 @@ def frechet(points: Any, reference: Any, weights: Any = None) -> float:
 
 def made(study: Study, n: int, steps: int, **fixed: Any) -> Evolution:
     """Return the mechanism with the least noise for that many steps."""
-    chosen = {"variant": "practical", **fixed}
     budget = Budget(epsilon=EPSILON, delta=DELTA)
-    return Evolution.calibrated(budget, domain=study.api.domain, n=n, steps=steps, api=study.api, **chosen)
+    return as_printed(budget, domain=study.api.domain, n=n, steps=steps, api=study.api, **fixed)
 
 
 def errors(study: Study, mechanism: Evolution, rng: np.random.Generator) -> Any:
@@ -199,19 +199,19 @@ def levels(study: Study, rng: np.random.Generator) -> list[tuple[str, Any]]:
     return [("no step", alone), ("private images", [frechet(study.seen(study.held), study.reference)])]
 
 
-def measure(study: Study) -> list[Any]:
-    """Return the rows of both figures."""
-    rng, rows = seeded(SEED), []
+def measure(study: Study) -> Iterator[Any]:
+    """Yield the rows of both figures."""
+    rng = seeded(SEED)
 
-    def add(figure: int, series: str, n: int, mechanism: Evolution | None, found: Any) -> None:
+    def row(figure: int, series: str, n: int, mechanism: Evolution | None, found: Any) -> Any:
         facts = (mechanism.steps, mechanism.population, mechanism.scale) if mechanism else (0, 0, math.nan)
-        rows.append((study.name, figure, series, n, *facts, *mean_and_band(found), len(found)))
+        return (study.name, figure, series, n, *facts, *mean_and_band(found), len(found))
 
     for series, found in levels(study, rng):
-        add(0, series, len(study.held), None, found)
+        yield row(0, series, len(study.held), None, found)
     for n in RECORDS:
         subsets = [study.held.take(rng.permutation(len(study.held))[:n]) for _ in range(study.runs)]
-        add(3, "private images", n, None, [frechet(study.seen(s), study.reference) for s in subsets])
+        yield row(3, "private images", n, None, [frechet(study.seen(s), study.reference) for s in subsets])
         theory = made(study, n, math.ceil(math.log(n * EPSILON)))
         options = {
             "practical, T = log(n eps)": theory,
@@ -219,18 +219,26 @@ def measure(study: Study) -> list[Any]:
             "projection, T = log(n eps)": replace(theory, variant="projection"),
         }
         for series, mechanism in options.items():
-            add(3, series, n, mechanism, errors(study, mechanism, rng))
+            yield row(3, series, n, mechanism, errors(study, mechanism, rng))
         print(f"{study.name}: n = {n:,} done", flush=True)
     for steps in STEPS:
         theory = made(study, FIXED_N, steps)
-        add(4, "practical", FIXED_N, theory, errors(study, theory, rng))
+        yield row(4, "practical", FIXED_N, theory, errors(study, theory, rng))
         wide = replace(theory, population=10 * theory.population)
         for series, other in (
             ("practical, ten times n_s", wide),
             ("projection", replace(theory, variant="projection")),
         ):
-            add(4, series, FIXED_N, other, errors(study, other, rng))
-    return rows
+            yield row(4, series, FIXED_N, other, errors(study, other, rng))
+
+
+STALE = {"figures_3_4.csv": "the same seeds draw other populations since; it takes about ten minutes"}
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the first rows of the digits."""
+    for row in islice(measure(digits()), 4):
+        yield "figures_3_4.csv", row
 
 
 def plot(rows: list[dict[str, Any]]) -> None:

@@ -24,6 +24,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,51 @@ def next_weight(tried: list[tuple[float, float]], target: float) -> float:
     return min(1.0, weight * target / bound)
 
 
+def of_the_data(columns: dict[str, Any]) -> dict[str, list[float]]:
+    """Return the distribution of each statistic over resamples of the data."""
+    rng = seeded(60)
+    return {
+        what: np.quantile(resampled(columns["Income"], statistic, rng=rng, resamples=4000), LEVELS).tolist()
+        for what, statistic in STATISTICS.items()
+    }
+
+
+WITHOUT_SLICE = {
+    "figure_4.csv": "a fit takes a minute",
+    "fits.csv": "a fit takes a minute",
+    "table_2.csv": "it needs twenty fits",
+    "table_2_seeds.csv": "it needs twenty fits",
+}
+
+
+def before_any_chain(columns: dict[str, Any]) -> list[tuple[str, float, float]]:
+    """Return the bounds of 400 units at the values where chains start: what a fit consists of, but for its chains.
+
+    Four digits: numbers are of single precision.
+    """
+    columns = {name: values[:400] for name, values in columns.items()}
+    mechanism = PseudoPosterior(MODEL, draws=10, warm_up=10, chains=2)
+    sampler = mechanism.sampler(columns)
+    starts = [MODEL.start(sampler.data, chain=chain) for chain in range(2)]
+    values = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
+    draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
+    risks = _extremes(sampler, draws, np.ones(sampler.count))
+    weights = {f"({c:g}, {g:g})": LinearWeights(c=c, g=g).weights(risks.by_record, columns) for c, g in CONFIGURATIONS}
+    return [
+        (name, *(float(f"{x:.4g}") for x in (w.sum(), _extremes(sampler, draws, w).lipschitz)))
+        for name, w in {"unweighted": np.ones(sampler.count), **weights}.items()
+    ]
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield what is computed of the data alone, and what the chains start from."""
+    columns = sample()
+    for row in by_level("Data", of_the_data(columns)):
+        yield "figures_5_to_7.csv", row
+    for row in before_any_chain(columns):
+        yield "slice.csv", row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=300)
@@ -222,11 +268,8 @@ def main() -> None:
         for i, ((c, g), one) in enumerate(zip(CONFIGURATIONS, weighted, strict=True))
     ]
     counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
-    rng = seeded(60)
-    data = {
-        what: np.quantile(resampled(columns["Income"], statistic, rng=rng, resamples=4000), LEVELS).tolist()
-        for what, statistic in STATISTICS.items()
-    }
+    data = of_the_data(columns)
+    write(RESULTS / "slice.csv", ("configuration", "sum_of_weights", "lipschitz"), before_any_chain(columns))
     tabulate([whole, *weighted, *exponential, counted], weighted, exponential, data)
     describe(asked, repeated, weighted, exponential, data)
     plot(whole, weighted, exponential, counted, data)
@@ -259,8 +302,12 @@ def tabulate(results: Any, weighted: Any, exponential: Any, data: Any) -> None:
            for level, bound, weight in zip(levels, one["bounds"], one["weights"], strict=True)])  # fmt: skip
     spread = [*((one["name"], one["statistics"]) for one in results), ("Data", data)]
     write(RESULTS / "figures_5_to_7.csv", ("form", "level", *STATISTICS),
-          [(name, float(level), *(values[what][i] for what in STATISTICS))
-           for name, values in spread for i, level in enumerate(LEVELS)])  # fmt: skip
+          [row for name, values in spread for row in by_level(name, values)])  # fmt: skip
+
+
+def by_level(name: str, values: Any) -> list[Any]:
+    """Return the rows of a distribution."""
+    return [(name, float(level), *(values[what][i] for what in STATISTICS)) for i, level in enumerate(LEVELS)]
 
 
 def median(result: Any) -> float:

@@ -11,6 +11,7 @@ concave in the mean and below 0, so its largest absolute value over draws is at 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from discreet.pseudo_posterior import LinearWeights, PoissonMean, Truncated, Unw
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_simulation"
 SIZES, REPLICATES, MEAN, MOST, DRAWS = (100, 400, 1600, 6400), 400, 100.0, 3.5, 1000
+SEED = 20260101
 MODEL = PoissonMean(column="y")
 FORMS = {
     "unweighted": Unweighted(),
@@ -49,23 +51,38 @@ def one(n: int, rng: Any) -> dict[str, tuple[float, float, float]]:
     return found
 
 
+def measured(n: int, replicates: int, rng: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return the rows of the replicates of one size, and of their summary."""
+    found, summary = [one(n, rng) for _ in range(replicates)], []
+    for name in FORMS:
+        bounds = np.array([one_[name][0] for one_ in found])
+        centre = np.array([one_[name][1] for one_ in found])
+        summary.append(
+            (n, name, bounds.min(), float(np.median(bounds)), bounds.max(), float(np.ptp(bounds)), centre.mean(),
+             centre.std(ddof=1), float(np.mean([one_[name][2] for one_ in found])))
+        )  # fmt: skip
+    return [(n, r, name, *values) for r, one_ in enumerate(found) for name, values in one_.items()], summary
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the smallest samples."""
+    rows, summary = measured(SIZES[0], REPLICATES, seeded(SEED))
+    yield from (("replicates.csv", row) for row in rows)
+    yield from (("summary.csv", row) for row in summary)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--replicates", type=int, default=REPLICATES)
     replicates = parser.parse_args().replicates
-    rng = seeded(20260101)
+    rng = seeded(SEED)
     rows, summary = [], []
     for n in SIZES:
-        found = [one(n, rng) for _ in range(replicates)]
-        rows += [(n, r, name, *values) for r, one_ in enumerate(found) for name, values in one_.items()]
-        for name in FORMS:
-            bounds = np.array([one_[name][0] for one_ in found])
-            centre = np.array([one_[name][1] for one_ in found])
-            summary.append(
-                (n, name, bounds.min(), float(np.median(bounds)), bounds.max(), float(np.ptp(bounds)), centre.mean(),
-                 centre.std(ddof=1), float(np.mean([one_[name][2] for one_ in found])))
-            )  # fmt: skip
-            print(f"{n:5} {name:11}" + "".join(f"{value:10.3f}" for value in summary[-1][2:]))
+        more, about = measured(n, replicates, rng)
+        rows += more
+        summary += about
+        for _, name, *values in about:
+            print(f"{n:5} {name:11}" + "".join(f"{value:10.3f}" for value in values))
     write(RESULTS / "replicates.csv", ("n", "replicate", "form", "lipschitz", "mean", "share_dropped"), rows)
     head = ("n", "form", "least", "median", "largest", "range", "mean_of_means", "sd_of_means", "share_dropped")
     write(RESULTS / "summary.csv", head, summary)

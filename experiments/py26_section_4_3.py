@@ -10,7 +10,7 @@ then mixed with the uniform law. Added: the size that this n and delta = 1e-5 al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,9 @@ def releases(x: Counts, cells: Counts, size: int, delta: float, rng: np.random.G
     """Return a maker of releases for each mechanism of the paper, all at (epsilon, delta)."""
     n = x.n
     budget = Budget(epsilon=EPSILON, delta=delta)
-    gaussian = PerturbedHistogram.calibrated(budget, domain=CELLS, n=n, noise="gaussian", projection="clip")
+    gaussian = PerturbedHistogram.calibrated(
+        budget, domain=CELLS, n=n, noise="gaussian", projection="clip", sampling="iid"
+    )
     process = PitmanYor(domain=LINE, size=size, strength=STRENGTH, discount=0.0)
     mixing = least_mixing(n, size)
 
@@ -80,7 +82,7 @@ def further(x: Counts, cells: Counts, rng: np.random.Generator) -> dict[str, Rel
     budget = Budget(epsilon=EPSILON, delta=DELTA)
     dirichlet = DirichletMultinomial.calibrated(budget, domain=CELLS, n=n, size=n)
     mixture = SmoothedHistogram.calibrated(budget, domain=CELLS, n=n, size=n)
-    perturbed = PerturbedHistogram.calibrated(budget, domain=CELLS, n=n, projection="clip")
+    perturbed = PerturbedHistogram.calibrated(budget, domain=CELLS, n=n, projection="clip", sampling="iid")
     return {
         f"dirichlet-multinomial, prior {dirichlet.prior:.3g}": lambda: drawn(dirichlet.kernel(cells, rng=rng), rng),
         f"smoothed, q = {mixture.mixing:.3g}, exact": lambda: drawn(mixture.kernel(cells, rng=rng), rng),
@@ -96,45 +98,74 @@ def drawn(parts: Any, rng: np.random.Generator) -> Any:
     return (codes + rng.random(len(codes))) / BINS
 
 
+class Study:
+    """The confidential table, and what is released from it: a maker for each mechanism, size and delta."""
+
+    def __init__(self) -> None:
+        rng = seeded(SEED)
+        x, cells = incomes()
+        self.x = x
+        n, values = x.n, x.records.columns[0]
+        wider = next(
+            d for d in np.geomspace(DELTA, 1e-3, 2000) if largest_size_theorem_2(EPSILON, d, n=n, strength=1) >= SIZE
+        )
+        allowed = largest_size_theorem_2(EPSILON, DELTA, n=n, strength=STRENGTH)
+        settings = [(SIZE, float(wider)), (allowed, DELTA)]
+        self.spread = summary(values, x.frequencies)["sd"]
+        self.todo = [(m, delta, RUNS, releases(x, cells, m, delta, rng)) for m, delta in settings]
+        plain = {"bootstrap, no privacy": lambda: rng.choice(values, SIZE, p=x.frequencies / n)}
+        self.todo.append((SIZE, 0.0, RUNS, plain))
+        self.todo.append((n, DELTA, 3, further(x, cells, rng)))
+
+    def __iter__(self) -> Iterator[tuple[tuple[Any, ...], list[float], Any]]:
+        """Yield a row of Table 1, the distances of all releases, and the first of them."""
+        values, weights = self.x.records.columns[0], {"x_weights": self.x.frequencies}
+        for size, delta, count, makers in self.todo:
+            for name, make in makers.items():
+                found = []
+                for run in range(count):
+                    z = make()
+                    found.append(wasserstein_1d(values, z, **weights))
+                    if run == 0:
+                        first, facts = z, summary(z)
+                        width = self.spread * size**-0.2  # Scott's, for the number of released records
+                        apart = kde_l2(values, z, width=width, **weights)
+                shown = (facts[k] for k in ("mean", "sd", "p25", "p50", "p75"))
+                yield (name, size, delta, *shown, apart, *mean_and_band(found)), found, first
+
+    def held(self) -> tuple[Any, ...]:
+        """Return the row of Table 1 about the confidential records."""
+        facts = summary(self.x.records.columns[0], self.x.frequencies)
+        return ("confidential", self.x.n, "", *(facts[k] for k in ("mean", "sd", "p25", "p50", "p75")), *[""] * 4)
+
+
+def each_run(row: tuple[Any, ...], found: list[float]) -> list[tuple[Any, ...]]:
+    """Return the rows of Figure 3."""
+    return [(*row[:3], run, value) for run, value in enumerate(found)]
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the confidential records' row, and the first mechanism's."""
+    study = Study()
+    yield "table_1.csv", study.held()
+    row, found, _ = next(iter(study))
+    yield "table_1.csv", row
+    yield from (("figure_3.csv", one) for one in each_run(row, found))
+
+
 def main() -> None:
-    rng = seeded(SEED)
-    x, cells = incomes()
-    n, values = x.n, x.records.columns[0]
-    weights = {"x_weights": x.frequencies}
-    wider = next(
-        d for d in np.geomspace(DELTA, 1e-3, 2000) if largest_size_theorem_2(EPSILON, d, n=n, strength=1) >= SIZE
-    )
-    allowed = largest_size_theorem_2(EPSILON, DELTA, n=n, strength=STRENGTH)
-    settings = [(SIZE, float(wider)), (allowed, DELTA)]
-    facts = summary(values, x.frequencies)
-    spread = facts["sd"]
+    study = Study()
     head = ("mechanism", "size", "delta", "mean", "sd", "q1", "median", "q3", "kde_l2", "w1", "low_99", "high_99")
-    rows: list[tuple[Any, ...]] = [
-        ("confidential", n, "", *(facts[k] for k in ("mean", "sd", "p25", "p50", "p75")), "", "", "", "")
-    ]
+    rows: list[tuple[Any, ...]] = [study.held()]
     runs, pictures = [], {}
-    todo = [(m, delta, RUNS, releases(x, cells, m, delta, rng)) for m, delta in settings]
-    todo.append((SIZE, 0.0, RUNS, {"bootstrap, no privacy": lambda: rng.choice(values, SIZE, p=x.frequencies / n)}))
-    todo.append((n, DELTA, 3, further(x, cells, rng)))
-    for size, delta, count, makers in todo:
-        for name, make in makers.items():
-            found = []
-            for run in range(count):
-                z = make()
-                found.append(wasserstein_1d(values, z, **weights))
-                if run == 0:
-                    facts = summary(z)
-                    width = spread * size**-0.2  # Scott's, for the number of released records
-                    apart = kde_l2(values, z, width=width, **weights)
-                    pictures[name, size] = z
-            mean, low, high = mean_and_band(found)
-            shown = (facts[k] for k in ("mean", "sd", "p25", "p50", "p75"))
-            rows.append((name, size, delta, *shown, apart, mean, low, high))
-            runs += [(name, size, delta, run, value) for run, value in enumerate(found)]
-            print(f"{name}, {size:,} records: mean W1 {mean:.5f}")
+    for row, found, first in study:
+        rows.append(row)
+        runs += each_run(row, found)
+        pictures[row[0], row[1]] = first
+        print(f"{row[0]}, {row[1]:,} records: mean W1 {row[9]:.5f}")
     write(RESULTS / "table_1.csv", head, rows)
     write(RESULTS / "figure_3.csv", ("mechanism", "size", "delta", "run", "w1"), runs)
-    plot(x, pictures, runs)
+    plot(study.x, pictures, runs)
 
 
 def plot(x: Counts, pictures: dict[tuple[str, int], Any], runs: list[tuple[Any, ...]]) -> None:

@@ -7,11 +7,13 @@ distribution with mean 5 and standard deviation 1.5 on 1..9: its most probable e
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _shared import write
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
@@ -58,15 +60,6 @@ def distance(error: Any) -> float:
     return float(0.5 * np.abs(error).sum())
 
 
-def write(name: str, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Write a data file."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    with (RESULTS / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(head)
-        out.writerows([[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows])
-
-
 def figure_1() -> list[tuple[Any, ...]]:
     """Return the schedule at every smallest count, the paper's and the least."""
     pairs = [(epsilon, schedule(epsilon), schedule(epsilon, "published")) for epsilon in FIGURE_1]
@@ -85,30 +78,25 @@ def figure_2(tables: Any) -> list[tuple[Any, ...]]:
     return [(y + 1, float(p[y]), float(least[y]), float(obscured[y])) for y in range(K)]
 
 
-def figure_3(tables: Any) -> list[tuple[Any, ...]]:
-    """Return the accuracy of each sampler at each epsilon."""
-    rows = []
+def figure_3(tables: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the accuracy of each sampler at each epsilon."""
     for epsilon in FIGURE_3.tolist():
         mixing = RevealOrObscure.least_mixing(epsilon, n=N, cells=K)
         worst = RevealOrObscure(domain=CELLS, size=1, mixing=mixing).accuracy
         here = mixing * distance(1 / K - population())
-        rows.append(
-            (
-                epsilon,
-                2 * K / (N * epsilon),
-                distance(laplace_error(epsilon, tables[:10_000])),
-                worst,
-                here,
-                distance(output_error(epsilon, tables)),
-                distance(output_error(epsilon, tables, "published")),
-            )
+        yield (
+            epsilon,
+            2 * K / (N * epsilon),
+            distance(laplace_error(epsilon, tables[:10_000])),
+            worst,
+            here,
+            distance(output_error(epsilon, tables)),
+            distance(output_error(epsilon, tables, "published")),
         )
-    return rows
 
 
-def promised() -> list[tuple[Any, ...]]:
-    """Return what the schedules really promise, and the mean probability of obscuring uniform populations."""
-    rows = []
+def promised() -> Iterator[tuple[Any, ...]]:
+    """Yield what the schedules really promise, and the mean probability of obscuring uniform populations."""
     settings = ((3, 2), (7, 2), (1000, 2), (10, 3), (96, 24), (1000, 9), (10_000, 100), (839_706, 2894))
     for n, k in settings:
         tables = seeded(SEED).multinomial(n, np.full(k, 1 / k), size=2000).min(axis=1)
@@ -117,8 +105,7 @@ def promised() -> list[tuple[Any, ...]]:
             for name in ("published", "optimal"):
                 q = schedule(epsilon, name, n=n, k=k)
                 row += [MinimumPairs(n=n, cells=k, weights=q).loss, float(q[tables].mean())]
-            rows.append((*row, RevealOrObscure.least_mixing(epsilon, n=n, cells=k)))
-    return rows
+            yield *row, RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
 
 
 def plot(one: list[Any], two: list[Any], three: list[Any]) -> None:
@@ -161,17 +148,31 @@ def plot(one: list[Any], two: list[Any], three: list[Any]) -> None:
     done(figure, "figure_3")
 
 
+def drawn_tables() -> Any:
+    """Return the tables of Figures 2 and 3."""
+    return seeded(SEED).multinomial(N, population(), size=TABLES)
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield Figures 1 and 2, one epsilon of Figure 3, and what is promised on the small universes."""
+    tables = drawn_tables()
+    yield from (("figure_1.csv", row) for row in figure_1())
+    yield from (("figure_2.csv", row) for row in figure_2(tables))
+    yield "figure_3.csv", next(figure_3(tables))
+    yield from (("promised.csv", row) for row in islice(promised(), 16))
+
+
 def main() -> None:
     """Write everything."""
-    tables = seeded(SEED).multinomial(N, population(), size=TABLES)
-    one, two, three = figure_1(), figure_2(tables), figure_3(tables)
-    write("figure_1", ("epsilon", "smallest_count", "q_least", "q_published"), one)
-    write("figure_2", ("letter", "population", "data_specific", "reveal_or_obscure"), two)
+    tables = drawn_tables()
+    one, two, three = figure_1(), figure_2(tables), list(figure_3(tables))
+    write(RESULTS / "figure_1.csv", ("epsilon", "smallest_count", "q_least", "q_published"), one)
+    write(RESULTS / "figure_2.csv", ("letter", "population", "data_specific", "reveal_or_obscure"), two)
     head = ("epsilon", "laplace_formula", "laplace_simulated", "reveal_or_obscure_worst", "reveal_or_obscure",
             "data_specific", "data_specific_published")  # fmt: skip
-    write("figure_3", head, three)
+    write(RESULTS / "figure_3.csv", head, three)
     head = ("n", "k", "epsilon", "published_epsilon", "published_mean_q", "least_epsilon", "least_mean_q", "roo_q")
-    write("promised", head, promised())
+    write(RESULTS / "promised.csv", head, promised())
     plot(one, two, three)
 
 

@@ -27,7 +27,7 @@ def options(rng: random.Random, *names: str) -> list[str]:
 def test_options(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     data, domain = folder / "data.parquet", folder / "domain.toml"
     mechanism = rng.choice([name for name in REGISTRY if name != "private-evolution"])
-    kind = rng.randrange(7)
+    kind = rng.randrange(8)
     if kind == 0:
         attempt(
             "release",
@@ -97,6 +97,17 @@ def test_options(folder: Path, attempt: Attempt, rng: random.Random) -> None:
             "--resamples",
             "2",
             *options(rng, "measures", "holdout"),
+        )
+    elif kind == 6:
+        attempt(
+            "paper",
+            rng.choice(("rate-values", "theorem-2-size", "records-reveal-or-obscure", *VALUES)),
+            *(
+                part
+                for name in ("n", "m", "d", "epsilon", "delta", "accuracy", "cells", "strength")
+                if rng.random() < 0.6
+                for part in ("--param", f"{name}={rng.choice(('0.1', '5', *VALUES))}")
+            ),
         )
     else:
         attempt(

@@ -28,6 +28,7 @@ def test_certificate(folder: Path, attempt: Attempt, rng: random.Random) -> None
     attempt("verify", certificate, "--seconds", 5, *as_it_is, *rng.choice(([], ["--data", released])))
     if name == "dirichlet-process":
         attempt("estimate", released, "--functional", "mean", "--column", "x", "--draws", 20, *as_it_is)
+        attempt("unseen", released, *as_it_is)
     if rng.random() < 0.3:
         attempt("report", released, "--out", folder / "page.html", *as_it_is, new=("page.html",))
 

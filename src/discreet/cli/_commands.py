@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,15 @@ def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     from discreet.planner._stated import parameter_names
 
     known = parameter_names() if pairs else []  # asking loads every mechanism
-    given: dict[str, Any] = {}
-    for key, value in pairs:
+    for key, _ in pairs:
         if key not in known:
             raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
+    return _once(pairs)
+
+
+def _once(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for key, value in pairs:
         if key in given:
             raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
         given[key] = value
@@ -244,7 +250,8 @@ def privacy(
 ) -> None:
     """Compute the exact guarantee of a MECHANISM from its public parameters.
 
-    With --data and --domain, also compute the instance-level deltas. They are as confidential as the table.
+    With --data and --domain, also compute the instance-level deltas, and the parameters that the papers would choose by
+    looking at the table (empirical-Bayes strength). They are as confidential as the table.
     """
     from discreet.planner._stated import stated
 
@@ -283,7 +290,7 @@ def _instance(
     **n: Any,
 ) -> None:
     """Print a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
-    from discreet.audit import instance_guarantee
+    from discreet.audit import instance_guarantee, paper_choices
     from discreet.confidential import confidential
     from discreet.confidential._custodian import reveal_to_custodian
     from discreet.confidential._public import public_domain
@@ -293,17 +300,16 @@ def _instance(
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
     declared = public_domain(domain_file, data=data)
     made = on_domain(mechanism, declared, **n, **_parameters(pairs))
-    found = reveal_to_custodian(
-        instance_guarantee(
-            confidential(data, declared, ignore_other_columns=True), made, epsilon=epsilon, n=n["records"]
-        )
-    )
+    closed = confidential(data, declared, ignore_other_columns=True)
+    found = reveal_to_custodian(instance_guarantee(closed, made, epsilon=epsilon, n=n["records"]))
+    chosen = reveal_to_custodian(paper_choices(closed, epsilon=epsilon, size=n["size"]))
     guarantee = made.guarantee(n=n["records"])
-    marked = {"confidential": True, "instance": found.to_dict()} if as_json else {}
+    marked = {"confidential": True, "instance": found.to_dict(), "paper_choices": chosen.to_dict()} if as_json else {}
     asked = {"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon)}
     _state({**asked, **_promise(guarantee), **marked}, as_json)
     if not as_json:
         echo(str(found))
+        echo(str(chosen))
 
 
 @click.command()
@@ -525,6 +531,61 @@ def estimate(
 
 
 @click.command()
+@click.argument("released", type=click.Path())
+@click.option("--level", type=float, default=0.95, show_default=True, help="Probability of the intervals.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
+@_json
+def unseen(released: str, level: float, certificate: str | None, as_json: bool) -> None:
+    """Estimate what a RELEASED table of an urn does not show, from the release alone.
+
+    How many distinct values the confidential records have that were not released, the probability that the next person
+    has a value that nobody has (missing mass), the probability that the next released record is of a new value
+    (discovery probability), and the strength and discount of the process that the population comes from.
+    """
+    from discreet.inference._urn.unseen import all_unseen
+
+    found, notes = all_unseen(released, certificate, level=level)
+    if as_json:
+        show({"released": released, "level": level, "unseen": {of: asdict(one) for of, one in found.items()},
+              "notes": list(notes)})  # fmt: skip
+        return
+    for of, one in found.items():
+        echo(f"{of}: {one}")
+    for note in notes:
+        alarm(note)
+    for note in dict.fromkeys(one.rests_on for one in found.values()):
+        echo(f"- {note}")
+
+
+@click.command()
+@click.argument("question", required=False)
+@click.option(
+    "--param", "pairs", type=_key_value, metavar="KEY=VALUE", multiple=True,
+    help="A number that the question asks for. May be repeated.",
+)  # fmt: skip
+@_json
+def paper(question: str | None, pairs: Any, as_json: bool) -> None:
+    """Answer a QUESTION by a formula of the papers: a sample complexity, a rate, the size that Theorem 2 allows.
+
+    Without a QUESTION, list them with the numbers that each asks for. Everything is public. No guarantee rests on it.
+    """
+    from discreet.papers._questions import answered
+    from discreet.planner._papers import questions
+
+    known = questions()
+    if question is not None:
+        answer = answered(question, _once(pairs), known)
+        show(asdict(answer)) if as_json else echo(str(answer))
+        return
+    asked = {name: one.numbers for name, one in known.items()}
+    if as_json:
+        show({"questions": {name: list(numbers) for name, numbers in asked.items()}})
+        return
+    for name, numbers in asked.items():
+        echo(f"{name}: {', '.join(n if needed else f'[{n}]' for n, needed in numbers.items())}")
+
+
+@click.command()
 @click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write into.")
 @_json
 def demo(out: str, as_json: bool) -> None:
@@ -590,6 +651,8 @@ COMMANDS: tuple[click.Command, ...] = (
     compare,
     report,
     estimate,
+    unseen,
+    paper,
     demo,
     domain,
 )

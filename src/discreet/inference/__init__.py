@@ -9,7 +9,7 @@ from discreet.inference._mechanism_aware import mechanism_posterior, noisy_count
 from discreet.inference._posterior import Band, Draws, Posterior
 from discreet.inference._summary import Estimate, Summary
 from discreet.inference._urn.process import process_posterior
-from discreet.inference._urn.unseen import Unseen, missing_mass, unseen_categories
+from discreet.inference._urn.unseen import Unseen, unseen
 from discreet.inference._warnings import NotConverged, ReleaseTakenForSample
 
 __all__ = [
@@ -19,11 +19,10 @@ __all__ = [
     "combine",
     "fit",
     "mechanism_posterior",
-    "missing_mass",
     "noisy_counts_posterior",
     "posterior",
     "process_posterior",
-    "unseen_categories",
+    "unseen",
 ]
 
 seal(globals(), Band, Combined, Draws, Estimate, Fit, Functional, Summary, Unseen)

@@ -76,7 +76,7 @@ class LaplaceProjectionSampler(NoisyCounts):
         Parameters
         ----------
         epsilon : float
-            Positive.
+            At least 1e-150.
         accuracy : float
             ``alpha``, in ``(0, 1)``: see :attr:`accuracy`.
         cells : int
@@ -98,7 +98,7 @@ class LaplaceProjectionSampler(NoisyCounts):
         >>> round(LaplaceProjectionSampler.sample_complexity(0.1, accuracy=0.18, cells=9), 1)
         735.5
         """
-        alpha, epsilon = real("accuracy", accuracy, above=0, below=1), real("epsilon", epsilon, above=0)
+        alpha, epsilon = real("accuracy", accuracy, above=0, below=1), real("epsilon", epsilon, least=1e-150)
         k, scale = positive_size("cells", cells), 2.0 / epsilon
         noise = k * LAPLACE.mean_absolute(scale) + math.sqrt(k) * LAPLACE.standard_deviation(scale)
         return 0.5 * noise / alpha

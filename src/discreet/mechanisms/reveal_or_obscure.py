@@ -115,7 +115,7 @@ class RevealOrObscure(Mixture):
         k, alpha = positive_size("cells", cells), real("accuracy", accuracy)
         if not 0.0 < alpha < 1.0 - 1.0 / k:
             raise ParameterError(f"accuracy must lie between 0 and 1 - 1/cells, got {alpha!r}")
-        return (k * (1.0 - alpha) - 1.0) / (alpha * _expm1(epsilon))
+        return (k * (1.0 - alpha) - 1.0) / alpha / _expm1(epsilon)
 
     def output_distribution(self, shares: Floats) -> Floats:
         """Return the law of a draw from records of a population, ``(1 - q) P + q / k``: equation (32).

@@ -65,7 +65,8 @@ def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) 
     '3.078e-05'
     """
     positive(epsilon=epsilon, n=n, size=size, strength=strength)
-    return max(size / (strength + n + size - 1.0), 2.0 * size / ((strength + n) * math.expm1(epsilon)))
+    step = math.expm1(min(epsilon, 700.0))  # beyond, the first term is the larger one, whatever the sizes
+    return max(size / (strength + n + size - 1.0), 2.0 * size / ((strength + n) * step))
 
 
 def largest_size_theorem_2(epsilon: float, delta: float, *, n: int, strength: float) -> int:

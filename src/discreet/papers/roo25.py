@@ -35,7 +35,7 @@ def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> floa
     1000.0
     """
     positive(epsilon=epsilon, accuracy=accuracy, cells=cells)
-    return 2.0 * cells / (accuracy * epsilon)
+    return 2.0 * cells / accuracy / epsilon
 
 
 seal(globals())

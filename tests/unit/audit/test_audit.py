@@ -198,8 +198,12 @@ def test_the_command_marks_what_is_confidential(tmp_path: Path, capsys: pytest.C
     assert answer["instance"]["notice"] == BANNER
     assert answer["instance"]["monte_carlo"]["iterations"] == 10_000
     assert {key: answer[key] for key in before} == before
+    assert answer["paper_choices"]["confidential"] is True
+    assert answer["paper_choices"]["strength"] == empirical_bayes_strength(6, 3)
     assert run([*common, "--data", str(data), "--domain", str(domain)]) == 0
-    assert BANNER in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.count(BANNER) == 2
+    assert shown.index(BANNER) < shown.index("empirical-Bayes strength")
     for wrong in (["--data", str(data)], ["--domain", str(domain)]):
         assert run([*common, *wrong]) == 2
     assert (

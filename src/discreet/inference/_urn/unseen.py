@@ -1,4 +1,4 @@
-r"""How many values the confidential records have that no released record shows, and how much mass nobody holds.
+r"""What a release of an urn does not show: values, mass that nobody holds, and the process that both come from.
 
 The release continues the urn of the confidential records, so both together are exchangeable, and the confidential
 records given the release continue its urn. Theory: docs/theory/posterior-from-a-release.md.
@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet._core.checks import choice, integer, positive_size
+from discreet._core.checks import choice, integer, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_factorial_coefficient, log_rising
 from discreet._core.random import seeded
 from discreet._core.text import counted, percent_as_written
 from discreet.inference._released import Released, read_release
-from discreet.inference._urn.new_values import check_urn, law_of, new_values_law
+from discreet.inference._urn.new_values import CountLaw, check_urn, law_of, new_values_law
+from discreet.inference._urn.prior import learned_prior
 from discreet.inference._urn.process import given_parameter
 
-__all__ = ["Unseen", "given_fresh_values", "missing_mass", "unseen_categories"]
+__all__ = ["Unseen", "all_unseen", "given_fresh_values", "unseen"]
 
-_HITS = 4000
+ASKED = ("values", "mass", "discovery", "strength", "discount")
+_HITS, _LEARNED = 4000, 20_000
+_FEW = 1000  # values that are simulated one by one
+_SURE = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,8 @@ class Unseen:
         Whether the interval holds with at least that probability instead of about it.
     confidential : bool
         Whether it was computed from a confidential number, so that it is confidential itself.
+    rests_on : str
+        What was taken for granted.
     """
 
     what: str
@@ -54,6 +61,7 @@ class Unseen:
     level: float
     conservative: bool = False
     confidential: bool = False
+    rests_on: str = ""
 
     def __str__(self) -> str:
         head = "CONFIDENTIAL: " if self.confidential else ""
@@ -62,21 +70,35 @@ class Unseen:
         return f"{head}{self.what}: {self.estimate:,.6g} ({least}{interval})"
 
 
-def unseen_categories(
+def unseen(
     release: Any,
     facts: Any = None,
     *,
+    of: str = "values",
     strength: float | None = None,
     discount: float | None = None,
     n: int | None = None,
     level: float = 0.95,
 ) -> Unseen:
-    """Return how many distinct values the confidential records have that the release does not show.
+    r"""Return something that records of an urn do not show: values, mass, or the process that they come from.
 
     Parameters
     ----------
-    release, facts, strength, discount, n
-        As for :func:`process_posterior`; nothing is learned here.
+    release, facts, n
+        As for :func:`process_posterior`.
+    of : {"values", "mass", "discovery", "strength", "discount"}
+        - ``"values"``: how many distinct values the confidential records have that the release does not show.
+        - ``"mass"``, the missing mass: the probability that the next member of the *population* has a value that none
+          of the ``n`` confidential records has, :math:`(\theta+\sigma K_n)/(\theta+n)` with :math:`K_n` their number
+          of distinct values. Its posterior mean uses :math:`E[K_n\mid z]=\sum_l(1-\pi_l)+E[K']`, and its interval
+          adds up those of the two parts.
+        - ``"discovery"``, BNP24's discovery probability: that one more *released* record has a value that neither the
+          table nor the release has, :math:`E=\frac{\theta+\sigma k}{\theta+n+m}\,
+          \frac{(\theta+m+\sigma)_n}{(\theta+m)_n}`.
+        - ``"strength"``, ``"discount"``: those of the process that the population comes from, learned from the release.
+    strength, discount : float, optional
+        Those of the process. By default the mechanism's own; where one of them is asked for, what is not given is
+        learned.
     level : float
         Probability of the interval.
 
@@ -84,47 +106,18 @@ def unseen_categories(
     -------
     Unseen
         From the release alone.
-    """
-    z, theta, sigma, n = _read(release, facts, strength, discount, n)
-    law = new_values_law(n, seen=int(z.size), distinct=len(z.counts), strength=theta, discount=sigma)
-    lower, upper = law.interval(level)
-    what = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
-    return Unseen(what=what, estimate=law.mean, lower=lower, upper=upper, level=level)
 
+    Raises
+    ------
+    ParameterError
+        When the release is not of an urn, or the domain is finite (its values are all known), or a number is missing or
+        out of range.
+    DataError, FileProblem
+        When the release cannot be read.
 
-def missing_mass(
-    release: Any,
-    facts: Any = None,
-    *,
-    strength: float | None = None,
-    discount: float | None = None,
-    n: int | None = None,
-    level: float = 0.95,
-    of: str = "population",
-) -> Unseen:
-    r"""Return the probability that the next record has a value that nobody has shown yet, from the release alone.
-
-    Two questions that are easily taken for one. ``of="population"``: the next member of the *population* has a value
-    that none of the ``n`` confidential records has, :math:`(\theta+\sigma K_n)/(\theta+n)` with :math:`K_n` their
-    number of distinct values; its posterior mean uses :math:`E[K_n\mid z]=\sum_l(1-\pi_l)+E[K']`, and its interval adds
-    up those of the two parts. ``of="urn"`` (BNP24, section 6.3): one more *released* record would have a value that
-    neither the table nor the release has,
-
-    .. math:: E=\frac{\theta+\sigma k}{\theta+n+m}\,\frac{(\theta+m+\sigma)_n}{(\theta+m)_n}.
-
-    Parameters
+    References
     ----------
-    release, facts, strength, discount, n
-        As for :func:`process_posterior`; nothing is learned here.
-    level : float
-        Probability of the interval.
-    of : {"population", "urn"}
-        The question.
-
-    Returns
-    -------
-    Unseen
-        From the release alone.
+    BNP24, sections 6.1 and 6.3; PY26, section 4.1; Lijoi, Mena and Prünster (2007).
 
     Examples
     --------
@@ -132,39 +125,154 @@ def missing_mass(
     >>> from discreet.domain import Domain, Numeric
     >>> unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
     >>> table = pl.DataFrame({"x": [0.25, 0.25, 0.75]})
-    >>> print(missing_mass(table, unit, strength=1.0, discount=0.5, n=100, of="urn"))
+    >>> print(unseen(table, unit, of="discovery", strength=1.0, discount=0.5, n=100))
     probability that one more released record is of a new value: 0.101041 (95%: 0.0384615 to 0.177885)
     """
-    z, theta, sigma, n = _read(release, facts, strength, discount, n)
-    m, k = int(z.size), len(z.counts)
-    law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
-    low, high = law.interval(level)
-    if of == "urn":
-        total = theta + n + m
-        growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
-        return Unseen(
-            what="probability that one more released record is of a new value",
-            estimate=(theta + sigma * k) / total * growth,
-            lower=(theta + sigma * (k + low)) / total,
-            upper=(theta + sigma * (k + high)) / total,
-            level=level,
+    choice("of", of, ASKED)
+    return of_read(_of_an_urn(release, facts), of, strength=strength, discount=discount, n=n, level=level)
+
+
+def _of_an_urn(release: Any, facts: Any) -> Released:
+    """Read records of an urn: those of any other mechanism are no draws of a process, whatever they show."""
+    z = read_release(release, facts)
+    if z.certified and z.urn is None:
+        raise ParameterError(
+            "only a release that continues the urn of its table tells what it does not show. The certificate names "
+            "another mechanism"
         )
-    choice("of", of, ("population", "urn"))
-    absent = np.exp(log_rising(theta + m - z.counts + sigma, n) - log_rising(theta + m, n))
-    # The two parts of K_n, each at half the error; the released values that are held by simulation.
+    return z
+
+
+def of_read(
+    z: Released, of: str, *, strength: float | None = None, discount: float | None = None, n: int | None = None,
+    level: float = 0.95,
+) -> Unseen:  # fmt: skip
+    """Return one answer, of a release that is read already."""
+    real("level", level, above=0, below=1)
+    if of in ("strength", "discount"):
+        return _learned(z, of, {"strength": strength, "discount": discount}, level)
+    urn = _urn_of(z, strength, discount, n)
+    return {"values": _values, "mass": _mass, "discovery": _discovery}[of](urn, level)
+
+
+def all_unseen(release: Any, facts: Any = None, *, level: float = 0.95) -> tuple[dict[str, Unseen], tuple[str, ...]]:
+    """Return every answer that a release has, by the name that :func:`unseen` gives it, and what to know first."""
+    z = _of_an_urn(release, facts)
+    if z.domain.finite:
+        notes = ("the domain is finite, so its values are all known and the discount is 0",)
+        return {"strength": of_read(z, "strength", level=level)}, notes
+    return {of: of_read(z, of, level=level) for of in ASKED}, _misfit(z)
+
+
+class _Urn(NamedTuple):
+    """Records of an urn, and what is known of it. ``n``: number of confidential records."""
+
+    z: Released
+    theta: float
+    sigma: float
+    n: int
+
+    @property
+    def m(self) -> int:
+        return int(self.z.size)
+
+    @property
+    def k(self) -> int:
+        return len(self.z.counts)
+
+    @property
+    def law(self) -> CountLaw:
+        """Of the number of distinct confidential values that the release does not show."""
+        return new_values_law(self.n, seen=self.m, distinct=self.k, strength=self.theta, discount=self.sigma)
+
+    @property
+    def rests_on(self) -> str:
+        law = f"Pitman-Yor process of strength {self.theta:g} and discount {self.sigma:g}"
+        law = law if self.sigma else f"Dirichlet process of strength {self.theta:g}"
+        return (
+            f"{counted(self.n, 'confidential record')}, taken as draws of a population from a {law}, whose urn "
+            f"{counted(self.m, 'released record')} continue{'s' if self.m == 1 else ''}. If the population is of "
+            "another kind, this may be far off"
+        )
+
+
+def _values(urn: _Urn, level: float) -> Unseen:
+    law = urn.law
+    lower, upper = law.interval(level)
+    what = f"distinct values among {counted(urn.n, 'confidential record')} that the release does not show"
+    return Unseen(what=what, estimate=law.mean, lower=lower, upper=upper, level=level, rests_on=urn.rests_on)
+
+
+def _discovery(urn: _Urn, level: float) -> Unseen:
+    theta, sigma, n, m = urn.theta, urn.sigma, urn.n, urn.m
+    low, high = urn.law.interval(level)
+    total = theta + n + m
+    growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
+    return Unseen(
+        what="probability that one more released record is of a new value",
+        estimate=(theta + sigma * urn.k) / total * growth,
+        lower=(theta + sigma * (urn.k + low)) / total,
+        upper=(theta + sigma * (urn.k + high)) / total,
+        level=level,
+        rests_on=urn.rests_on,
+    )
+
+
+def _mass(urn: _Urn, level: float) -> Unseen:
+    theta, sigma, n, m, law = urn.theta, urn.sigma, urn.n, urn.m, urn.law
+    absent = np.exp(log_rising(theta + m - urn.z.counts + sigma, n) - log_rising(theta + m, n))
+    # The two parts of K_n, each at half the error.
     half = (1.0 + level) / 2.0
     low, high = law.interval(half)
-    shown = _held_values(z, theta, sigma, n)
-    tail = (1.0 - half) / 2.0
-    few, many = np.quantile(shown, [tail, 1.0 - tail], method="closest_observation")
+    few, many = _held_few(urn, half) if urn.k <= _FEW else _held_many(urn, half)
     total = theta + n
     return Unseen(
         what="probability that the next member of the population has a value that no confidential record has",
         estimate=(theta + sigma * float((1.0 - absent).sum() + law.mean)) / total,
-        lower=(theta + sigma * (low + float(few))) / total,
-        upper=(theta + sigma * (high + float(many))) / total,
+        lower=(theta + sigma * (low + few)) / total,
+        upper=(theta + sigma * (high + many)) / total,
         level=level,
         conservative=True,
+        rests_on=urn.rests_on,
+    )
+
+
+def _learned(z: Released, of: str, given: dict[str, float | None], level: float) -> Unseen:
+    """Return strength or discount from their posterior, on a grid; what is given is kept."""
+    if given[of] is not None:
+        raise ParameterError(f"the {of} is asked for, so it must not be given")
+    if of == "discount" and z.domain.finite:
+        raise ParameterError("with a finite domain the discount is 0")
+    theta, sigma = ("learned" if value is None else value for value in given.values())
+    prior = learned_prior(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))
+    draws: Floats = getattr(prior, of)
+    lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    own = "" if z.urn is None else f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
+    return Unseen(
+        what=f"{of} of the process that the population comes from",
+        estimate=float(draws.mean()),
+        lower=float(lower),
+        upper=float(upper),
+        level=level,
+        rests_on=(
+            f"{counted(z.size, 'released record')}, taken as draws of that process, which is exact where the urn of "
+            "the release has its strength and discount, and an approximation of the order m/n otherwise. The prior is "
+            f"uniform in the discount and in (strength + discount) / (1 + strength + discount){own}"
+        ),
+    )
+
+
+def _misfit(z: Released) -> tuple[str, ...]:
+    """Say so where the records do not look like draws of their urn's own process."""
+    if z.urn is None:
+        return ()
+    found = of_read(z, "strength", discount=z.urn.discount, level=_SURE)
+    if found.lower <= z.urn.strength <= found.upper:
+        return ()
+    return (
+        f"the released records do not look like draws of their urn's own process: at its discount {z.urn.discount:g} "
+        f"they tell a strength of {found.lower:.3g} to {found.upper:.3g} ({percent_as_written(_SURE)}) instead of "
+        f"{z.urn.strength:g}. Do not rely on values, mass and discovery",
     )
 
 
@@ -218,8 +326,30 @@ def given_fresh_values(
     )
 
 
-def _held_values(z: Released, theta: float, sigma: float, n: int) -> Floats:
+def _held_few(urn: _Urn, level: float) -> tuple[float, float]:
+    """Return an interval for how many of the released values are held by a confidential record, by simulation."""
+    tail, found = (1.0 - level) / 2.0, _held_values(urn)
+    few, many = np.quantile(found, [tail, 1.0 - tail], method="closest_observation")
+    return float(few), float(many)
+
+
+def _held_many(urn: _Urn, level: float) -> tuple[float, float]:
+    """Return the same from the exact mean and variance, as those of a normal law: it is a sum of many indicators."""
+    sizes, times = np.unique(urn.z.counts, return_counts=True)
+    rest, none = urn.theta + urn.m + urn.sigma, log_rising(urn.theta + urn.m, urn.n)
+    one = log_rising(rest - sizes, urn.n) - none  # of the probability that no record holds a value
+    both = log_rising(rest + urn.sigma - sizes[:, None] - sizes, urn.n) - none
+    shared = np.exp(one[:, None] + one) * np.expm1(both - one[:, None] - one)  # the covariance of two indicators
+    absent = np.exp(one)
+    variance = times @ shared @ times + float(times @ (absent * (1.0 - absent) - np.diag(shared)))
+    wide = NormalDist().inv_cdf((1.0 + level) / 2.0) * math.sqrt(max(0.0, variance))
+    mean = float(times @ (1.0 - absent))
+    return max(0.0, math.floor(mean - wide)), min(float(urn.k), math.ceil(mean + wide))
+
+
+def _held_values(urn: _Urn) -> Floats:
     """Draw how many of the released values are held by one of the confidential records."""
+    z, theta, sigma, n = urn
     rng, counts = seeded(0), np.append(z.counts - sigma, theta + len(z.counts) * sigma)
     found = np.zeros(_HITS)
     rows = max(1, 2_000_000 // len(counts))
@@ -231,10 +361,7 @@ def _held_values(z: Released, theta: float, sigma: float, n: int) -> Floats:
     return found
 
 
-def _read(
-    release: Any, facts: Any, strength: float | None, discount: float | None, n: int | None
-) -> tuple[Released, float, float, int]:
-    z = read_release(release, facts)
+def _urn_of(z: Released, strength: float | None, discount: float | None, n: int | None) -> _Urn:
     theta, sigma = float(given_parameter(z, "strength", strength)), float(given_parameter(z, "discount", discount))
     held = z.held if n is None else n
     if held is None:
@@ -243,4 +370,4 @@ def _read(
     if z.domain.finite:
         raise ParameterError("a finite domain's values are all known, so there are no new ones to discover")
     check_urn(int(z.size), len(z.counts), theta, sigma)
-    return z, theta, sigma, held
+    return _Urn(z, theta, sigma, held)
