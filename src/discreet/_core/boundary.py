@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet._core.lazy import Lazy
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
 
@@ -338,8 +339,10 @@ def _hint(function: Callable[..., Any], parameter: inspect.Parameter, first: tup
     holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
     bases = type(first[0]).__mro__ if first else ()
     known = {name: found for base in reversed(bases) for name, found in vars(sys.modules[base.__module__]).items()}
+    known |= getattr(function, "__globals__", {})
+    loaded = {name: found for name, found in known.items() if not isinstance(found, Lazy)}
     try:
-        return typing.get_type_hints(holder, globalns={**known, **getattr(function, "__globals__", {})})["it"]
+        return typing.get_type_hints(holder, globalns=loaded)["it"]
     except (NameError, TypeError, AttributeError):
         return Any
 

@@ -1,0 +1,34 @@
+"""Libraries that are loaded when something of them is first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import polars
+import pytest
+
+from discreet._core import lazy
+
+
+def test_a_name_is_the_librarys_own() -> None:
+    assert lazy.pl.Series is polars.Series
+
+
+def test_nothing_is_loaded_by_importing_or_inspecting_them() -> None:
+    program = """
+import inspect, sys
+from discreet._core import lazy
+for name in set(lazy.__all__) - {"Lazy"}:
+    inspect.unwrap(getattr(lazy, name)), repr(getattr(lazy, name)), hasattr(getattr(lazy, name), "__wrapped__")
+print(*sorted({"jax", "narwhals", "numpyro", "polars", "torch"} & set(sys.modules)))
+assert lazy.pl.Series is not None and "polars" in sys.modules
+"""
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert made.stdout.split() == []
+
+
+def test_a_missing_library_is_told_by_the_first_use_of_it() -> None:
+    missing = lazy.Lazy("no_library_has_this_name")
+    with pytest.raises(ModuleNotFoundError, match="no_library_has_this_name"):
+        _ = missing.anything
