@@ -9,10 +9,9 @@ from __future__ import annotations
 import mmap
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import polars as pl
+from discreet._core.lazy import pl
 
 __all__ = ["scanned"]
 
@@ -24,8 +23,6 @@ def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
 
     Raises Exception of some kind, if the file cannot be read; for `quietly`.
     """
-    import polars as pl
-
     with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         length = int.from_bytes(data[-8:-4], "little")
         footer = _Thrift(data, len(data) - 8 - length).struct()

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,9 @@ import numpy.typing as npt
 from discreet._core.boundary import quietly
 from discreet._core.checks import choice, integer, real, shown, unfit
 from discreet._core.errors import DataError, DiscreetError, DomainError, MissingPublicFact
+from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Codes", "Column"]
 
@@ -107,8 +105,6 @@ class Column(ABC):
         DataError
             If a value does not fit the declaration. The message holds no value.
         """
-        import polars as pl
-
         wrong_type = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
         series = quietly(lambda: values if isinstance(values, pl.Series) else pl.Series(values), wrong_type)
         if series.dtype == pl.Null:
@@ -147,8 +143,6 @@ class Column(ABC):
         polars.Series of length count
             Values; ``encode(decode(codes)) == codes``.
         """
-        import polars as pl
-
         codes = np.asarray(codes)
         if not self.nullable:
             return self._series(codes, rng)
@@ -282,8 +276,6 @@ class Column(ABC):
         """
         numbers = _numbers(values, self.kind)
         if getattr(self, "out_of_bounds", "error") == "clip":
-            import polars as pl
-
             bounds: Any = self
             lower, upper = _numbers(pl.Series([bounds.lower, bounds.upper]), self.kind)
             numbers = np.clip(numbers, lower, upper)
@@ -417,8 +409,6 @@ class Column(ABC):
 
 def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:
     """Return days since 1970-01-01 for dates, seconds for datetimes (since then) and durations, else the numbers."""
-    import polars as pl
-
     if kind == "date":
         return values.cast(pl.Date).to_physical().cast(pl.Float64).to_numpy()
     if kind in ("datetime", "duration"):

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal as Exact
 from decimal import InvalidOperation
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.domain._lattice import LatticeColumn
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Decimal"]
 
@@ -88,8 +86,6 @@ class Decimal(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
-        import polars as pl
-
         clean = texts.str.strip_chars()
         plain = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
         kept = pl.select(pl.when(plain).then(clean)).to_series()
@@ -99,8 +95,6 @@ class Decimal(LatticeColumn):
         return dtype.is_decimal() or dtype.is_integer()
 
     def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        import polars as pl
-
         exact = series.cast(pl.Decimal(38, self.digits), strict=False)
         if exact.null_count():
             raise DataError(name, "a value lies outside the declared bounds", "recode it with fewer digits")
@@ -111,8 +105,6 @@ class Decimal(LatticeColumn):
         return exact.to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
-        import polars as pl
-
         kind = pl.Decimal(38, self.digits)
         shifted: pl.Series = pl.Series(units).cast(kind) / 10**self.digits
         return shifted.cast(kind)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import flag, unfit
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.domain._column import Codes, Column
 from discreet.domain._spreadsheet import unescaped_series
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Boolean", "Category", "OpenLabels", "encodable"]
 
@@ -51,18 +49,12 @@ class Boolean(Column):
         return _texts_to_booleans(texts)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        import polars as pl
-
         return dtype == pl.Boolean
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        import polars as pl
-
         return series.cast(pl.Int64).to_numpy()
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
-        import polars as pl
-
         return pl.Series(np.asarray(codes, dtype=bool))
 
 
@@ -172,8 +164,6 @@ class Category(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings without the apostrophe before a formula, integers in decimal, bools as ``true``, ``false``."""
-        import polars as pl
-
         if self._of is str:
             return unescaped_series(texts)
         if self._of is bool:
@@ -181,8 +171,6 @@ class Category(Column):
         return texts.str.strip_chars().cast(pl.Int64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        import polars as pl
-
         if self._of is str:
             return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
         if self._of is bool:
@@ -190,8 +178,6 @@ class Category(Column):
         return dtype.is_integer() or dtype.is_float()
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        import polars as pl
-
         undeclared = DataError(
             name, "holds a category that is not declared", "declare it (from public knowledge), or recode beforehand"
         )
@@ -211,8 +197,6 @@ class Category(Column):
         return order[place].astype(np.int64, copy=False)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
-        import polars as pl
-
         if self._of is not str:
             kind = bool if self._of is bool else self.dtype
             return pl.Series(np.array(self.categories, dtype=kind)[codes])
@@ -292,13 +276,9 @@ class OpenLabels(Column):
         return np.array([code is None for code in codes], dtype=bool)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        import polars as pl
-
         return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        import polars as pl
-
         texts = series.cast(pl.String)
         if texts.str.starts_with(self.prefix).any():
             remedy = "choose another prefix (from public knowledge)"
@@ -306,14 +286,10 @@ class OpenLabels(Column):
         return cast("Codes", texts.to_numpy().astype(object))
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
-        import polars as pl
-
         return pl.Series(list(codes), dtype=pl.String)
 
 
 def _texts_to_booleans(texts: pl.Series) -> pl.Series:
-    import polars as pl
-
     clean = texts.str.strip_chars().str.to_lowercase()
     wanted = pl.Series(["true", "false"])
     return pl.select(pl.when(clean.is_in(wanted.implode())).then(clean == "true")).to_series()

@@ -7,22 +7,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DomainError
+from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet.domain._column import Column
 from discreet.domain._constraints import Constraint, Readers, compiled, fitting, possible
 from discreet.domain._declared import DECLARED, plain_entries
 from discreet.domain._records import Records
 from discreet.domain._totals import PublishedTotals, published
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Domain", "require_domain"]
 
@@ -326,8 +324,6 @@ class Domain:
         polars.DataFrame
             One row per record.
         """
-        import polars as pl
-
         parts = zip(self.columns.items(), records.columns, strict=True)
         return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
 
@@ -351,8 +347,6 @@ class Domain:
         >>> ages.describe(ages.unflat(np.arange(4)), rng=seeded(0)).rows()
         [(0, 24), (25, 49), (50, 74), (75, 99)]
         """
-        import polars as pl
-
         described = []
         for (name, column), codes in zip(self.columns.items(), records.columns, strict=True):
             ends = column.interval(codes)

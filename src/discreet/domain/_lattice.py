@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import integer, unfit
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.domain._column import Codes, Column
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Integer", "LatticeColumn"]
 
@@ -123,8 +121,6 @@ class LatticeColumn(Column):
         """Return the first and the last point of each cell; None where a cell is a point."""
         if self._groups is None:
             return None
-        import polars as pl
-
         codes = np.asarray(codes)
         present = pl.lit(pl.Series(codes != self.values))
         cells = np.where(codes == self.values, 0, codes)
@@ -260,16 +256,12 @@ class Integer(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal digits."""
-        import polars as pl
-
         return texts.str.strip_chars().cast(pl.Int64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
 
     def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        import polars as pl
-
         if series.dtype.is_float():
             # Whole floats only (pandas holds integers with nulls as floats); out of int64's range is out of bounds too.
             values = series.cast(pl.Float64).clip(-(2.0**62), 2.0**62)
@@ -281,6 +273,4 @@ class Integer(LatticeColumn):
         return series.cast(pl.Int64).to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
-        import polars as pl
-
         return pl.Series(units.astype(self.dtype))

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from decimal import Decimal as Exact
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import real, unfit
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.domain._base import Density
 from discreet.domain._column import Codes, Column
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Numeric"]
 
@@ -244,8 +242,6 @@ class Numeric(Column):
         """Return the edges of each cell, None where cells are points or midpoints."""
         if self._edges is None or self.within == "midpoint":
             return None
-        import polars as pl
-
         low, high = self.ends(codes)
         return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
 
@@ -314,16 +310,12 @@ class Numeric(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
-        import polars as pl
-
         return texts.str.strip_chars().cast(pl.Float64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_numeric()
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        import polars as pl
-
         x = series.cast(pl.Float64).to_numpy()
         if len(x) and not (x.min() >= self.lower and x.max() <= self.upper):
             if self.out_of_bounds == "error":
@@ -359,8 +351,6 @@ class Numeric(Column):
         return codes
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
-        import polars as pl
-
         if not self.finite:
             values: npt.NDArray[Any] = np.asarray(codes, dtype=np.float64)
         elif self._edges is None:

@@ -9,10 +9,8 @@ whatever the text. It holds for labels and names of columns; numbers, dates and 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
+from discreet._core.lazy import pl
 
 __all__ = ["escaped", "escaped_frame", "unescaped", "unescaped_frame", "unescaped_series"]
 
@@ -46,8 +44,6 @@ def unescaped(text: str) -> str:
 
 def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
     """Write the texts of a table and the names of its columns."""
-    import polars as pl
-
     texts = pl.selectors.string(include_categorical=True) | pl.selectors.enum()
     written = frame.with_columns(texts.cast(pl.String).str.replace(f"^('*{_FIRST})", "'${1}"))
     return written.rename(escaped)
@@ -55,8 +51,6 @@ def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
 
 def unescaped_frame(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Read a CSV file whose columns are all texts; undoes :func:`escaped_frame`."""
-    import polars as pl
-
     return frame.rename(unescaped).with_columns(pl.all().str.replace(_READ, "${1}"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.domain._lattice import LatticeColumn
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Date", "Datetime", "Duration"]
 
@@ -95,21 +93,15 @@ class Date(LatticeColumn):
         return texts.str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        import polars as pl
-
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
 
     def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        import polars as pl
-
         days = series.cast(pl.Date)
         if series.dtype != pl.Date and not (days.cast(series.dtype) == series).all():
             raise DataError(name, "holds times of day", 'cut them off, or declare type = "datetime"')
         return days.to_physical().cast(pl.Int64).to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
-        import polars as pl
-
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
 
 
@@ -191,8 +183,6 @@ class Datetime(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
-        import polars as pl
-
         clean = pl.lit(texts.str.strip_chars().str.replace(" ", "T", literal=True))
         wall = [
             clean.str.to_datetime(form, time_unit="us", strict=False)
@@ -207,21 +197,15 @@ class Datetime(LatticeColumn):
         return pl.select(pl.coalesce(moment, local.dt.convert_time_zone("UTC"))).to_series()
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        import polars as pl
-
         if isinstance(dtype, pl.Datetime):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
 
     def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        import polars as pl
-
         moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
         return moments.to_physical().to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
-        import polars as pl
-
         moments = pl.Series(units).cast(pl.Datetime("us"))
         if self.time_zone is None:
             return moments
@@ -280,22 +264,16 @@ class Duration(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
-        import polars as pl
-
         spans = [None if text is None else span(text.strip()) for text in texts]
         return pl.Series(spans, dtype=pl.Duration("us"))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        import polars as pl
-
         return dtype == pl.Duration
 
     def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
         return series.dt.cast_time_unit("us").to_physical().to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
-        import polars as pl
-
         return pl.Series(units).cast(pl.Duration("us"))
 
 
