@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet._core.checks import positive_size, unfit
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet._core.writing import check_outputs
@@ -37,9 +38,6 @@ from discreet.releases._promise import delta_caveats
 from discreet.releases._publish import Release
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["AddRemove", "Checkpoint", "Watch", "release"]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
-    import polars as pl
 
     from discreet.domain._column import Column
 
@@ -72,8 +72,6 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 
 @enclosed
 def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, npt.NDArray[np.int64], Provenance]:
-    import polars as pl
-
     source = open_source(data)
     for name in columns:
         if name not in source.names:
@@ -96,8 +94,6 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
 
 
 def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.DataFrame:
-    import polars as pl
-
     if len(parts) == 1:
         return parts[0]
     return pl.concat(parts, how="vertical_relaxed").group_by(*columns).agg(pl.col(FREQUENCY).sum())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError, DomainError, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, secure
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source, parsed
@@ -17,9 +18,6 @@ from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._domain import require_domain
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "public_size"]
 
@@ -229,8 +227,6 @@ class Tally:
             self._condense()
 
     def _condense(self) -> None:
-        import polars as pl
-
         if self.numbered or self.lone:
             keys = _Keys.joined([part for part in self.parts if isinstance(part, _Keys)])
             self.parts, self.held = [keys], len(keys.keys)
@@ -290,8 +286,6 @@ def _starts(keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
     """Return the distinct rows of a frame and their frequencies."""
-    import polars as pl
-
     if frequencies is not None:
         frame = frame.with_columns(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
     if FREQUENCY not in frame.columns:
@@ -310,8 +304,6 @@ def _no_records(domain: Domain) -> Records:
 
 
 def _as_frame(records: Records) -> pl.DataFrame:
-    import polars as pl
-
     types = {"i": pl.Int64, "f": pl.Float64, "O": pl.String}
     return pl.DataFrame(
         [

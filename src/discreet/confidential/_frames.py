@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet._core.errors import DataError, ParameterError
+from discreet._core.lazy import pl
 from discreet.confidential._source import looks_like_a_record, open_source
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["table_schema", "to_frame_kind"]
 

@@ -14,13 +14,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError, NotPublic, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.writing import same_file
 from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
@@ -28,9 +29,6 @@ from discreet.confidential._source import FREQUENCY, not_in, open_source, parsed
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["public_domain", "public_table", "refuse_same", "with_public"]
 
@@ -86,8 +84,6 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     FileProblem
         When a file cannot be read.
     """
-    import polars as pl
-
     source = open_source(data)
     for name in domain.names:
         if name not in source.names:

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from discreet._core import parquet
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
 from discreet.domain._spreadsheet import unescaped
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from discreet.domain._column import Column
 
 __all__ = [
@@ -196,8 +195,6 @@ def _open_path(data: str | PathLike[str]) -> Source:
             raise FileProblem(text, "its fields are not separated by commas", "save it with commas")
 
         def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-            import polars as pl
-
             scan = pl.scan_csv(path, glob=False, infer_schema=False)  # every column is text: nothing is inferred
             found = quietly(lambda: scan.collect_schema().names(), broken)
             return _scanned(scan.rename(dict(zip(found, header, strict=False))), columns, broken)
@@ -235,8 +232,6 @@ def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) 
 
 
 def _open_frame(data: Any) -> Source:
-    import narwhals as nw
-
     unsupported = DataError(
         None,
         f"the type {type(data).__name__} is not a supported table",
@@ -272,15 +267,11 @@ def _open_frame(data: Any) -> Source:
 
 def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Take an in-memory frame in slices, column by column so that an error names the culprit."""
-    import polars as pl
-
     for start in range(0, len(frame), _BATCH):
         yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
 
 
 def _part(frame: Any, name: str, start: int) -> pl.Series:
-    import polars as pl
-
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
     part = frame[start : start + _BATCH].select(name)
     taken: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
@@ -292,8 +283,6 @@ def _part(frame: Any, name: str, start: int) -> pl.Series:
 
 def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
     """Count distinct rows where the table is; only these and their frequencies come back."""
-    import narwhals as nw
-
     counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
     yield quietly(lambda: counted.collect().to_polars(), broken)
 

@@ -9,17 +9,15 @@ neighbouring tables leaves every other unit's slots equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.confidential._source import FREQUENCY, RESERVED
 from discreet.domain import Domain, Records
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["null_record", "slotted", "units_of"]
 
@@ -36,7 +34,6 @@ def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ..
     ``names``: the domain's columns.
     Returns: the domain's columns, the unit and frequencies; it has these columns where there is no row, too.
     """
-    import polars as pl
 
     def keyed(batch: pl.DataFrame) -> pl.DataFrame:
         if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure
@@ -81,8 +78,6 @@ def slotted(
     unused : int
         Number of unused slots, over all units.
     """
-    import polars as pl
-
     held = quietly(lambda: rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum().alias(_HELD)), _unreadable(unit))
     units, kept = held.height, int(held[_HELD].clip(upper_bound=max_records).sum())
     crowded = rows.join(held.filter(pl.col(_HELD) > max_records).select(_UNIT), on=_UNIT, how="semi")

@@ -11,20 +11,18 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import DomainError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, OpenLabels, Records
 from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness, inner_half, invented_records
 from discreet.mechanisms import Mechanism
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Reference", "common", "predicted_w1"]
 

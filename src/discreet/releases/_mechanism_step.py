@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._core.checks import positive_size, unfit
 from discreet._core.errors import Fault, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain
 from discreet.mechanisms import Mechanism, named
@@ -18,9 +19,6 @@ from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.privacy import Guarantee, Relation
 from discreet.releases._step import ELSEWHERE, Frames, Publishable, Step, rebuilt_elsewhere
 from discreet.releases._utility import require_utility
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["certified_mechanism", "rebuilt", "step_of"]
 
@@ -147,8 +145,6 @@ def _no_counts(mechanism: Mechanism) -> pl.DataFrame:
 
 
 def _table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator) -> pl.DataFrame:
-    import polars as pl
-
     if estimates.labels is None:
         described = mechanism.domain.describe(estimates.records, rng=rng)
     else:

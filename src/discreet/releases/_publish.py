@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet._core.errors import FileProblem, ParameterError, RelationNotSupported
+from discreet._core.lazy import nw, pl
 from discreet._core.random import SecureGenerator, public, secure
 from discreet._core.text import counted
 from discreet._core.writing import file_sha256, new_folder, together
@@ -70,8 +71,6 @@ class Release:
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
-        import narwhals as nw
-
         several = self.certificate.several
         frames = [nw.from_native(one).to_polars() for one in (self.records if several else [self.records])]
         paths = _place(out, certificate, several=several, inputs=())
@@ -230,8 +229,6 @@ def _public_number(confidential: Confidential[Any], step: Step, relation: Relati
 
 def _in_memory(tables: Iterator[Frames], document: Certificate, frame_kind: str) -> tuple[Any, Certificate]:
     """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
-    import polars as pl
-
     whole = [pl.concat(list(frames)) for frames in tables]
     document = document.holding([{"file": None, "rows": table.height, "sha256": None} for table in whole])
     records = [to_frame_kind(table, frame_kind) for table in whole]

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms import require_kept
 from discreet.privacy import Guarantee, Relation
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["ELSEWHERE", "Publishable", "Step", "rebuilt_elsewhere"]
 

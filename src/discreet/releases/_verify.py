@@ -12,6 +12,7 @@ from typing import Any
 from discreet._core import parquet
 from discreet._core.boundary import quietly
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.writing import file_sha256, require_settled
 from discreet.confidential._source import open_source
 from discreet.privacy import Guarantee
@@ -222,8 +223,6 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
 
 def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: str | None = None) -> list[Check]:
     """Compare a file with what is stated of it; one of several that was changed is not read."""
-    import polars as pl
-
     require_settled(data)
     what = named or "released"
     checks = [_compare(f"{what}.sha256", released.get("sha256"), file_sha256(data))]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.lazy import pl
 from discreet._core.writing import check_outputs, check_writable, writing_problem
 from discreet.domain._spreadsheet import escaped_frame
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["CERTIFICATE_KEY", "PROMISE_KEY", "certificate_path", "check_folder", "check_output", "write_frames"]
 
@@ -133,8 +131,6 @@ def _sink_parquet(
 
 
 def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO) -> None:
-    import polars as pl
-
     # CSV has no durations: they are written as text such as 1h30m, which the domain reads back.
     durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     for i, frame in enumerate(frames):

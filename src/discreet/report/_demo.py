@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.writing import own_folder, require_own, together
 from discreet._release import Watch, release
 from discreet.domain import Domain
@@ -48,8 +49,6 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     FileProblem
         When the folder cannot be written.
     """
-    import polars as pl
-
     try:
         from statsmodels.datasets import randhie
     except ImportError:

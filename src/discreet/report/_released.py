@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.lazy import pl
 from discreet._core.text import about, as_written
 from discreet.confidential._source import Source, open_source
 from discreet.domain import Domain
@@ -82,8 +83,6 @@ def released_columns(
 
 
 def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
-    import polars as pl
-
     column = domain.columns[name]
     key, wanted, weight = name, [name], pl.len().cast(pl.Float64)
     if counts:

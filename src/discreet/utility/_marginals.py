@@ -10,19 +10,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.lazy import pl
 from discreet.confidential import Confidential
 from discreet.confidential._column_values import column_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, Domain, OpenLabels
 from discreet.domain._column import Column
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Bins", "Shares", "bins_of", "confidential_shares", "shown"]
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet.domain import Boolean, Category, Domain, OpenLabels
 from discreet.domain._column import Column
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["BINS", "Rows", "Values", "tables"]
 
