@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,11 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.evolution._api import API, in_blocks, new_seed, plain_norm, settled_norm
 from discreet.evolution._frames import refuse_wide_cells, to_records
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Callables", "checked_points"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet._core.errors import DataError, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
 
@@ -21,8 +22,6 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
     ``source``: what gave the frame, for the error message.
     ``rows``: how many rows it has to have.
     """
-    import polars as pl
-
     try:
         table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     except Exception as problem:  # whatever the frame is

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import torch
 from discreet.domain import Domain, Records
 from discreet.evolution._api import API, in_blocks, new_seed
 from discreet.evolution._callables import checked_points
@@ -163,8 +164,6 @@ class DiffusionImages(API):
 
     def _denoised(self, images: Floats, degree: float, seed: int) -> Floats:
         """Add noise up to a share of the schedule, and denoise from there; from pure noise at 1."""
-        import torch
-
         weights = next(self.model.parameters())
         self.scheduler.set_timesteps(self.inference_steps)
         times = self.scheduler.timesteps[-max(1, round(degree * self.inference_steps)) :]

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import torch
 
 __all__ = ["degrees_at", "inference", "needed", "settled_degrees"]
 
@@ -22,8 +23,6 @@ def needed(*packages: str) -> None:
 @contextmanager
 def inference(seed: int) -> Iterator[None]:
     """Run a model without gradients, with torch's own draws seeded; its state is as before afterwards."""
-    import torch
-
     with torch.inference_mode(), torch.random.fork_rng():
         torch.manual_seed(seed)
         yield

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import torch
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.evolution._api import API, in_blocks, new_seed
 from discreet.evolution._callables import checked_points
@@ -113,8 +114,6 @@ class _Texts(API):
 
     def _padded(self, texts: list[list[int]], *, left: bool) -> tuple[Any, Any]:
         """Return a batch of tokens and its attention mask."""
-        import torch
-
         longest = max(map(len, texts))
         fill = self.tokenizer.pad_token_id or 0
         pads = [[fill] * (longest - len(ids)) for ids in texts]
@@ -182,8 +181,6 @@ class MaskedTexts(_Texts):
         return Records(columns=(self._labels([ids for part in parts for ids in part]),))
 
     def _varied(self, texts: list[list[int]], degree: float, seed: int) -> list[list[int]]:
-        import torch
-
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         ids, present = self._padded([[start, *text, end] for text in texts], left=False)
         masked = torch.zeros_like(ids, dtype=torch.bool)

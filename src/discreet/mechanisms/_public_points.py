@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import pl
 from discreet._core.text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._metric import ground_embedding
@@ -113,8 +114,6 @@ def _encoded(given: Any, domain: Domain) -> Records:
     elif isinstance(given, Sequence) and not isinstance(given, str):
         rows = given
     else:
-        import polars as pl
-
         if not isinstance(given, pl.DataFrame):
             raise ParameterError(_FORMS)
         rows = domain.encode(given).rows()
