@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet._core.random import seeded
 from discreet.pseudo_posterior._likelihood import (
     alone,
@@ -90,11 +91,8 @@ def _small(
 def _sites(
     synthesiser: Synthesiser, data: Mapping[str, Any], at: Mapping[str, Any] | None
 ) -> dict[str, tuple[int, ...]]:
-    import jax
-    from numpyro import handlers
-
     shapes: dict[str, tuple[int, ...]] = {}
-    given = {"substitute_fn": _typical()} if at is None else {"data": at}
+    given = {"substitute_fn": numpyro.infer.init_to_uniform} if at is None else {"data": at}
 
     def look(traced: Mapping[str, Any]) -> None:
         with handlers.trace() as sites, handlers.substitute(**given), handlers.seed(rng_seed=0):
@@ -128,42 +126,29 @@ def _check_drawn(name: str, drawn: tuple[int, ...], held: tuple[int, ...]) -> No
 
 def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the shape of a site's unconstrained coordinates."""
-    import numpyro.distributions as dist
-    from numpyro.distributions import biject_to
-
     if getattr(site["fn"].support, "is_discrete", False):
         raise ParameterError(
             f"site {name!r} is a discrete latent variable. Sum it out, as numpyro.distributions.Mixture does"
         )
     if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
         raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
-    return tuple(biject_to(site["fn"].support).inverse_shape(site["value"].shape))
+    return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))
 
 
 def _latent(sites: Mapping[str, Any]) -> dict[str, Any]:
     return {name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
 
 
-def _typical() -> Any:
-    from numpyro.infer import init_to_uniform
-
-    return init_to_uniform
-
-
 def typical_values(
     synthesiser: Synthesiser, data: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Any]:
     """Return some parameters of a model, uniform on [-2, 2] in unconstrained coordinates of these shapes."""
-    import jax
-    from numpyro import handlers
-    from numpyro.distributions import biject_to
-
     rng = seeded(0)
     points = {name: rng.uniform(-2.0, 2.0, size=(_TRIED, *shape)).astype(np.float32) for name, shape in shapes.items()}
 
     def one(point: Mapping[str, Any]) -> dict[str, Any]:
         def value(site: Mapping[str, Any]) -> Any:
-            return biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
+            return dist.biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
 
         with handlers.trace() as sites, handlers.substitute(substitute_fn=value), handlers.seed(rng_seed=0):
             synthesiser.model(without(data, synthesiser.sensitive))
@@ -193,9 +178,6 @@ def check_model(
     ``blanks``: where the number of records is confidential: tables without a confidential value, of one record, of two,
     and of other public numbers. The model is tried on the first two before it is on its table, and its prior on all.
     """
-    import jax
-    import jax.numpy as jnp
-
     if blanks:
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)
@@ -230,7 +212,6 @@ def check_model(
 
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
     """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
-    import jax
 
     def priors(values: Any, data: Any) -> Any:
         return jax.vmap(lambda one: _densities(synthesiser.model, one, data, {})[0])(values)
@@ -252,20 +233,12 @@ def _close(found: Any, before: Any) -> bool:
     return np.shape(found) == np.shape(before) and np.allclose(found, before, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
-def _set(model: Any, values: Mapping[str, Any]) -> Any:
-    from numpyro import handlers
-
-    return handlers.substitute(seeded_model(model), data=values)
-
-
 def _densities(
     model: Any, values: Mapping[str, Any], data: Mapping[str, Any], told: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the log-densities of priors and factors, and those of the records in ``told``, by site."""
-    from numpyro import handlers
-    from numpyro.primitives import Messenger
 
-    class Tell(Messenger):  # type: ignore[misc]
+    class Tell(numpyro.primitives.Messenger):  # type: ignore[misc]
         """Let observed sites return what is told."""
 
         def process_message(self, msg: dict[str, Any]) -> None:
@@ -273,7 +246,7 @@ def _densities(
                 msg["value"] = told[msg["name"]]
 
     with handlers.trace() as sites, Tell():
-        _set(model, values)(data)
+        handlers.substitute(seeded_model(model), data=values)(data)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     logs = {name: log_density(site) for name, site in sampled.items()}
     return (
@@ -283,8 +256,6 @@ def _densities(
 
 
 def _alternating(blank: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, Any]:
-    import jax.numpy as jnp
-
     def turned(value: Any) -> Any:
         each = (jnp.arange(len(value)) % 2).reshape(-1, *(1,) * (value.ndim - 1))
         return jnp.broadcast_to(each, value.shape).astype(value.dtype)

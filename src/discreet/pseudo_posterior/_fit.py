@@ -14,6 +14,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError, Refused
+from discreet._core.lazy import handlers, jax, jnp
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior._likelihood import alone, censored, extremes, quiet, seeded_model, weighted
@@ -248,8 +249,6 @@ class Sampler:
         start: PosteriorDraws | None,
         until: Convergence,
     ) -> PosteriorDraws:
-        import jax.numpy as jnp
-
         chain = self._prepared()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
         kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
@@ -335,9 +334,6 @@ class _Run:
         method: str,
         progress: Progress | None,
     ) -> None:
-        import jax
-        import jax.numpy as jnp
-
         self.planned, self._made, self._progress = 0, 0, progress
         self._chain, self._advance, self._facts, self._method = chain, advance, facts, method
         with _precision(chain):
@@ -370,30 +366,22 @@ class _Run:
 
 def _joined(parts: list[_Draws]) -> _Draws:
     """Return draws by chain, one part after the other."""
-    import jax
-
     joined: _Draws = jax.tree.map(lambda *arrays: np.concatenate(arrays, axis=1), *parts)
     return joined
 
 
 def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
     """Return the context in which a chain runs."""
-    import jax
-
     return jax.enable_x64(True) if chain.double else contextlib.nullcontext()
 
 
 def _compiled(chain: Chain, *, method: str) -> Any:
     """Return what advances one chain, or all of them in one vector."""
-    import jax
-
     return jax.jit(jax.vmap(chain.advance, in_axes=(0, None)) if method == "vectorized" else chain.advance)
 
 
 def _advanced(advance: Any, at: Any, facts: Any, *, method: str) -> Any:
     """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
-    import jax
-
     if method == "vectorized":
         return jax.tree.map(np.asarray, advance(at, facts))
     each = [jax.tree.map(lambda part, i=i: part[i], at) for i in range(len(jax.tree.leaves(at)[0]))]
@@ -411,9 +399,6 @@ def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
 
     Those are the deterministic sites of the model on the whole table, and the log pseudo-likelihood.
     """
-    import jax
-    import jax.numpy as jnp
-    from numpyro import handlers
 
     def one(values: Any, facts: Any) -> dict[str, Any]:
         data, weights = facts

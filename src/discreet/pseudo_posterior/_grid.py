@@ -17,6 +17,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import handlers, jax, jnp
 from discreet._core.text import as_written
 from discreet.mechanisms._weights import draw_weighted
 from discreet.pseudo_posterior._checks import check_model, latent_sites
@@ -122,9 +123,6 @@ def drawn_on_grid(
 
 def _log_prior(synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]) -> Floats:
     """Return the log-densities of priors and factors, from the model on a table without a confidential value."""
-    import jax
-    import jax.numpy as jnp
-    from numpyro import handlers
 
     def at(one: Mapping[str, Any]) -> Any:
         with handlers.trace() as sites, handlers.substitute(data=one), handlers.seed(rng_seed=0):
@@ -156,9 +154,6 @@ def _by_blocks(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mappin
 
     All blocks have one shape, whatever the number of records: the last one is filled up with its own first rows.
     """
-    import jax
-    import jax.numpy as jnp
-
     made = jax.jit(lambda some, block: jax.lax.map(lambda one: alone(synthesiser.model, one, block), some))
     at = {name: jnp.asarray(value) for name, value in points.items()}
     for first in range(0, count, _BLOCK):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet.pseudo_posterior._rows import SHARED, without
 
 __all__ = [
@@ -54,15 +55,11 @@ def quiet() -> Iterator[None]:
 
 def is_likelihood(site: Mapping[str, Any]) -> bool:
     """Whether a site is an observed record; factors are a part of the prior."""
-    import numpyro.distributions as dist
-
     return site["type"] == "sample" and bool(site["is_observed"]) and not isinstance(unwrapped(site["fn"]), dist.Unit)
 
 
 def unwrapped(fn: Any) -> Any:
     """Return a distribution without masks, expansions and declared event dimensions."""
-    import numpyro.distributions as dist
-
     while isinstance(fn, (dist.MaskedDistribution, dist.ExpandedDistribution, dist.Independent)):
         fn = fn.base_dist
     return fn
@@ -84,8 +81,6 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     ``count``: number of records.
     Returns, shape (count,): Nats, with respect to the measure of the model's own data.
     """
-    from numpyro import handlers
-
     with handlers.block(hide_fn=is_likelihood), handlers.trace() as sites:
         model(data)
     total: Any = 0.0
@@ -113,10 +108,6 @@ def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> A
     ``data``: its data, one row per record; what is shared by all records is public.
     Returns, shape (count,): Nats. Entry i is a function of row i, of what is shared and of the parameters.
     """
-    import jax
-    import jax.numpy as jnp
-    from numpyro import handlers
-
     shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
     single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in shared}
 
@@ -129,8 +120,6 @@ def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> A
 
 def censored(logs: Any, bound: float) -> Any:
     """Return log-likelihoods clipped to ``[-bound, 0]``; what is not finite says ``-bound``."""
-    import jax.numpy as jnp
-
     return jnp.where(jnp.isfinite(logs), jnp.clip(logs, -bound, 0.0), -bound)
 
 
@@ -141,9 +130,6 @@ def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str,
     alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for them, and
     what it would add is multiplied by 0.
     """
-    import jax
-    import jax.numpy as jnp
-
     held = jax.lax.stop_gradient(alone(model, jax.lax.stop_gradient(values), data))
     inside = jnp.isfinite(held) & (held > -bound) & (held < 0.0)
     kept = jnp.where(inside, jnp.arange(len(held)), jnp.argmax(inside))
@@ -154,8 +140,6 @@ def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str,
 
 def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
     """Return the same values; what is not finite in the gradient that comes back through them becomes 0."""
-    import jax
-    import jax.numpy as jnp
 
     @jax.custom_vjp  # type: ignore[untyped-decorator]
     def same(tree: Any) -> Any:
@@ -189,10 +173,6 @@ def weighted(
     """
 
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
-        import jax.numpy as jnp
-        import numpyro
-        from numpyro import handlers
-
         def hidden(site: Mapping[str, Any]) -> bool:
             return is_likelihood(site) or site["type"] == "deterministic"
 
@@ -209,8 +189,6 @@ def weighted(
 
 def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
     """Return a model that can be traced without a generator of its own."""
-    from numpyro import handlers
-
     seeded: Callable[..., None] = handlers.seed(model, rng_seed=0)
     return seeded
 
@@ -223,8 +201,6 @@ def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any
     Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
     ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
-    import jax
-    import jax.numpy as jnp
 
     def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
         found = alone(model, one, data)
@@ -259,12 +235,9 @@ def redrawn(model: Model, one: Mapping[str, Any], data: Mapping[str, Any], key: 
     ``key``: source of the draws.
     Returns, shape (n,): New values by site.
     """
-    from numpyro import handlers
-    from numpyro.primitives import Messenger
-
     names: list[str] = []
 
-    class Redraw(Messenger):  # type: ignore[misc]
+    class Redraw(numpyro.primitives.Messenger):  # type: ignore[misc]
         """Turn observed sites into draws."""
 
         def process_message(self, msg: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.errors import Refused
+from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._likelihood import seeded_model
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
@@ -27,8 +28,6 @@ def nuts_chain(
     ``warm_up``: draws that will be left out: step size and metric are adapted in them.
     ``depth``: the longest trajectory is two to this power steps.
     """
-    import jax
-    import jax.numpy as jnp
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import dist, jnp, numpyro
 from discreet.pseudo_posterior._design import Response
 from discreet.pseudo_posterior._on_design import OnDesign, Regression
 from discreet.pseudo_posterior._synthesiser import Synthesiser
@@ -61,9 +62,6 @@ class PoissonMean(_OneColumn):
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
-        import numpyro
-        import numpyro.distributions as dist
-
         mean = numpyro.sample("mean", dist.Gamma(self.shape, self.rate))
         numpyro.sample(self.column, dist.Poisson(mean).expand([len(data[self.column])]), obs=data[self.column])
 
@@ -105,10 +103,6 @@ class CategoricalShares(_OneColumn):
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
-        import jax.numpy as jnp
-        import numpyro
-        import numpyro.distributions as dist
-
         shares = numpyro.sample("shares", dist.Dirichlet(jnp.full(self.categories, self.prior)))
         codes = data[self.column]
         numpyro.sample(self.column, dist.Categorical(shares).expand([len(codes)]), obs=codes)
@@ -138,9 +132,6 @@ class LinearRegression(Regression):
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
-        import numpyro
-        import numpyro.distributions as dist
-
         count = data["design"].shape[1]
         normal = dist.Normal(0.0, self.coefficient_scale).expand([count]).to_event(1)
         mean = data["design"] @ numpyro.sample("coefficients", normal)
@@ -212,18 +203,12 @@ class SequentialRegression(OnDesign):
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
-        import jax.numpy as jnp
-
         design = data["design"]
         for step in self.steps:
             value = self._step(step, design, data[step.column])
             design = jnp.concatenate((design, _as_predictor(step, value)), axis=1)
 
     def _step(self, step: Step, design: Any, value: Any) -> Any:
-        import jax.numpy as jnp
-        import numpyro
-        import numpyro.distributions as dist
-
         shape = (design.shape[1], step.width) if step.kind == "category" else (design.shape[1],)
         prior = dist.Normal(0.0, self.coefficient_scale).expand(shape).to_event(len(shape))
         line = design @ numpyro.sample(f"{step.column}: coefficients", prior)
@@ -239,8 +224,6 @@ class SequentialRegression(OnDesign):
 
 def _as_predictor(step: Step, value: Any) -> Any:
     """Return a synthesised column as columns of the design of those after it."""
-    import jax.numpy as jnp
-
     if step.kind == "category":
         return (value[:, None] == jnp.arange(1, step.categories)[None, :]).astype(jnp.float32)
     return (jnp.log1p(value) if step.kind == "count" else value / 10.0).astype(jnp.float32)[:, None]

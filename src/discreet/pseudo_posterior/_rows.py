@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import jnp
 
 __all__ = ["SHARED", "Columns", "records_of", "repeated", "rows", "without"]
 
@@ -50,6 +51,4 @@ def repeated(row: npt.ArrayLike, count: int) -> npt.NDArray[Any]:
 
 def without(data: Mapping[str, Any], sensitive: Collection[str]) -> dict[str, Any]:
     """Return the data with zeros for the sensitive columns, whose shapes and types alone are used."""
-    import jax.numpy as jnp
-
     return {name: jnp.zeros_like(value) if name in sensitive else value for name, value in data.items()}

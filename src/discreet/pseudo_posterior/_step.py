@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import DomainError, ParameterError
+from discreet._core.lazy import pl
 from discreet._core.text import as_written
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
@@ -24,10 +25,6 @@ from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._synthesis import least_product
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases._step import Step
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 __all__ = ["model_step"]
 
@@ -155,8 +152,6 @@ def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _codes(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
     """Return the codes of synthetic values: those outside the bounds go to them, and all to the nearest point."""
-    import polars as pl
-
     if isinstance(column, (Boolean, Category)):
         return np.asarray(values, dtype=np.int64)
     numbers = np.nan_to_num(np.asarray(values, dtype=np.float64))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import jnp
 from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import quiet, redrawn
 from discreet.pseudo_posterior._rows import Columns
@@ -48,8 +49,6 @@ def synthetic_tables(
     first = int(rng.integers(step))
     made = []
     with quiet():
-        import jax.numpy as jnp
-
         data = synthesiser.blank(columns, held if size is None else size)
         for index in range(first, first + step * tables, step):
             key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._likelihood import censored
 from discreet.pseudo_posterior._mixtures.covariance import redrawn_covariance, solved
 from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
@@ -71,8 +72,6 @@ class _Mixture:
 
     def logs(self, facts: _Facts, log_shares: Any, log_excess: Any, coefficients: Any) -> Any:
         """Return the log-densities of records in clusters with their shares, (K, n)."""
-        import jax.numpy as jnp
-
         scales = self.least_scale + jnp.exp(log_excess)
         gaps = (facts.response - coefficients @ facts.design.T) / scales[:, None]
         if self.bound is not None:  # so far away it is clipped anyway, and the square stays finite
@@ -81,9 +80,6 @@ class _Mixture:
 
     def log_likelihood(self, facts: _Facts, logs: Any) -> Any:
         """Return the weighted log-likelihood, clipped where a bound is given."""
-        import jax
-        import jax.numpy as jnp
-
         highest = jax.lax.stop_gradient(logs.max(axis=0))
         by_record = highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
         if self.bound is not None:
@@ -92,8 +88,6 @@ class _Mixture:
 
     def log_precisions(self, inside: Any, log_excess: Any, concentration: Any, total: Any) -> tuple[Any, Any, Any]:
         """Return about how precisely coefficients, log-excesses and shares are known, as logarithms."""
-        import jax.numpy as jnp
-
         held = total * jnp.exp(self.shares.log(self.shares.outward(inside, concentration)))
         excess = jnp.exp(log_excess)
         scales = self.least_scale + excess
@@ -103,9 +97,6 @@ class _Mixture:
 
     def move_clusters(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any]:
         """Move coefficients, scales and shares (1.); return the state, the acceptance and whether it diverged."""
-        import jax
-        import jax.numpy as jnp
-
         at_metric, at_move = jax.random.split(key)
         total, concentration = facts.weights.sum(), state.concentration.astype(facts.design.dtype)
         root = _root(state, facts)
@@ -153,8 +144,6 @@ class _Mixture:
 
     def move_prior(self, key: Any, state: _State, facts: _Facts) -> _State:
         """Move the concentration and the coefficients' covariance (2.)."""
-        import jax
-
         first, second = jax.random.split(key)
         plain = solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
         return state._replace(
@@ -164,9 +153,6 @@ class _Mixture:
 
     def refresh(self, key: Any, state: _State, facts: _Facts) -> _State:
         """Propose coefficients and scales of clusters from their prior (3.); small clusters more often."""
-        import jax
-        import jax.numpy as jnp
-
         root, log_shares = _root(state, facts), self.shares.log(state.shares)
         chances = -jnp.log1p(facts.weights.sum() * jnp.exp(log_shares) / _NEARLY_EMPTY)
 
@@ -190,8 +176,6 @@ class _Mixture:
 
     def sweep(self, key: Any, state: _State, facts: _Facts, step: Any) -> tuple[_State, Any, Any, Any]:
         """Make moves 1 to 3; return the state, its log-likelihood, the acceptance and whether it diverged."""
-        import jax
-
         one, two, three = jax.random.split(key, 3)
         state, accepted, diverged = self.move_clusters(one, state, facts, step)
         state = self.refresh(three, self.move_prior(two, state, facts), facts)
@@ -223,17 +207,11 @@ def mixture_chain(
     target = _Mixture(shares, float(least_scale), bound)
 
     def begin(key: Any, values: Any, _: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         assert values is not None  # a synthesiser with a chain of its own says where to start it
         every = jax.tree.map(lambda part: jnp.stack([part] * len(_POWERS)), _begin(shares, values))
         return key, every, jnp.full(len(_POWERS), math.log(_FIRST_STEP), jnp.float32), jnp.int32(0)
 
     def advance(at: Any, facts: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         data, weights = facts
         held = _Facts(
             design=jnp.asarray(data["design"], jnp.float32),
@@ -279,8 +257,6 @@ def mixture_chain(
 
 def _without_missing(facts: _Facts) -> _Facts:
     """Return facts in which a record that is not finite counts for nothing: clipped, it says -M to all parameters."""
-    import jax.numpy as jnp
-
     finite = jnp.isfinite(facts.response) & jnp.isfinite(facts.design).all(axis=1)
     return facts._replace(
         design=jnp.where(finite[:, None], facts.design, 0.0),
@@ -291,9 +267,6 @@ def _without_missing(facts: _Facts) -> _Facts:
 
 def _exchanged(key: Any, logs: Any, powers: Any) -> Any:
     """Return the order of states after neighbouring powers were offered each other's, from the hottest to the first."""
-    import jax
-    import jax.numpy as jnp
-
     draws = jnp.log(jax.random.uniform(key, (len(_POWERS) - 1,), dtype=logs.dtype))
     order = jnp.arange(len(_POWERS))
     for i in reversed(range(len(_POWERS) - 1)):
@@ -304,8 +277,6 @@ def _exchanged(key: Any, logs: Any, powers: Any) -> Any:
 
 
 def _begin(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:
-    import jax.numpy as jnp
-
     root = values["coefficient_spreads"].astype(jnp.float64)[:, None] * values["correlations"].astype(jnp.float64)
     return _State(
         concentration=values["concentration"].astype(jnp.float64),
@@ -318,9 +289,6 @@ def _begin(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> 
 
 def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, Any]:
     """Return the values of the model's latent sites."""
-    import jax
-    import jax.numpy as jnp
-
     spreads = jnp.sqrt(jnp.diag(state.covariance))
     values = {
         "concentration": state.concentration,
@@ -336,8 +304,6 @@ def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, An
 
 def _root(state: _State, facts: _Facts) -> Any:
     """Return a lower triangular root of the covariance of coefficients in orthonormal coordinates."""
-    import jax.numpy as jnp
-
     return (facts.map @ jnp.linalg.cholesky(state.covariance)).astype(facts.design.dtype)
 
 

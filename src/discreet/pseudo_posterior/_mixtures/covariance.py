@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._mixtures.steps import gamma, metropolis
 
 __all__ = ["redrawn_covariance", "solved"]
@@ -17,9 +18,6 @@ def redrawn_covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
     :math:`\propto s^{-R}(1+s^2/3)^{-2}` is :math:`e^{-\kappa s^2}` given two gamma variables,
     :math:`\kappa=\omega+\chi/3`: then :math:`\tau` is moved with :math:`\ell` integrated out, and :math:`\ell` drawn.
     """
-    import jax
-    import jax.numpy as jnp
-
     count, width = coefficients.shape
     dtype = covariance.dtype
 

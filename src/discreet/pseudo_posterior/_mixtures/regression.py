@@ -19,6 +19,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import dist, jax, jnp, numpyro
 from discreet._core.random import seeded
 from discreet.pseudo_posterior._mixtures.chain import mixture_chain
 from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
@@ -88,9 +89,6 @@ class MixtureRegression(Regression):
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
-        import jax.numpy as jnp
-        import numpyro
-        import numpyro.distributions as dist
         from jax.scipy.stats import norm
 
         design = jnp.asarray(data["design"], dtype=jnp.float32)
@@ -118,10 +116,6 @@ class MixtureRegression(Regression):
         numpyro.sample(self.response.column, _mixture(shares, means, scales), obs=data[self.response.column])
 
     def _shares(self) -> Any:
-        import jax.numpy as jnp
-        import numpyro
-        import numpyro.distributions as dist
-
         total = numpyro.sample("concentration", dist.Gamma(1.0, 1.0))
         if self.weights == "dirichlet":
             return numpyro.sample("shares", dist.Dirichlet(jnp.full(self.clusters, total / self.clusters)))
@@ -179,9 +173,6 @@ def _mixture(shares: Any, means: Any, scales: Any) -> Any:
 
     Clusters come first in memory: sums over them then run along records.
     """
-    import jax
-    import jax.numpy as jnp
-    import numpyro.distributions as dist
 
     class NormalMixture(dist.Distribution):  # type: ignore[misc]
         support = dist.constraints.real

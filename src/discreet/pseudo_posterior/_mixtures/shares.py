@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._mixtures.steps import gamma, metropolis
 
 __all__ = ["DirichletShares", "StickShares"]
@@ -26,32 +27,23 @@ class DirichletShares:
 
     def log(self, state: Any) -> Any:
         """Return the logarithms of the shares."""
-        import jax
-
         return jax.nn.log_softmax(state)
 
     def inward(self, state: Any, concentration: Any) -> Any:
         """Return the coordinates in which moves are made."""
-        import jax.numpy as jnp
-
         h, x = 0.5 * self.clusters / concentration, state - self.knee
         return ((1.0 + h) * x + h * jnp.sqrt(x * x + 1.0 + 2.0 * h)) / (1.0 + 2.0 * h)
 
     def outward(self, inside: Any, concentration: Any) -> Any:
         """Return the state at given coordinates."""
-        import jax.numpy as jnp
-
         return self.knee + inside - 0.5 * self.clusters / concentration * jnp.exp(-jnp.arcsinh(inside))
 
     def _slope(self, inside: Any, concentration: Any) -> Any:
-        import jax.numpy as jnp
-
         slope = jnp.exp(-jnp.arcsinh(inside)) / jnp.sqrt(1.0 + inside * inside)
         return 1.0 + 0.5 * self.clusters / concentration * slope
 
     def log_prior(self, inside: Any, concentration: Any) -> Any:
         """Return the log-density of the coordinates, up to what depends on the concentration alone."""
-        import jax.numpy as jnp
         from jax.scipy.special import logsumexp
 
         x = self.outward(inside, concentration)
@@ -60,14 +52,11 @@ class DirichletShares:
 
     def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
         """Return about how precisely the coordinates are known from ``total`` records."""
-        import jax.numpy as jnp
-
         held = total * jnp.exp(self.log(self.outward(inside, concentration)))
         return 1.0 + held * self._slope(inside, concentration) ** 2
 
     def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
         """Move the concentration given the shares."""
-        import jax.numpy as jnp
         from jax.scipy.special import gammaln
 
         total = self.log(state.astype(concentration.dtype)).sum()
@@ -80,14 +69,10 @@ class DirichletShares:
 
     def begin(self, values: Mapping[str, Any]) -> Any:
         """Return the state at values of the model's sites."""
-        import jax.numpy as jnp
-
         return jnp.log(jnp.maximum(values["shares"], 1e-30))
 
     def values(self, state: Any) -> dict[str, Any]:
         """Return the model's site."""
-        import jax.numpy as jnp
-
         return {"shares": jnp.exp(self.log(state))}
 
 
@@ -99,9 +84,6 @@ class StickShares:
 
     def log(self, state: Any) -> Any:
         """Return the logarithms of the shares."""
-        import jax
-        import jax.numpy as jnp
-
         none = jnp.zeros(1, dtype=state.dtype)
         taken, left = jax.nn.log_sigmoid(state), jnp.cumsum(jax.nn.log_sigmoid(-state))
         return jnp.concatenate((taken, none)) + jnp.concatenate((none, left))
@@ -116,35 +98,24 @@ class StickShares:
 
     def log_prior(self, inside: Any, concentration: Any) -> Any:
         """Return the log-density of the logits, up to what depends on the concentration alone."""
-        import jax
-
         return (jax.nn.log_sigmoid(inside) + concentration * jax.nn.log_sigmoid(-inside)).sum()
 
     def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
         """Return about how precisely the logits are known from ``total`` records."""
-        import jax
-        import jax.numpy as jnp
-
         log = self.log(inside)
         left = jnp.cumsum(jnp.exp(log)[::-1])[::-1][:-1]  # of the whole stick, before each break
         return 0.1 + (total * left + 1.0 + concentration) * jax.nn.sigmoid(inside) * jax.nn.sigmoid(-inside)
 
     def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
         """Draw the concentration given the sticks: Gamma(K, 1 - sum of log(1 - v))."""
-        import jax
-
         rate = 1.0 - jax.nn.log_sigmoid(-state.astype(concentration.dtype)).sum()
         return gamma(key, 2 * self.clusters, concentration.dtype) / rate
 
     def begin(self, values: Mapping[str, Any]) -> Any:
         """Return the state at values of the model's sites."""
-        import jax.numpy as jnp
-
         sticks = jnp.clip(values["sticks"], 1e-6, 1.0 - 1e-6)
         return jnp.log(sticks) - jnp.log1p(-sticks)
 
     def values(self, state: Any) -> dict[str, Any]:
         """Return the model's site."""
-        import jax
-
         return {"sticks": jax.nn.sigmoid(state)}

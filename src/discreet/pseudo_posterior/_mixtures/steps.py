@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from discreet._core.lazy import jax, jnp
+
 __all__ = ["gamma", "hamiltonian", "metropolis"]
 
 _STEPS = 16
@@ -13,16 +15,11 @@ _DIVERGENT = 1000.0  # nats of energy, as in NumPyro
 
 def gamma(key: Any, twice_shape: int, dtype: Any) -> Any:
     """Draw a gamma variable of a shape that is a multiple of one half: half a sum of squares."""
-    import jax
-
     return 0.5 * (jax.random.normal(key, (twice_shape,), dtype=dtype) ** 2).sum()
 
 
 def hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tuple[Any, Any, Any]:
     """Make one trajectory of a random number of leapfrog steps with the identity as metric."""
-    import jax
-    import jax.numpy as jnp
-
     push, many, accept = jax.random.split(key, 3)
     p = jax.random.normal(push, q.shape, dtype=q.dtype)
     length = jax.random.randint(many, (), 1, _STEPS + 1)
@@ -46,9 +43,6 @@ def hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tu
 
 def metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: int = 4) -> Any:
     """Make some random-walk steps of scale one from a number."""
-    import jax
-    import jax.numpy as jnp
-
     moves, accepts = jax.random.split(key)
     made = (
         jax.random.normal(moves, (steps,), dtype=value.dtype),
