@@ -6,10 +6,12 @@ A number is taken as the decimal that it is written as, as everywhere: 0.1 is on
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 __all__ = [
     "about",
+    "aligned",
     "as_written",
     "counted",
     "counted_up",
@@ -160,6 +162,18 @@ def sentence(text: str) -> str:
     'Check the path'
     """
     return text[:1].upper() + text[1:]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines: the first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> aligned([("", "mean"), ("age", "41")])
+    ['     mean', 'age    41']
+    """
+    first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+    return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
 def with_article(noun: str) -> str:

@@ -81,7 +81,9 @@ class Column(ABC):
         """
         if not self.nullable:
             self._refuse('nulls are not declared. Write: nulls = "category"')
-        return self.values
+        if self.finite:
+            return self.values
+        return np.nan if self._code_type is np.float64 else None
 
     # -- values to codes and back -------------------------------------------------------------------------------
 
@@ -107,26 +109,27 @@ class Column(ABC):
         """
         wrong_type = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
         series = quietly(lambda: values if isinstance(values, pl.Series) else pl.Series(values), wrong_type)
-        if series.dtype == pl.Null:
-            missing, present = np.ones(len(series), dtype=bool), None
-        else:
-            if not self._accepts(series.dtype):
-                found = _type_name(series.dtype)
-                raise DataError(
-                    name, f"holds {found} values, not the declared {self.kind}", "cast it, or declare the type it has"
-                )
-            nulls = series.is_null()
-            if series.dtype.is_float() and series.is_nan().any():
-                nulls = nulls | series.is_nan().fill_null(value=False)
-            if not nulls.any():
-                return quietly(lambda: self._codes(series, name), self._unreadable(name))
-            missing, present = nulls.to_numpy(), series.filter(~nulls)
-        if not self.nullable and len(missing):
-            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
+        untyped = series.dtype == pl.Null
+        if not untyped and not self._accepts(series.dtype):
+            found = _type_name(series.dtype)
+            raise DataError(
+                name, f"holds {found} values, not the declared {self.kind}", "cast it, or declare the type it has"
+            )
+        missing = self._nulls_in(series, name)
+        if not untyped and not missing.any():
+            return quietly(lambda: self._codes(series, name), self._unreadable(name))
         codes = np.full(len(missing), self.null_code if self.nullable else 0, dtype=self._code_type)
-        if present is not None:
-            codes[~missing] = quietly(lambda: self._codes(present, name), self._unreadable(name))
+        if not untyped:
+            present = series.filter(~missing)
+            codes[(~missing).to_numpy()] = quietly(lambda: self._codes(present, name), self._unreadable(name))
         return codes
+
+    def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
+        """Return which values are null or NaN. Raises DataError where nulls are not declared."""
+        missing = missing_in(values)
+        if missing.any() and not self.nullable:
+            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
+        return missing
 
     def decode(self, codes: Codes, *, rng: np.random.Generator) -> pl.Series:
         """Turn codes into values of the declared type, drawing within a cell where a cell holds more than one.
@@ -149,7 +152,7 @@ class Column(ABC):
         missing = self._is_null(codes)
         if not missing.any():
             return self._series(codes, rng)
-        filled = np.where(missing, 0 if self.finite else self._filler, codes).astype(self._code_type)
+        filled = np.where(missing, "" if self._code_type is object else 0, codes).astype(self._code_type)
         series = self._series(filled, rng)
         return pl.select(pl.when(pl.lit(pl.Series(missing))).then(None).otherwise(pl.lit(series))).to_series()
 
@@ -294,9 +297,8 @@ class Column(ABC):
         ndarray of float64, shape (count,)
             Distances.
         """
-        return np.asarray(np.asarray(a) != np.asarray(b), dtype=np.float64)
-
-    def _interval_distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
+        if not self._on_a_line:
+            return np.asarray(np.asarray(a) != np.asarray(b), dtype=np.float64)
         x, y = self.positions(a), self.positions(b)
         gap = np.abs(x - y) / (self.scale or 1.0)
         missing_x, missing_y = np.isnan(x), np.isnan(y)
@@ -344,11 +346,17 @@ class Column(ABC):
         return np.int64
 
     @property
-    def _filler(self) -> Any:
-        return 0
+    def _on_a_line(self) -> bool:
+        """Whether values have an order, and so positions."""
+        return False
 
     def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        return np.asarray(codes == self.null_code)
+        return np.asarray(np.isnan(codes) if self._code_type is np.float64 else codes == self.null_code)
+
+    def _without_nulls(self, codes: Codes) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        """Return which codes of cells are the null's, and all codes with the first cell in their place."""
+        missing = np.asarray(codes) == self.values
+        return missing, np.where(missing, 0, codes)
 
     @abstractmethod
     def _accepts(self, dtype: pl.DataType) -> bool:
@@ -405,6 +413,12 @@ class Column(ABC):
     def _cells_held(self) -> int:
         """Return the declared number of cells, which are about to be cut."""
         return self._integer("cells", least=1, most=MOST_CELLS)
+
+
+def missing_in(values: pl.Series) -> pl.Series:
+    """Return which values are null or NaN."""
+    missing = values.is_null()
+    return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
 
 
 def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:

@@ -13,12 +13,12 @@ from discreet._core.checks import flag, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._column import Codes, Column
+from discreet.domain._lattice import INTEGERS
 from discreet.domain._spreadsheet import unescaped_series
 
 __all__ = ["Boolean", "Category", "OpenLabels", "encodable"]
 
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +32,10 @@ class Boolean(Column):
     """
 
     kind: ClassVar[str] = "boolean"
+    values: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         self._settle_common()
-
-    @property
-    def values(self) -> int:
-        """Two."""
-        return 2
 
     def _alone(self, value: Any) -> int:
         return int(flag("a value", value, error=self._error))
@@ -112,7 +108,7 @@ class Category(Column):
         self._settle(categories=found, dtype=self.dtype or _DEFAULT_TYPES[self._of])
         flag("ordered", self.ordered, error=self._error)
         if self._of is int:
-            self._choice("dtype", _INTEGERS)
+            self._choice("dtype", INTEGERS)
             limits = np.iinfo(self.dtype)
             if min(found) < limits.min or max(found) > limits.max:
                 self._refuse(f"dtype {self.dtype} cannot hold the categories")
@@ -150,9 +146,9 @@ class Category(Column):
             ranks[np.asarray(codes) == self.values] = np.nan
         return ranks
 
-    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
-        """Return ``|i - j| / (K - 1)`` when ordered, else 0 or 1; 1 between a null and a category."""
-        return self._interval_distance(a, b) if self.ordered else Column.distance(self, a, b)
+    @property
+    def _on_a_line(self) -> bool:
+        return self.ordered
 
     def _below(self, name: str, value: Any) -> int:
         return self._alone(value) if self.ordered else Column._below(self, name, value)
@@ -172,7 +168,7 @@ class Category(Column):
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         if self._of is str:
-            return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
+            return _is_text(dtype)
         if self._of is bool:
             return dtype == pl.Boolean
         return dtype.is_integer() or dtype.is_float()
@@ -226,6 +222,7 @@ class OpenLabels(Column):
     """
 
     kind: ClassVar[str] = "open_labels"
+    values: ClassVar[None] = None
     prefix: str = "new_category_"
 
     def __post_init__(self) -> None:
@@ -234,18 +231,6 @@ class OpenLabels(Column):
         if self.base is not None:
             self._refuse("open labels have no base measure to declare. Leave base out")
         self._settle_common()
-
-    @property
-    def values(self) -> None:
-        """None: the set is open."""
-        return
-
-    @property
-    def null_code(self) -> Any:
-        """None."""
-        if not self.nullable:
-            return Column.null_code.fget(self)  # type: ignore[attr-defined]
-        return None
 
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
         """Name ``count`` new labels, the first of them numbered ``first``."""
@@ -268,15 +253,8 @@ class OpenLabels(Column):
     def _code_type(self) -> type[Any]:
         return object
 
-    @property
-    def _filler(self) -> Any:
-        return ""
-
-    def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        return np.array([code is None for code in codes], dtype=bool)
-
     def _accepts(self, dtype: pl.DataType) -> bool:
-        return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
+        return _is_text(dtype)
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         texts = series.cast(pl.String)
@@ -287,6 +265,10 @@ class OpenLabels(Column):
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         return pl.Series(list(codes), dtype=pl.String)
+
+
+def _is_text(dtype: pl.DataType) -> bool:
+    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
 
 
 def _texts_to_booleans(texts: pl.Series) -> pl.Series:

@@ -19,6 +19,7 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet.domain._column import Column
 from discreet.domain._constraints import Constraint, Readers, compiled, fitting, possible
 from discreet.domain._declared import DECLARED, plain_entries
+from discreet.domain._discrete import encodable
 from discreet.domain._records import Records
 from discreet.domain._totals import PublishedTotals, published
 
@@ -474,10 +475,8 @@ def _check_column(name: object, column: object) -> None:
     """Refuse what cannot be the name of a column, or its declaration."""
     if not isinstance(name, str) or not name:
         raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise DomainError(f"column {name!r}: its name is not valid Unicode text") from None
+    if not encodable(name):
+        raise DomainError(f"column {name!r}: its name is not valid Unicode text")
     if name == "*" or (name.startswith("^") and name.endswith("$")):
         raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
     if not isinstance(column, Column):

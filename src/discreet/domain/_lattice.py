@@ -20,7 +20,7 @@ from discreet.domain._column import Codes, Column
 
 __all__ = ["Integer", "LatticeColumn"]
 
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22
 
@@ -37,6 +37,8 @@ class LatticeColumn(Column):
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is: an error, or moved to the nearest bound.
     """
+
+    _on_a_line: ClassVar[bool] = True
 
     lower: Any = None
     upper: Any = None
@@ -97,9 +99,7 @@ class LatticeColumn(Column):
 
     def positions(self, codes: Codes) -> npt.NDArray[np.float64]:
         """Return the middle of each cell's points, NaN for a null; days or seconds for dates and times."""
-        codes = np.asarray(codes)
-        missing = codes == self.values
-        cells = np.where(missing, 0, codes)
+        missing, cells = self._without_nulls(codes)
         if self._groups is None:
             index = cells.astype(np.float64)
         else:
@@ -110,9 +110,7 @@ class LatticeColumn(Column):
         """Return the coordinates of the first and the last point of each cell, NaN for a null."""
         if self._groups is None:
             return Column.ends(self, codes)
-        codes = np.asarray(codes)
-        missing = codes == self.values
-        cells = np.where(missing, 0, codes)
+        missing, cells = self._without_nulls(codes)
         first, last = self._groups[cells], self._groups[cells + 1] - 1
         low, high = ((self._start + index * self._stride) * self._unit for index in (first, last))
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
@@ -121,19 +119,13 @@ class LatticeColumn(Column):
         """Return the first and the last point of each cell; None where a cell is a point."""
         if self._groups is None:
             return None
-        codes = np.asarray(codes)
-        present = pl.lit(pl.Series(codes != self.values))
-        cells = np.where(codes == self.values, 0, codes)
+        missing, cells = self._without_nulls(codes)
 
         def points(index: npt.NDArray[np.int64]) -> pl.Series:
             values = pl.lit(self._from_units(self._start + index * self._stride))
-            return pl.select(pl.when(present).then(values)).to_series()
+            return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(values)).to_series()
 
         return points(self._groups[cells]), points(self._groups[cells + 1] - 1)
-
-    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
-        """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
-        return self._interval_distance(a, b)
 
     # -- conditions ---------------------------------------------------------------------------------------------
 
@@ -230,6 +222,7 @@ class Integer(LatticeColumn):
     """
 
     kind: ClassVar[str] = "integer"
+    _unit: ClassVar[float] = 1.0
     spacing: str = "linear"
     dtype: str = "int64"
 
@@ -238,7 +231,7 @@ class Integer(LatticeColumn):
         self._need("upper", "its upper bound", "upper = 100")
         lower, upper = (self._integer(name) for name in ("lower", "upper"))
         self._settle(lower=lower, upper=upper)
-        self._choice("dtype", _INTEGERS)
+        self._choice("dtype", INTEGERS)
         self._choice("spacing", ("linear", "log"))
         limits = np.iinfo(self.dtype)
         if lower < limits.min or upper > limits.max:
@@ -249,10 +242,6 @@ class Integer(LatticeColumn):
 
     def _units(self, name: str, value: Any) -> int:
         return integer(name, value, error=self._error)
-
-    @property
-    def _unit(self) -> float:
-        return 1.0
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal digits."""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
-from discreet.domain import Boolean, Category, Domain, OpenLabels, Records
+from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._column import Column
 
 __all__ = ["first_and_last", "ground_diameter", "ground_embedding", "is_ordered", "nearest_codes", "refuse_open_labels"]
@@ -15,7 +15,7 @@ __all__ = ["first_and_last", "ground_diameter", "ground_embedding", "is_ordered"
 
 def is_ordered(column: Column) -> bool:
     """Return whether a column's values have positions on a line."""
-    return column.ordered if isinstance(column, Category) else not isinstance(column, (Boolean, OpenLabels))
+    return column._on_a_line
 
 
 def first_and_last(column: Column) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
 
     Examples
     --------
-    >>> from discreet.domain import Integer
+    >>> from discreet.domain import Boolean, Integer
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=100, nulls="category"), "smokes": Boolean()})
     >>> points = ground_embedding(domain, Records(columns=(np.array([20, 70, 101]), np.array([1, 0, 0]))))
     >>> [float(np.abs(points[a] - points[b]).sum()) for a, b in ((0, 1), (1, 2), (0, 2))]

@@ -80,6 +80,7 @@ class Numeric(Column):
     """
 
     kind: ClassVar[str] = "numeric"
+    _on_a_line: ClassVar[bool] = True
     lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
     upper: float = None  # type: ignore[assignment]
     cells: int | None = None
@@ -225,16 +226,14 @@ class Numeric(Column):
             return np.asarray(codes, dtype=np.float64)
         if not self.nullable:
             return self._middles(codes)
-        missing = codes == self.values
-        return np.where(missing, np.nan, self._middles(np.where(missing, 0, codes)))
+        missing, cells = self._without_nulls(codes)
+        return np.where(missing, np.nan, self._middles(cells))
 
     def ends(self, codes: Codes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
         if self._edges is None or self.within == "midpoint":
             return Column.ends(self, codes)
-        codes = np.asarray(codes)
-        missing = codes == self.values
-        cells = np.where(missing, 0, codes)
+        missing, cells = self._without_nulls(codes)
         low, high = self._edges[cells], self._edges[cells + 1]
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
@@ -244,10 +243,6 @@ class Numeric(Column):
             return None
         low, high = self.ends(codes)
         return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
-
-    def distance(self, a: Codes, b: Codes) -> npt.NDArray[np.float64]:
-        """Return ``|x - y| / (upper - lower)``; 1 between a null and a value."""
-        return self._interval_distance(a, b)
 
     # -- conditions ---------------------------------------------------------------------------------------------
 
@@ -293,20 +288,6 @@ class Numeric(Column):
     @property
     def _code_type(self) -> type[Any]:
         return np.int64 if self.finite else np.float64
-
-    @property
-    def _filler(self) -> Any:
-        return self.lower
-
-    @property
-    def null_code(self) -> Any:
-        """The last cell, or NaN when continuous."""
-        if self.nullable and not self.finite:
-            return np.nan
-        return Column.null_code.fget(self)  # type: ignore[attr-defined]
-
-    def _is_null(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        return np.asarray(codes == self.values if self.finite else np.isnan(codes))
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""

@@ -20,7 +20,6 @@ __all__ = ["Date", "Datetime", "Duration"]
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
-_DAY = 86_400.0
 _UNITS = {
     "w": dt.timedelta(weeks=1),
     "d": dt.timedelta(days=1),
@@ -65,6 +64,7 @@ class Date(LatticeColumn):
     """
 
     kind: ClassVar[str] = "date"
+    _unit: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         self._need("lower", "its first day", "lower = 1900-01-01")
@@ -83,10 +83,6 @@ class Date(LatticeColumn):
         if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
             raise unfit(name, "a date such as 1990-01-31", value, error=self._error)
         return found
-
-    @property
-    def _unit(self) -> float:
-        return 1.0
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read ISO 8601 dates."""
@@ -139,6 +135,7 @@ class Datetime(LatticeColumn):
     """
 
     kind: ClassVar[str] = "datetime"
+    _unit: ClassVar[float] = 1e-6
     step: Any = None
     time_zone: str | None = None
 
@@ -176,10 +173,6 @@ class Datetime(LatticeColumn):
 
     def _plain(self, name: str, value: Any) -> Any:
         return span_text(value) if name == "step" else LatticeColumn._plain(self, name, value)
-
-    @property
-    def _unit(self) -> float:
-        return 1e-6
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
@@ -243,6 +236,7 @@ class Duration(LatticeColumn):
     """
 
     kind: ClassVar[str] = "duration"
+    _unit: ClassVar[float] = 1e-6
     step: Any = None
 
     def __post_init__(self) -> None:
@@ -257,10 +251,6 @@ class Duration(LatticeColumn):
 
     def _plain(self, name: str, value: Any) -> Any:
         return span_text(value) if isinstance(value, dt.timedelta) else LatticeColumn._plain(self, name, value)
-
-    @property
-    def _unit(self) -> float:
-        return 1e-6
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
@@ -286,6 +276,12 @@ def span(text: str) -> dt.timedelta | None:
     except OverflowError:
         return None
     return -total if text.startswith("-") else total
+
+
+def moment_text(kind: str, at: float, *, sep: str = "T", timespec: str = "seconds") -> str:
+    """Write a position on a column of dates or datetimes in ISO 8601."""
+    moment = _EPOCH + dt.timedelta(seconds=at * 86_400 if kind == "date" else at)
+    return moment.date().isoformat() if kind == "date" else moment.isoformat(sep, timespec)
 
 
 def span_text(value: dt.timedelta) -> str:

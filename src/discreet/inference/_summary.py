@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discreet._core.text import percent_as_written
+from discreet._core.text import aligned, percent_as_written
+from discreet.domain._temporal import moment_text
 
 __all__ = ["Estimate", "Summary"]
 
@@ -72,20 +72,9 @@ class Summary:
              self._text(row, row.upper), f"{row.effective_draws:,.0f}")
             for row in self.rows
         ]  # fmt: skip
-        widths = [max(map(len, cells)) for cells in zip(head, *body, strict=True)]
-        lines = [
-            "  ".join(
-                [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
-            )
-            for line in (head, *body)
-        ]
-        return "\n".join([*lines, *(f"- {note}" for note in self.notes)])
+        return "\n".join([*aligned([head, *body]), *(f"- {note}" for note in self.notes)])
 
     def _text(self, row: Estimate, value: float, *, length: bool = False) -> str:
         if length or row.unit != "value" or self.kind not in ("date", "datetime") or value != value:  # noqa: PLR0124
             return f"{value:,.6g}"
-        seconds = value * 86_400 if self.kind == "date" else value
-        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds)
-        return (
-            moment.date().isoformat() if self.kind == "date" else moment.replace(tzinfo=None).isoformat(" ", "seconds")
-        )
+        return moment_text(self.kind, value, sep=" ")

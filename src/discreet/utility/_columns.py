@@ -13,6 +13,7 @@ from discreet.confidential._column_values import column_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, OpenLabels
 from discreet.domain._column import Column
+from discreet.domain._metric import is_ordered
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 
 __all__ = ["IN_RELEASE", "ColumnComparison", "compare_column"]
@@ -77,11 +78,7 @@ class _Side:
         values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
         # A release holds labels of the reserved namespace, so open labels are not encoded.
         codes = None if isinstance(column, OpenLabels) else column.encode(values, name=name)
-        missing = values.is_null().to_numpy()
-        if values.dtype.is_float():
-            missing = missing | values.is_nan().fill_null(value=False).to_numpy()
-        if missing.any() and not column.nullable:
-            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
+        missing = column._nulls_in(values, name).to_numpy()
         present = ~missing
         if codes is None:
             points = values.filter(present).to_numpy().astype(str)
@@ -101,8 +98,7 @@ def _released(release: Any, name: str, column: Column) -> _Side:
 
 def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison:
     common: dict[str, Any] = {"name": name, "kind": column.kind, "null_shares": (x.null_share, y.null_share)}
-    ordered = isinstance(column, Category) and column.ordered
-    if isinstance(column, (Boolean, Category, OpenLabels)) and not ordered:
+    if not is_ordered(column):
         apart = _total_variation(x, y)
         return ColumnComparison(
             **common,
@@ -119,7 +115,7 @@ def _compared(name: str, column: Column, x: _Side, y: _Side) -> ColumnComparison
         distance = wasserstein_1d(x.points, y.points, **weights)
         ks = ks_distance(x.points, y.points, **weights)
     scaled = None if distance is None else distance / (column.scale or 1.0)
-    if ordered:
+    if isinstance(column, Category):
         return ColumnComparison(
             **common,
             metric="rank / (K - 1)",

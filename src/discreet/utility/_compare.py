@@ -5,26 +5,23 @@ Every number here is computed from confidential data, so it comes closed; one lo
 
 from __future__ import annotations
 
-import datetime as dt
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._core.random import public, secure
-from discreet._core.text import counted
+from discreet._core.text import aligned, counted
 from discreet.confidential import Confidential
 from discreet.confidential._column_values import row_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Domain
 from discreet.domain._domain import require_domain
+from discreet.domain._temporal import moment_text
 from discreet.utility._columns import IN_RELEASE, ColumnComparison, compare_column
 from discreet.utility._measures import Measured, chosen, measured
 from discreet.utility._rows import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 __all__ = ["BANNER", "Comparison", "compare"]
 
@@ -68,13 +65,13 @@ class Comparison:
             )
             for column in self.columns
         ]
-        lines += _table(head, rows)
+        lines += aligned([head, *rows])
         for column in self.columns:
             if column.data is not None and column.release is not None:
                 lines += ["", f"{column.name} ({column.kind})"]
                 sides = (("confidential", column.data), ("released", column.release))
                 body = [(side, *(_shown(column.kind, *fact) for fact in facts.items())) for side, facts in sides]
-                lines += _table(("", *column.data), body)
+                lines += aligned([("", *column.data), *body])
             if column.shares is not None:
                 lines += ["", *_share_lines(column)]
         if self.measures:
@@ -183,9 +180,7 @@ def _shown(kind: str, key: str, value: float) -> str:
     """Write a summary's number: dates and datetimes as such, except their standard deviation."""
     if key == "sd" or kind not in ("date", "datetime"):
         return f"{value:,.6g}"
-    seconds = value * 86_400 if kind == "date" else value
-    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds)
-    return moment.date().isoformat() if kind == "date" else moment.replace(tzinfo=None).isoformat(timespec="seconds")
+    return moment_text(kind, value)
 
 
 def _measure_lines(measures: Sequence[Measured]) -> list[str]:
@@ -199,7 +194,7 @@ def _measure_lines(measures: Sequence[Measured]) -> list[str]:
     how = dict.fromkeys(f"  {one.measure}: {one.how}" for one in measures)
     return [
         "Measures, beside those of bootstrap samples of the confidential table, of the release's size",
-        *_table(head, rows),
+        *aligned([head, *rows]),
         *how,
     ]
 
@@ -211,15 +206,4 @@ def _share_lines(column: ColumnComparison) -> list[str]:
     if len(column.shares) > _MOST_SHARES:
         title += f", the {_MOST_SHARES} of {len(column.shares)} categories that differ most"
     rows = [(label, f"{a:.3%}", f"{b:.3%}") for label, (a, b) in largest]
-    return [title, *_table(("", "confidential", "released"), rows)]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the first column to the left, the others to the right."""
-    widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in (head, *rows)
-    ]
+    return [title, *aligned([("", "confidential", "released"), *rows])]

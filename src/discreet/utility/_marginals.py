@@ -20,7 +20,8 @@ from discreet.confidential import Confidential
 from discreet.confidential._column_values import column_values
 from discreet.confidential._open import open_confidential
 from discreet.domain import Boolean, Category, Domain, OpenLabels
-from discreet.domain._column import Column
+from discreet.domain._column import Column, missing_in
+from discreet.domain._temporal import moment_text
 
 __all__ = ["Bins", "Shares", "bins_of", "confidential_shares", "shown"]
 
@@ -135,12 +136,8 @@ def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> 
     ``bins``: one per column to be counted.
     Returns: Closed; :func:`reveal_to_custodian` opens it.
 
-    Raises
-    ------
-    DataError
-        If the table does not fit the domain. No message holds a value.
-    FileProblem
-        If a file cannot be read.
+    Raises DataError if the table does not fit the domain, or FileProblem if a file cannot be read. No message holds a
+    value.
     """
     found = {}
     for name, where in bins.items():
@@ -161,15 +158,12 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
         return str(dt.timedelta(seconds=round(float(value))))
     if kind not in ("date", "datetime"):
         return f"{float(f'{value:.{digits}g}'):,.12g}"
-    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=value * 86_400 if kind == "date" else value)
-    return moment.date().isoformat() if kind == "date" else moment.replace(tzinfo=None).isoformat(timespec="minutes")
+    return moment_text(kind, value, timespec="minutes")
 
 
 def _line(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return cells, coordinates or labels of the values that are not null, and which ones are."""
-    missing = values.is_null().to_numpy()
-    if values.dtype.is_float():
-        missing = missing | values.is_nan().fill_null(value=False).to_numpy()
+    missing = missing_in(values).to_numpy()
     present = values.filter(~missing)
     if not len(present):
         return np.zeros(0), missing

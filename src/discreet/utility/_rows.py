@@ -14,6 +14,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain import Boolean, Category, Domain, OpenLabels
 from discreet.domain._column import Column
+from discreet.domain._metric import is_ordered
 
 __all__ = ["BINS", "Rows", "Values", "tables"]
 
@@ -127,11 +128,7 @@ class _Coded:
 
 
 def _coded(name: str, column: Column, values: pl.Series) -> _Coded:
-    missing = values.is_null().to_numpy()
-    if values.dtype.is_float():
-        missing = missing | values.is_nan().fill_null(value=False).to_numpy()
-    if missing.any() and not column.nullable:
-        raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
+    missing = column._nulls_in(values, name).to_numpy()
     # A release holds labels of the reserved namespace, so open labels are numbered later, not encoded.
     codes = values.to_numpy() if isinstance(column, OpenLabels) else column.encode(values, name=name)
     points = np.full(len(values), np.nan)
@@ -154,7 +151,7 @@ def _number(sides: list[_Coded]) -> None:
 
 def _values(name: str, column: Column, coded: _Coded) -> Values:
     points, first, place = np.unique(coded.points, return_index=True, return_inverse=True)
-    ordered = not isinstance(column, (Boolean, Category, OpenLabels)) or getattr(column, "ordered", False)
+    ordered = is_ordered(column)
     return Values(
         name=name,
         ordered=ordered,
