@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.confidential._source import FREQUENCY, declared_batches, not_in, open_source, parsed
+from discreet.confidential._source import FREQUENCY, declared_batches, open_source, parsed, require_names
 from discreet.confidential._wrapper import Confidential, Provenance
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from discreet.domain._column import Column
+from discreet.domain._column import Column
 
 __all__ = ["column_values", "row_values"]
 
@@ -31,12 +28,8 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
     ``column``: its declaration, which says how the texts of a CSV file are read.
     Returns: distinct values in no particular order, a null among them where there is one, and their frequencies.
 
-    Raises
-    ------
-    DataError
-        If the table has no such column, no rows, or texts that cannot be read. No message holds a value.
-    FileProblem
-        If a file cannot be read.
+    Raises DataError if the table has no such column, no rows, or texts that cannot be read, or FileProblem if a file
+    cannot be read. No message holds a value.
 
     Examples
     --------
@@ -73,9 +66,7 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 @enclosed
 def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, npt.NDArray[np.int64], Provenance]:
     source = open_source(data)
-    for name in columns:
-        if name not in source.names:
-            raise not_in(source, name, columns)
+    require_names(source, columns)
     grouped: list[pl.DataFrame] = []
     settled = 0
     for batch in declared_batches(source, columns):

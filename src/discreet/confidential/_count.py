@@ -13,7 +13,15 @@ from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, secure
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, RESERVED, Source, declared_batches, not_in, open_source, parsed
+from discreet.confidential._source import (
+    FREQUENCY,
+    RESERVED,
+    Source,
+    declared_batches,
+    open_source,
+    parsed,
+    require_names,
+)
 from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
@@ -168,8 +176,7 @@ def check_names(source: Source, domain: Domain, *, unit: str | None, ignore_othe
     for name in wanted:
         if name.startswith(RESERVED):
             raise DataError(name, f"its name starts with {RESERVED!r}, which is reserved", "rename the column")
-        if name not in source.names:
-            raise not_in(source, name, wanted)
+    require_names(source, wanted)
     extra = [name for name in source.names if name not in wanted]
     if extra and not ignore_other_columns:
         raise DataError(

@@ -25,7 +25,7 @@ from discreet._core.lazy import pl
 from discreet._core.writing import same_file
 from discreet.confidential._count import Tally
 from discreet.confidential._open import open_confidential
-from discreet.confidential._source import FREQUENCY, not_in, open_source, parsed
+from discreet.confidential._source import FREQUENCY, open_source, parsed, require_names
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
@@ -57,12 +57,7 @@ def public_domain(given: Domain | str | os.PathLike[str], *, data: Any) -> Domai
     ``given``: public.
     ``data``: confidential: the domain's file is not this one.
 
-    Raises
-    ------
-    NotPublic
-        When the file is the confidential table.
-    ParameterError
-        When it is neither.
+    Raises NotPublic when the file is the confidential table, or ParameterError when it is neither.
     """
     if not isinstance(given, (Domain, str, os.PathLike)):
         raise ParameterError(f"domain must be a Domain or the path of its TOML file, got {type(given).__name__}")
@@ -77,17 +72,10 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     ``data``: public; what :func:`~discreet.confidential.confidential` takes.
     ``domain``: the columns wanted; others are left aside.
 
-    Raises
-    ------
-    DataError
-        When a column is missing, or its texts cannot be read.
-    FileProblem
-        When a file cannot be read.
+    Raises DataError when a column is missing or its texts cannot be read, or FileProblem when a file cannot be read.
     """
     source = open_source(data)
-    for name in domain.names:
-        if name not in source.names:
-            raise not_in(source, name, domain.names, table="public table")
+    require_names(source, domain.names, table="public table")
     batches = list(source.batches(list(domain.names)))
     if not sum(batch.height for batch in batches):
         raise DataError(None, "has no rows", "a public table needs at least one")

@@ -1,7 +1,4 @@
-"""Where a confidential table is: a dataframe of any library, or a file; read as Polars batches of raw values.
-
-narwhals is imported here and nowhere else.
-"""
+"""Where a confidential table is: a dataframe of any library, or a file; read as Polars batches of raw values."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet._core import parquet
 from discreet._core.boundary import enclosed, quietly
@@ -20,10 +17,8 @@ from discreet._core.errors import DataError, DiscreetError, FileProblem, Paramet
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
+from discreet.domain._column import Column
 from discreet.domain._spreadsheet import unescaped
-
-if TYPE_CHECKING:
-    from discreet.domain._column import Column
 
 __all__ = [
     "FREQUENCY",
@@ -31,9 +26,9 @@ __all__ = [
     "Source",
     "declared_batches",
     "looks_like_a_record",
-    "not_in",
     "open_source",
     "parsed",
+    "require_names",
 ]
 
 RESERVED = "discreet: "
@@ -70,12 +65,8 @@ class Source:
 def open_source(data: Any) -> Source:
     """Look at a table's names and types; no row is read.
 
-    Raises
-    ------
-    FileProblem
-        If the file cannot be read.
-    DataError
-        If the value is no table, or has two columns of one name.
+    Raises FileProblem if the file cannot be read, or DataError if the value is no table, or has two columns of one
+    name.
     """
     source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
     _refuse_repeated(source.names, source.kind)
@@ -120,12 +111,15 @@ def _refuse_repeated(names: Sequence[str], kind: str) -> None:
             raise DataError(name, "occurs twice in the table", "give every column its own name")
 
 
-def not_in(source: Source, name: str, wanted: Collection[str], *, table: str = "table") -> DataError:
-    """Return the error that a declared column is missing.
+def require_names(source: Source, wanted: Collection[str], *, table: str = "table") -> None:
+    """Refuse a table without one of the declared columns. Raises DataError naming the column.
 
     The names that the table has are not told unless one of them is declared: those of a file without a header line, or
     of a frame read from one, are the values of its first record. Those of a CSV file never are.
     """
+    missing = next((name for name in wanted if name not in source.names), None)
+    if missing is None:
+        return
     known = sum(found in wanted for found in source.names)
     if source.kind != "csv" and known:
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
@@ -134,7 +128,7 @@ def not_in(source: Source, name: str, wanted: Collection[str], *, table: str = "
         has = counted(len(source.names), "column")
         remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
         remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
-    return DataError(name, f"is not in the {table}", remedy)
+    raise DataError(missing, f"is not in the {table}", remedy)
 
 
 def looks_like_a_record(names: Sequence[str]) -> bool:
