@@ -15,16 +15,16 @@ from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
 from discreet.domain import Domain, Records
-from discreet.evolution._api import API, in_blocks, new_seed
+from discreet.evolution._api import in_blocks, new_seed
 from discreet.evolution._callables import checked_points
 from discreet.evolution._euclidean import Box
-from discreet.evolution._models import degrees_at, inference, needed, settled_degrees
+from discreet.evolution._models import ModelAPI, degrees_at, inference, needed, settled_degrees
 
 __all__ = ["DiffusionImages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DiffusionImages(API):
+class DiffusionImages(ModelAPI):
     r"""Images of an unconditional diffusion model of the library diffusers (extra ``evolution``).
 
     ``random`` draws images from noise. A variation of degree q adds noise up to the share q of the schedule, and
@@ -110,15 +110,6 @@ class DiffusionImages(API):
         }
         for name, value in facts.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def norm(self) -> float:
-        """2."""
-        return 2.0
-
-    def variations_each(self) -> int:
-        """Return one more than there are degrees."""
-        return 1 + len(self.degrees)
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Draw images from noise."""

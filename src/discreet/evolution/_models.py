@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import ClassVar
 
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
+from discreet.evolution._api import API
 
-__all__ = ["degrees_at", "inference", "needed", "settled_degrees"]
+__all__ = ["ModelAPI", "degrees_at", "inference", "needed", "settled_degrees"]
+
+
+class ModelAPI(API):
+    """A model that varies a record at several degrees."""
+
+    norm: ClassVar[float] = 2.0
+    degrees: Sequence[float]
+
+    def variations_each(self) -> int:
+        """Return one more than there are degrees."""
+        return 1 + len(self.degrees)
 
 
 def needed(*packages: str) -> None:

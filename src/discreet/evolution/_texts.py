@@ -15,15 +15,15 @@ from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
 from discreet.domain import Domain, OpenLabels, Records
-from discreet.evolution._api import API, in_blocks, new_seed
+from discreet.evolution._api import in_blocks, new_seed
 from discreet.evolution._callables import checked_points
-from discreet.evolution._models import degrees_at, inference, needed, settled_degrees
+from discreet.evolution._models import ModelAPI, degrees_at, inference, needed, settled_degrees
 
 __all__ = ["ContinuedTexts", "MaskedTexts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Texts(API):
+class _Texts(ModelAPI):
     """Texts of a language model: one column of open labels."""
 
     domain: Domain
@@ -49,15 +49,6 @@ class _Texts(API):
         object.__setattr__(self, "temperature", real("temperature", self.temperature, above=0))
         object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))
 
-    @property
-    def norm(self) -> float:
-        """2."""
-        return 2.0
-
-    def variations_each(self) -> int:
-        """Return one more than there are degrees."""
-        return 1 + len(self.degrees)
-
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Vary each text at each degree."""
         texts = [self._ids(text)[: self.tokens] for text in records.columns[0].tolist()]
@@ -71,10 +62,7 @@ class _Texts(API):
     def embed(self, records: Records) -> Floats:
         """Return the direction of the mean word embedding of each text, or ``embedding`` of the texts.
 
-        Raises
-        ------
-        ParameterError
-            When it fails, or gives something else than finite numbers, one row per text.
+        Raises ParameterError when it fails, or gives something else than finite numbers, one row per text.
         """
         return checked_points(self.embedding or self._mean_words, records.columns[0].tolist())
 

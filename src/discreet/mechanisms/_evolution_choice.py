@@ -6,16 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet._core.arrays import Floats
 from discreet._core.errors import DiscreetError
 from discreet._core.random import seeded
 from discreet.domain._commonness import invented_records
-
-if TYPE_CHECKING:
-    from discreet._core.arrays import Floats
 
 __all__ = ["STEPS", "Choice", "displacement", "least_displaced"]
 

@@ -87,6 +87,7 @@ class ExponentialHistogram(DrawnMechanism):
     share_is: ClassVar[Literal["prediction"]] = "prediction"
     share_is_of: ClassVar[str] = "are drawn into other cells than the nearest release of this size has"
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
+    stratified: ClassVar[bool] = True  # the counts are the kernel's own, and no independent draws come after it
 
     domain: Domain
     size: int
@@ -109,11 +110,6 @@ class ExponentialHistogram(DrawnMechanism):
                 f"sum to {self.size:,}: about 10^{about(log_count / math.log(10.0), 4)} vectors, too many. Take loss "
                 "'l1', fewer cells or a smaller size"
             )
-
-    @property
-    def stratified(self) -> bool:
-        """True: the counts are the kernel's own, and no independent draws come after it."""
-        return True
 
     @property
     def most_draws(self) -> int:  # type: ignore[override]  # of an instance: each draw sums over cells and sizes

@@ -156,6 +156,7 @@ class MixturePair(SamplingPair):
     """
 
     furthest: ClassVar[float] = 1e15
+    _bells: ClassVar[bool] = True
 
     size: int
     base: float | Fraction
@@ -169,10 +170,6 @@ class MixturePair(SamplingPair):
     @property
     def _end(self) -> LogRatio:
         return LogRatio(1 + Fraction(self.moved) / Fraction(self.base), self.size)
-
-    @property
-    def _bells(self) -> bool:
-        return True
 
     @property
     def _total(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +24,14 @@ __all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRe
 class _OneColumn(Synthesiser):
     """A law of one column that has probabilities, not densities."""
 
+    log_density_at_most_zero: ClassVar[bool] = True
+
     column: str
 
     @property
     def sensitive(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
-
-    @property
-    def log_density_at_most_zero(self) -> bool:
-        """True: probabilities."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,9 @@ class MixtureRegression(Regression):
     PP22, appendix B; Ishwaran and James (2001) for the truncated process.
     """
 
+    monitored: ClassVar[tuple[str, ...]] = ("fitted_mean", "fitted_spread", "fitted_shares_below")
+    """The fitted population's mean and spread, and its shares below the table's 10th, 50th and 90th percentiles."""
+
     clusters: int = 10
     weights: str = "dirichlet"
 
@@ -71,11 +74,6 @@ class MixtureRegression(Regression):
         choice("weights", self.weights, ("dirichlet", "sticks"))
         if not self.design.columns:
             raise ParameterError("a mixture needs at least one given column. Take LinearRegression, or declare one")
-
-    @property
-    def monitored(self) -> tuple[str, ...]:
-        """The fitted population's mean and spread, and its shares below the table's 10th, 50th and 90th percentiles."""
-        return ("fitted_mean", "fitted_spread", "fitted_shares_below")
 
     def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return the design in orthonormal coordinates, and the map to them.
