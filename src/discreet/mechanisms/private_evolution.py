@@ -325,7 +325,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def _population(self, step: Votes, rng: np.random.Generator) -> Records:
         weights = self.probabilities(step)
         if self.variant == "theoretical":  # copies, not draws; at most twice as many as records
-            total = min(2 * self.records, int(np.rint(self._copies(step.votes).sum())) or len(weights))
+            total = min(2 * self.records, int(np.rint(self._weights(step.votes).sum())) or len(weights))
             places = draw_cells(weights, total, sampling="stratified", rng=rng)
         else:
             places = draw_cells(weights, self.population, sampling=self.sampling, rng=rng)
@@ -342,12 +342,12 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
     # -- public post-processing ---------------------------------------------------------------------------------
 
-    def _clipped(self, noisy: CellCounts) -> Floats:
-        return np.where(noisy >= self.threshold, noisy, 0.0)
-
-    def _copies(self, noisy: CellCounts) -> Floats:
-        lots = np.where(noisy >= self.threshold, noisy, 0) / self.multiplicity
-        return np.asarray(np.maximum(0.0, np.rint(lots)) * self.multiplicity)
+    def _weights(self, noisy: CellCounts) -> Floats:
+        """Return the votes that count, as numbers of copies where the variant makes copies."""
+        kept = np.maximum(0.0, np.where(noisy >= self.threshold, noisy, 0.0))
+        if self.variant == "theoretical":
+            return np.asarray(np.rint(kept / self.multiplicity) * self.multiplicity)
+        return np.asarray(kept)
 
     def _measure(self, noisy: CellCounts) -> Floats:
         """Return noisy votes as a signed measure.
@@ -372,10 +372,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             widest = float(np.linalg.norm(np.ptp(points, axis=0), ord=norm))  # whatever a user's API says
             diameter = max(self._api.diameter, widest)
             return bounded_lipschitz_projection(masses, points, diameter=diameter, norm=norm).probabilities
-        if self.variant == "theoretical":
-            weights = self._copies(step.votes)
-        else:
-            weights = np.maximum(0.0, self._clipped(step.votes))
+        weights = self._weights(step.votes)
         weights = weights if weights.any() else np.ones(len(weights))
         return np.asarray(weights / weights.sum())
 
@@ -517,8 +514,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return whether no candidate's votes count, so that all are as likely."""
         if self.variant == "projection":
             return self.noise == "laplace" and not noisy.any()
-        weights = self._copies(noisy) if self.variant == "theoretical" else np.maximum(0, self._clipped(noisy))
-        return not weights.any()
+        return not self._weights(noisy).any()
 
     def public_inputs(self) -> dict[str, Records]:
         """Return what the API was made of."""
