@@ -46,6 +46,7 @@ __all__ = [
     "held_frequencies",
     "listed",
     "numbered_cells",
+    "require_made_for",
     "require_relation",
     "shown_cells",
 ]
@@ -418,6 +419,17 @@ def require_relation(mechanism: PrivateStep | type[PrivateStep], relation: str) 
     """
     if relation not in mechanism.relations:
         raise RelationNotSupported(mechanism.name, relation, "its law depends on the number of records")
+
+
+def require_made_for(records: int | None, n: int) -> None:
+    """Refuse a table that has not the number of records for which a mechanism was made.
+
+    Raises ParameterError naming both.
+    """
+    if records not in (None, n):
+        raise ParameterError(
+            f"the table must have {counted(records or 0, 'record')}, for which the mechanism was made, got {n:,}"
+        )
 
 
 def feasible(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:

@@ -16,7 +16,7 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, written
-from discreet._core.text import as_written, counted
+from discreet._core.text import as_written
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import (
@@ -27,6 +27,7 @@ from discreet.mechanisms._base import (
     Outputs,
     feasible,
     listed,
+    require_made_for,
     require_relation,
 )
 from discreet.mechanisms._cells import Cells, OwnCells
@@ -95,10 +96,7 @@ class NoisyCounts(Mechanism):
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
-        if x.n != self.records:
-            raise ParameterError(
-                f"the table must have {counted(self.records, 'record')}, for which the mechanism was made, got {x.n:,}"
-            )
+        require_made_for(self.records, x.n)
         return self._counts(x) + self.law.draw(self.scale, self._length, rng=rng)
 
     @property

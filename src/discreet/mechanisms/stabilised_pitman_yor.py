@@ -15,11 +15,9 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import positive_size, real
-from discreet._core.errors import ParameterError
-from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import Output
+from discreet.mechanisms._base import Output, require_made_for
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms._urn import draw_blocks, records_of
 
@@ -93,10 +91,7 @@ class StabilisedPitmanYor(StableCounts):
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""
-        if x.n != self.records:
-            raise ParameterError(
-                f"the table must have {counted(self.records, 'record')}, for which the mechanism was made, got {x.n:,}"
-            )
+        require_made_for(self.records, x.n)
         return super().kernel(x, rng=rng)
 
     def _missing(self, kept: int) -> int:

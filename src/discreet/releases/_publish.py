@@ -28,7 +28,7 @@ from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._base import feasible
+from discreet.mechanisms._base import feasible, require_made_for
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName, require_kind
 from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
@@ -220,10 +220,7 @@ def _public_number(confidential: Confidential[Any], step: Step, relation: Relati
             raise RelationNotSupported(step.name, relation.name, "it must declare a number of records in public")
         return step.records
     n = public_size(confidential)
-    if step.records not in (None, n):
-        raise ParameterError(
-            f"the table must have {counted(step.records or 0, 'record')}, for which the mechanism was made, got {n:,}"
-        )
+    require_made_for(step.records, n)
     return n
 
 
