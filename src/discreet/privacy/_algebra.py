@@ -129,12 +129,15 @@ def _dense(distribution: Any) -> Any:
 
 def _reach(profile: Profile) -> float:
     """Return an epsilon beyond which at most a negligible delta, or the profile's constant floor, remains."""
-    floor = profile.delta(math.inf)
+    return fallen_to(profile, profile.delta(math.inf) * (1.0 + 1e-12) + _NEGLIGIBLE, within=1e-3)
+
+
+def fallen_to(profile: Profile, target: float, *, within: float) -> float:
+    """Return an epsilon, at most 700, at which delta is at most the target, to ``within`` of the least relatively."""
     low, high = 0.0, min(profile.pure, 700.0)
-    target = floor * (1.0 + 1e-12) + _NEGLIGIBLE
     if profile.delta(0.0) <= target:
         return 0.0
-    while high - low > 1e-3 * high:
+    while high - low > within * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if profile.delta(middle) <= target else (middle, high)
     return high

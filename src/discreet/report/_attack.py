@@ -134,5 +134,5 @@ def profile_picture(promise: Promise, curves: Curves) -> Chart:
         lines,
         upto=curves.upto,
         headline=(promise.epsilon, promise.delta),
-        marked=f"epsilon {promise.epsilon_text}, delta {promise.delta_text}",
+        marked=f"epsilon {epsilon_text(promise.epsilon)}, delta {promise.delta_text}",
     )

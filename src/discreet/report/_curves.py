@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet.privacy import Profile
+from discreet.privacy._algebra import fallen_to
 
 __all__ = ["LEVELS", "TradeOff", "furthest"]
 
@@ -86,11 +87,4 @@ def furthest(profile: Profile, headline: float) -> float:
 
 def _end(profile: Profile) -> float:
     """Return about where delta becomes negligible, or falls no more."""
-    low, high = 0.0, min(profile.pure, 700.0)
-    target = max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0)))
-    if profile.delta(0.0) <= target:
-        return 0.0
-    while high - low > 0.01 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if profile.delta(middle) <= target else (middle, high)
-    return high
+    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), within=0.01)

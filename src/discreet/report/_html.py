@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
-from discreet._core.text import about
+from discreet._core.text import about, rounded_up
 from discreet._core.version import __version__
 from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.confidential._custodian import reveal_to_custodian
@@ -252,7 +252,7 @@ def _rendered(page: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, epsilon=epsilon_text)
+    environment.filters.update(number=_number, epsilon=epsilon_text, delta=rounded_up)
     environment.globals.update(shown=shown, in_words=_in_words, meanings=_MEANINGS)
     inlined = {name: loader.get_source(environment, name)[0] for name in ("style.css", "script.js")}
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.

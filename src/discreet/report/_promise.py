@@ -99,11 +99,6 @@ class Promise:
         return float(self.stated["delta"])
 
     @property
-    def epsilon_text(self) -> str:
-        """Epsilon, rounded up."""
-        return epsilon_text(self.epsilon)
-
-    @property
     def delta_text(self) -> str:
         """Delta, rounded up."""
         return rounded_up(self.delta)
@@ -194,16 +189,6 @@ class Joint:
     profile: Profile
     epsilon: float
     delta: float
-
-    @property
-    def epsilon_text(self) -> str:
-        """Epsilon, rounded up."""
-        return epsilon_text(self.epsilon)
-
-    @property
-    def delta_text(self) -> str:
-        """Delta, rounded up."""
-        return rounded_up(self.delta)
 
     @property
     def epsilon_sum(self) -> str:
