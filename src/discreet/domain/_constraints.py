@@ -82,10 +82,7 @@ def compiled(
 ) -> tuple[Constraint, ...]:
     """Return what plain entries forbid, as one constraint per set of columns.
 
-    Raises
-    ------
-    DomainError
-        When an entry does not fit the columns, or all together are too large to hold.
+    Raises DomainError when an entry does not fit the columns, or all together are too large to hold.
     """
     if len(impossible) + sum(len(entry["table"]) for entry in implies) > MOST_ROWS:
         raise DomainError(f"impossible and implies must have at most {MOST_ROWS:,} rows together")

@@ -51,12 +51,8 @@ class PublicPoints:
         ``given``: public. A mapping is what :meth:`to_json` gives for many points.
         ``domain``: public.
 
-        Raises
-        ------
-        ParameterError
-            When there is no point, or a code does not fit the domain.
-        DataError
-            When a table does not fit the domain.
+        Raises ParameterError when there is no point, or a code does not fit the domain, or DataError when a table does
+        not fit the domain.
         """
         if isinstance(given, PublicPoints):
             return given

@@ -27,12 +27,8 @@ DEEPEST = 22
 class Tree:
     """The cuts of each level.
 
-    Parameters
-    ----------
-    sizes : tuple of int
-        Number of codes of each column.
-    cuts : tuple of tuple of int
-        How often each column has been cut at levels ``0 .. depth``.
+    ``sizes``: number of codes of each column.
+    ``cuts``: how often each column has been cut at levels ``0 .. depth``.
     """
 
     sizes: tuple[int, ...]

@@ -177,10 +177,7 @@ def same_private_step(one: Option, other: Option) -> bool:
 def with_sampling(kind: type[Mechanism], fixed: dict[str, Any], sampling: str | None) -> dict[str, Any]:
     """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
 
-    Raises
-    ------
-    ParameterError
-        When there is no such sampling.
+    Raises ParameterError when there is no such sampling.
     """
     chosen = DEFAULT_SAMPLING if sampling is None else sampling
     check_sampling(chosen)

@@ -74,10 +74,7 @@ def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None,
     ``records``, ``size``: numbers of records held and released; the size is not needed where it costs nothing.
     ``**parameters``: the mechanism's own.
 
-    Raises
-    ------
-    ParameterError
-        When a parameter is missing, unknown or out of range.
+    Raises ParameterError when a parameter is missing, unknown or out of range.
     """
     if "group" in parameters:
         raise ParameterError("do not pass group. It comes from the table")

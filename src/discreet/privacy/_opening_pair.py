@@ -52,20 +52,12 @@ class Divergence(NamedTuple):
 class OpeningPair:
     """One such pair.
 
-    Parameters
-    ----------
-    size : int
-        Number of draws, ``m``.
-    a : float
-        Mass of the value under ``Q``, positive.
-    phi : float
-        Mass that opens new values under ``P``, positive.
-    others : float
-        Mass of all other held values, at least 0.
-    discount : float
-        ``sigma`` in ``[0, 1)``.
-    filtered : bool
-        Whether draws of new values are dropped from the release.
+    ``size``: number of draws, ``m``.
+    ``a``: mass of the value under ``Q``, positive.
+    ``phi``: mass that opens new values under ``P``, positive.
+    ``others``: mass of all other held values, at least 0.
+    ``discount``: ``sigma`` in ``[0, 1)``.
+    ``filtered``: whether draws of new values are dropped from the release.
     """
 
     size: int

@@ -58,12 +58,8 @@ def model_step(
     ``size``, ``exact``: a public number of records of each table, as many as are held by default; whether no Markov
     chain is run.
 
-    Raises
-    ------
-    DomainError
-        When a column has open labels, or is sensitive and may hold nulls.
-    ParameterError
-        When the domain and the synthesiser do not name the same columns.
+    Raises DomainError when a column has open labels, or is sensitive and may hold nulls, or ParameterError when the
+    domain and the synthesiser do not name the same columns.
     """
     synthesiser: Synthesiser = posterior.synthesiser
     _check(domain, synthesiser)

@@ -96,12 +96,8 @@ def _holds(path: Path, sha256: str) -> bool:
 def commit(moves: list[Move]) -> None:
     """Give several finished files their names: all of them, or none.
 
-    Raises
-    ------
-    OSError
-        When that fails; everything is then as it was.
-    FileProblem
-        When it can be neither finished nor undone: the records say so to whoever reads.
+    Raises OSError when that fails: everything is then as it was. Raises FileProblem when it can be neither finished nor
+    undone: the records say so to whoever reads.
     """
     try:
         _record(moves)
