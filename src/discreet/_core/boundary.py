@@ -32,8 +32,6 @@ from discreet._core.lazy import Lazy
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
 
-__all__ = ["enclosed", "enclosed_parts", "explained", "quietly", "seal", "sealed", "total"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

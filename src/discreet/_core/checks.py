@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.text import as_written, harmless, with_article
 
-__all__ = ["choice", "flag", "integer", "positive_size", "probability", "real", "shown", "unfit"]
-
 _LONGEST, _DIGITS = 60, 40  # characters of a text, and digits of an integer, that a message repeats
 
 Refusal = Callable[[str], DiscreetError]

@@ -13,8 +13,6 @@ from typing import Any
 
 from discreet._core.lazy import pl
 
-__all__ = ["scanned"]
-
 _DEPTH = 16
 
 

@@ -18,8 +18,6 @@ import numpy as np
 from discreet._core.checks import unfit
 from discreet._core.errors import RandomnessError
 
-__all__ = ["SecureGenerator", "SeededGenerator", "public", "secure", "seeded"]
-
 
 class SecureGenerator(np.random.Generator):
     """A generator that works in the process that made it, and nowhere else.

@@ -18,17 +18,6 @@ from typing import Any
 
 from discreet._core.errors import DomainError, FileProblem
 
-__all__ = [
-    "DEPTH",
-    "MOST_BYTES",
-    "MOST_CELLS",
-    "MOST_COLUMNS",
-    "MOST_DIGITS",
-    "bounded_text",
-    "parsed_toml",
-    "read_json",
-]
-
 MOST_BYTES = 2**24
 """Bytes of a domain, a certificate or another text that is parsed whole: 16 MiB."""
 

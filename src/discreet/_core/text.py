@@ -9,21 +9,6 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-__all__ = [
-    "about",
-    "aligned",
-    "as_written",
-    "counted",
-    "counted_up",
-    "harmless",
-    "percent",
-    "percent_as_written",
-    "rounded_down",
-    "rounded_up",
-    "sentence",
-    "with_article",
-]
-
 
 def rounded_up(value: float, digits: int = 3) -> str:
     """Write a number with ``digits`` significant digits, never below its value.

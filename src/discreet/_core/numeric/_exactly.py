@@ -13,8 +13,6 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["LogRatio", "above", "not_above", "written"]
-
 _DIGITS = Context(prec=120, Emax=10**9, Emin=-(10**9))
 _DOUBT = Decimal(1).scaleb(-90)  # relative: far more than the rounding of a logarithm of 120 digits
 

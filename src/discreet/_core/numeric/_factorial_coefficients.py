@@ -24,9 +24,6 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.numeric._log_space import log_rising
 
-__all__ = ["log_factorial_coefficient"]
-
-
 _NEAR = 64  # n - j up to which the power series is summed
 _REACH, _POINTS = 6.0, 320
 _ROWS = 4096

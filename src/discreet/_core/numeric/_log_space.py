@@ -14,9 +14,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 
-__all__ = ["log_beta_binomial", "log_binomial", "log_error", "log_rising"]
-
-
 _LARGE = 16.0  # from here on the series below is exact to the last place
 
 

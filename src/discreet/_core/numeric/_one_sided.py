@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["least_integer", "least_real", "log_ratio", "up"]
-
 
 def up(value: float, ulps: int = 4) -> float:
     """Round a non-negative number up by a few units in the last place; zero and infinity stay.

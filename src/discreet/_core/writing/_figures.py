@@ -10,8 +10,6 @@ from discreet._core.errors import FileProblem
 from discreet._core.writing._paths import OWN, require_own
 from discreet._core.writing._together import together
 
-__all__ = ["save_figure"]
-
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": OWN},
     "svg": {"Creator": OWN, "Date": None},

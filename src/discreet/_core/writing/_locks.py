@@ -12,8 +12,6 @@ from pathlib import Path
 from discreet._core.errors import FileProblem
 from discreet._core.writing._paths import lock_of
 
-__all__ = ["all_locked", "locked"]
-
 _TRIES = 100
 
 

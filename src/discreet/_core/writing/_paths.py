@@ -14,23 +14,6 @@ from typing import Any
 
 from discreet._core.errors import FileProblem
 
-__all__ = [
-    "OWN",
-    "beside",
-    "canonical",
-    "check_outputs",
-    "check_writable",
-    "file_sha256",
-    "lock_of",
-    "record_of",
-    "require_own",
-    "same_file",
-    "sync_folder",
-    "token",
-    "writing_problem",
-]
-
-
 OWN = "written by discreet"
 """What every page and picture says of itself, so that no other file is replaced by one."""
 

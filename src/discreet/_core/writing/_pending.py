@@ -28,8 +28,6 @@ from discreet._core.errors import FileProblem
 from discreet._core.writing._locks import all_locked
 from discreet._core.writing._paths import beside, canonical, file_sha256, record_of, sync_folder
 
-__all__ = ["Move", "commit", "recover", "require_settled"]
-
 _VERSION = 1
 _LARGEST = 1 << 16
 _TOKEN = re.compile(r"[0-9a-f]{12}")

@@ -25,8 +25,6 @@ from discreet._core.writing._paths import (
 )
 from discreet._core.writing._pending import Move, commit, recover, require_settled
 
-__all__ = ["new_folder", "own_folder", "together"]
-
 _LITTER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}\.(?:part|old|record)", re.DOTALL)
 
 
