@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from discreet._core.checks import real
 
-__all__ = ["Density", "ExactWeights"]
-
 _TOTAL = 2**31
 
 

@@ -23,8 +23,6 @@ from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain._base import ExactWeights
 
-__all__ = ["Codes", "Column"]
-
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
 

@@ -22,8 +22,6 @@ from discreet.domain._records import Records
 if TYPE_CHECKING:
     from discreet.domain._domain import Domain
 
-__all__ = ["Commonness", "inner_half", "invented_records"]
-
 _DRAWN = 4096
 _LABELS = 64  # open labels of an invented table
 _ALONE = 1e-15

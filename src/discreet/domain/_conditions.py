@@ -21,8 +21,6 @@ from discreet.domain._column import Column
 from discreet.domain._discrete import Category, OpenLabels, encodable
 from discreet.domain._temporal import span_text
 
-__all__ = ["CellReader", "plain_condition"]
-
 _RANGE = ("from", "below", "null")
 
 

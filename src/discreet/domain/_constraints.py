@@ -19,16 +19,6 @@ from discreet._core.text import counted
 from discreet.domain._column import Column
 from discreet.domain._conditions import CellReader
 
-__all__ = [
-    "MOST_ROWS",
-    "Constraint",
-    "Readers",
-    "compiled",
-    "fitting",
-    "possible",
-    "refuse_large",
-]
-
 MOST_ROWS = 1 << 16
 """Entries of ``impossible`` and rows of ``implies`` together."""
 

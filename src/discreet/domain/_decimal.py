@@ -15,8 +15,6 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._lattice import LatticeColumn
 
-__all__ = ["Decimal"]
-
 _MOST_DIGITS = 18
 
 

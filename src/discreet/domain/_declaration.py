@@ -18,8 +18,6 @@ from discreet.domain._numeric import Numeric
 from discreet.domain._temporal import Date, Datetime, Duration
 from discreet.domain._toml import key
 
-__all__ = ["KINDS", "domain_facts", "template"]
-
 KINDS: dict[str, type[Column]] = {
     kind.kind: kind for kind in (Numeric, Integer, Boolean, Date, Datetime, Duration, Decimal, Category, OpenLabels)
 }

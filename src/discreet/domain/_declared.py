@@ -10,8 +10,6 @@ from discreet._core.errors import DomainError
 from discreet.domain._conditions import plain_condition
 from discreet.domain._discrete import encodable
 
-__all__ = ["DECLARED", "plain_entries"]
-
 _IMPLIES = {"columns", "determine", "table"}
 _MOST = 10**10  # records
 _LONGEST = 500  # characters of a source

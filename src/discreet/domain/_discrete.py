@@ -16,8 +16,6 @@ from discreet.domain._column import Codes, Column
 from discreet.domain._lattice import INTEGERS
 from discreet.domain._spreadsheet import unescaped_series
 
-__all__ = ["Boolean", "Category", "OpenLabels", "encodable"]
-
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
 

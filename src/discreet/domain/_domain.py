@@ -23,8 +23,6 @@ from discreet.domain._discrete import encodable
 from discreet.domain._records import Records
 from discreet.domain._totals import PublishedTotals, published
 
-__all__ = ["Domain", "require_domain"]
-
 _MOST_FLAT = 2**62
 
 

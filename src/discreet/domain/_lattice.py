@@ -18,8 +18,6 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._column import Codes, Column
 
-__all__ = ["Integer", "LatticeColumn"]
-
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22

@@ -10,8 +10,6 @@ from discreet._core.errors import ParameterError
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._column import Column
 
-__all__ = ["first_and_last", "ground_diameter", "ground_embedding", "is_ordered", "nearest_codes", "refuse_open_labels"]
-
 
 def is_ordered(column: Column) -> bool:
     """Return whether a column's values have positions on a line."""

@@ -19,8 +19,6 @@ from discreet._core.lazy import pl
 from discreet.domain._base import Density
 from discreet.domain._column import Codes, Column
 
-__all__ = ["Numeric"]
-
 _FLOATS = ("float64", "float32")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**52

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Counts", "Parts", "Records"]
-
 _PART = 1 << 18
 
 

@@ -12,8 +12,6 @@ import re
 
 from discreet._core.lazy import pl
 
-__all__ = ["escaped", "escaped_frame", "unescaped", "unescaped_frame", "unescaped_series"]
-
 _FIRST = "[=+@\\-\uff1d\uff0b\uff0d\uff20\\t\\r\\n]"
 _FORMULA = re.compile(f"'*{_FIRST}")
 _ESCAPED = re.compile(f"'+{_FIRST}")

@@ -16,8 +16,6 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._lattice import LatticeColumn
 
-__all__ = ["Date", "Datetime", "Duration"]
-
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
 _UNITS = {

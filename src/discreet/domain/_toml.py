@@ -9,8 +9,6 @@ from typing import Any
 from discreet._core.errors import DomainError
 from discreet._core.text import with_article
 
-__all__ = ["key", "value", "write"]
-
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 

@@ -13,8 +13,6 @@ from discreet._core.errors import DomainError
 from discreet._core.text import counted
 from discreet.domain._constraints import Readers
 
-__all__ = ["PublishedTotals", "published"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublishedTotals:
