@@ -15,8 +15,6 @@ from discreet.confidential._source import FREQUENCY, declared_batches, open_sour
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain._column import Column
 
-__all__ = ["column_values", "row_values"]
-
 _PENDING = 2**22
 
 

@@ -27,8 +27,6 @@ from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._domain import require_domain
 
-__all__ = ["Tally", "check_names", "confidential", "counted", "encoded", "public_size"]
-
 _DENSE = 2**20
 _SAMPLE = 2**16
 _PENDING = 2**25

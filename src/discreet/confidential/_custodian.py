@@ -10,8 +10,6 @@ from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Confidential
 from discreet.domain import Counts
 
-__all__ = ["reveal_to_custodian"]
-
 T = TypeVar("T")
 
 

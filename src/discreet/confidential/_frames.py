@@ -8,8 +8,6 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet.confidential._source import looks_like_a_record, open_source
 
-__all__ = ["table_schema", "to_frame_kind"]
-
 
 def table_schema(table: Any) -> dict[str, str]:
     """Return the names and types of a table's columns; no row is read.

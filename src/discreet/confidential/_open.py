@@ -14,8 +14,6 @@ from typing import Literal, TypeVar
 from discreet._core.errors import ConfidentialAccessError
 from discreet.confidential._wrapper import Confidential, reveal
 
-__all__ = ["CALLERS", "Purpose", "open_confidential"]
-
 Purpose = Literal["public under a guarantee", "public number", "refusal", "for the custodian"]
 """What becomes of an opened value.
 

@@ -30,8 +30,6 @@ from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._records import Parts
 
-__all__ = ["public_domain", "public_table", "refuse_same", "with_public"]
-
 Closed = TypeVar("Closed", bound=Confidential[Any])
 
 

@@ -15,8 +15,6 @@ from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain
 from discreet.domain._domain import require_domain
 
-__all__ = ["Rows", "confidential_rows"]
-
 
 class Rows:
     """Encoded rows, a part at a time. Confidential.

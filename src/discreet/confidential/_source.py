@@ -20,17 +20,6 @@ from discreet._core.writing import require_settled
 from discreet.domain._column import Column
 from discreet.domain._spreadsheet import unescaped
 
-__all__ = [
-    "FREQUENCY",
-    "RESERVED",
-    "Source",
-    "declared_batches",
-    "looks_like_a_record",
-    "open_source",
-    "parsed",
-    "require_names",
-]
-
 RESERVED = "discreet: "
 """How the names of columns added while counting start."""
 

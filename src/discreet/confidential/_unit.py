@@ -19,8 +19,6 @@ from discreet._core.lazy import pl
 from discreet.confidential._source import FREQUENCY, RESERVED
 from discreet.domain import Domain, Records
 
-__all__ = ["null_record", "slotted", "units_of"]
-
 _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
 
 

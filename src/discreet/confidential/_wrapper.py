@@ -13,8 +13,6 @@ from typing import Any, Generic, NoReturn, TypeVar
 from discreet._core.errors import ConfidentialAccessError
 from discreet.domain import Counts, Domain
 
-__all__ = ["Confidential", "Provenance"]
-
 T = TypeVar("T")
 
 
