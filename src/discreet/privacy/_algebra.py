@@ -23,8 +23,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import up
 from discreet.privacy._profile import ConstantProfile, Profile
 
-__all__ = ["ComposedProfile", "compose", "power"]
-
 _POINTS = 1500
 _NEGLIGIBLE = 1e-16
 

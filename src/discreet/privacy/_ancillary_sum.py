@@ -33,9 +33,6 @@ from discreet._core.numeric import not_above, up
 from discreet._core.numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
-__all__ = ["SamplingPair"]
-
-
 _NEGLIGIBLE = -760.0  # log of less than the least positive double
 _DROPS = (60.0, 240.0, 760.0)  # how far, in nats, U's law is followed below its top
 _LONGEST = 4_000_000  # terms summed directly

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from discreet._core.numeric import not_above, up
 from discreet.privacy._profile import Profile
 
-__all__ = ["BoundedRangeProfile"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeProfile(Profile):

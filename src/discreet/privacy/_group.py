@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from discreet._core.numeric import not_above, up
 from discreet.privacy._profile import Profile
 
-__all__ = ["ChainProfile"]
-
 _SEARCHED = 16  # larger groups are split evenly
 
 

@@ -23,9 +23,6 @@ from discreet._core.numeric import LogRatio, log_beta_binomial, log_rising, not_
 from discreet._core.numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
-__all__ = ["GroupUrn"]
-
-
 _MOST_ENTRIES = 1_000_000
 _LARGEST_GROUP = 3
 _ROUNDING = 1e-13  # of a loss, and of a sum of probabilities

@@ -12,8 +12,6 @@ from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written
 from discreet.privacy._profile import Profile, keeps_shape
 
-__all__ = ["Budget", "Guarantee", "Kind", "Relation", "RelationName", "require_kind"]
-
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]
 

@@ -24,8 +24,6 @@ from discreet._core.text import about
 from discreet.privacy._opening_pair import OpeningPair, singular
 from discreet.privacy._sampling_pairs import UrnPair
 
-__all__ = ["HeldTable", "Opening", "Reading"]
-
 
 class Reading(NamedTuple):
     """One delta of one table. Confidential.

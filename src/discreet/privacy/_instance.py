@@ -22,8 +22,6 @@ from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._instance_event import Known, divergence, event_reading
 from discreet.privacy._sampling_pairs import UrnPair
 
-__all__ = ["instance_readings"]
-
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, Reading]]:
     """Return both deltas of a table in both readings.

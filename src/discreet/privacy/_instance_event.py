@@ -22,8 +22,6 @@ from discreet.privacy._held_table import HeldTable, Opening, Reading
 from discreet.privacy._opening_pair import Divergence, OpeningPair, beta_binomial_range, beyond
 from discreet.privacy._sampling_pairs import UrnPair
 
-__all__ = ["Known", "divergence", "event_reading"]
-
 Known = dict[tuple[OpeningPair, bool], Divergence]
 """Opening pairs that were summed already."""
 

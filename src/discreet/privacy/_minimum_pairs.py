@@ -22,9 +22,6 @@ from discreet.privacy._algebra import power
 from discreet.privacy._profile import ConstantProfile, Profile
 from discreet.privacy._sampling_pairs import MixturePair
 
-__all__ = ["MinimumPairs"]
-
-
 _LARGEST_LOSS = 600.0
 _COMPOSED = 1000  # draws up to which the one-draw profile is composed; it takes half a second
 _ROUNDING = 4e-15  # relative, of a loss: a dozen operations

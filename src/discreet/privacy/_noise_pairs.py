@@ -19,8 +19,6 @@ import numpy.typing as npt
 from discreet._core.numeric import above, up, written
 from discreet.privacy._profile import Profile
 
-__all__ = ["DiscreteGaussianPair", "DiscreteLaplacePair", "laplace_losses", "last_above"]
-
 _NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
 _FINEST = 64  # losses kept apart in one count, where more than two are convolved
 

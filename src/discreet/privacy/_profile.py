@@ -15,8 +15,6 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError
 from discreet._core.numeric import LogRatio, least_real, log_ratio, up, written
 
-__all__ = ["ConstantProfile", "LargestProfile", "Profile", "keeps_shape"]
-
 _PROBES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RISES, _BENDS = 1e-9, 1e-3  # relative: how far a sum may lift a value above the one before, or above a line
 

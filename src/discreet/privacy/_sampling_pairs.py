@@ -19,9 +19,6 @@ from discreet._core.numeric import LogRatio, log_beta_binomial, log_binomial
 from discreet._core.text import as_written
 from discreet.privacy._ancillary_sum import SamplingPair
 
-__all__ = ["MixturePair", "UrnPair"]
-
-
 _LEAST_MASS = 1e-150
 _EPS = float(np.finfo(float).eps)
 

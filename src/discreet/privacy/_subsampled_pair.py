@@ -20,9 +20,6 @@ from discreet._core.numeric import log_binomial, not_above, up
 from discreet._core.numeric._log_space import log_error
 from discreet.privacy._profile import Profile
 
-__all__ = ["SubsampledPair"]
-
-
 _SUMMED = 64  # sizes up to which G is summed over; beyond, it is replaced by a high quantile
 _SLACK = 1e-11  # relative error of a binomial tail
 

@@ -19,8 +19,6 @@ from discreet._core.numeric import up, written
 from discreet.privacy._noise_pairs import laplace_losses
 from discreet.privacy._profile import Profile
 
-__all__ = ["ThresholdedLaplace"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedLaplace(Profile):
