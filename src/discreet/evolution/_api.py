@@ -18,16 +18,6 @@ from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Records
 from discreet.domain._metric import ground_diameter, ground_embedding, refuse_open_labels
 
-__all__ = [
-    "API",
-    "GroundAPI",
-    "NamedAPI",
-    "in_blocks",
-    "new_seed",
-    "plain_norm",
-    "settled_norm",
-]
-
 
 class API(ABC):
     r"""A generator of records that never sees the confidential table, and the metric in which records are compared.

@@ -18,8 +18,6 @@ from discreet.domain import Domain, Records
 from discreet.evolution._api import API, in_blocks, new_seed, plain_norm, settled_norm
 from discreet.evolution._frames import refuse_wide_cells, to_records
 
-__all__ = ["Callables", "checked_points"]
-
 _LOOKED_AT = 4
 
 

@@ -17,8 +17,6 @@ from discreet.domain import Domain, Numeric, Records
 from discreet.domain._metric import first_and_last, is_ordered, nearest_codes
 from discreet.evolution._api import API, in_blocks, plain_norm, settled_norm
 
-__all__ = ["Ball", "Box"]
-
 _SCALES = 64
 
 

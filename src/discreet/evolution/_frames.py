@@ -9,8 +9,6 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
 
-__all__ = ["refuse_wide_cells", "to_records"]
-
 
 def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = None) -> Records:
     """Encode a public frame.

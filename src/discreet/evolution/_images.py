@@ -20,8 +20,6 @@ from discreet.evolution._callables import checked_points
 from discreet.evolution._euclidean import Box
 from discreet.evolution._models import ModelAPI, degrees_at, inference, needed, settled_degrees
 
-__all__ = ["DiffusionImages"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DiffusionImages(ModelAPI):

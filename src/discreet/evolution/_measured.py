@@ -14,8 +14,6 @@ from discreet._core.text import about, as_written, counted, percent_as_written, 
 from discreet.domain import Records
 from discreet.evolution._api import API
 
-__all__ = ["Contraction", "MeasuredProperty", "measured_property"]
-
 _BANDS = 16
 _FEWEST = 20
 

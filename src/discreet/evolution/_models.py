@@ -12,8 +12,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
 from discreet.evolution._api import API
 
-__all__ = ["ModelAPI", "degrees_at", "inference", "needed", "settled_degrees"]
-
 
 class ModelAPI(API):
     """A model that varies a record at several degrees."""

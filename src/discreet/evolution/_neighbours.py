@@ -60,8 +60,6 @@ from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
 from discreet.evolution._api import settled_norm
 
-__all__ = ["NearestCandidates", "votes"]
-
 Singles = npt.NDArray[np.float32]
 
 _LARGEST = 1e150

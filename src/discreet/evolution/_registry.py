@@ -11,8 +11,6 @@ from discreet.evolution._api import API, NamedAPI
 from discreet.evolution._euclidean import Ball, Box
 from discreet.evolution._table import Table
 
-__all__ = ["api_from"]
-
 _REBUILT: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
 
 

@@ -16,8 +16,6 @@ from discreet.domain._metric import ground_embedding
 from discreet.evolution._api import GroundAPI, in_blocks
 from discreet.evolution._frames import to_records
 
-__all__ = ["Resampling"]
-
 _PAIRS = 2**24
 
 

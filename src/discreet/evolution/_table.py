@@ -18,8 +18,6 @@ from discreet.domain._metric import (
 )
 from discreet.evolution._api import GroundAPI, in_blocks
 
-__all__ = ["Table"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(GroundAPI):

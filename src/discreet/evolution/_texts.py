@@ -19,8 +19,6 @@ from discreet.evolution._api import in_blocks, new_seed
 from discreet.evolution._callables import checked_points
 from discreet.evolution._models import ModelAPI, degrees_at, inference, needed, settled_degrees
 
-__all__ = ["ContinuedTexts", "MaskedTexts"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Texts(ModelAPI):
