@@ -18,8 +18,6 @@ from discreet._core.errors import ParameterError
 from discreet.mechanisms._line_transport import fill_line
 from discreet.mechanisms._sparse_transport import Metric, cheapest, fill, gathered, lowest_potential
 
-__all__ = ["Projection", "bounded_lipschitz_distance", "bounded_lipschitz_projection", "certified_gap"]
-
 _DIRECT = 50_000
 """Points in two or more dimensions up to which the transport is solved between all of them."""
 

@@ -21,8 +21,6 @@ from discreet.mechanisms._public_points import PublicPoints
 if TYPE_CHECKING:
     from discreet.evolution._neighbours import NearestCandidates
 
-__all__ = ["Cells", "CellsAround", "OwnCells"]
-
 
 class Cells(ABC):
     """Disjoint sets of records, numbered, with a representative each. Public.

@@ -27,8 +27,6 @@ from discreet._core.writing import locked, require_settled, together
 from discreet.domain import Records
 from discreet.mechanisms._base import Votes
 
-__all__ = ["Checkpoint", "steps_held"]
-
 _VERSION = 2
 _LONGEST_LINE = 1 << 24
 _MOST_BYTES = 1 << 33

@@ -18,8 +18,6 @@ from discreet.mechanisms._mechanism import Mechanism
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._held_table import HeldTable
 
-__all__ = ["DrawnMechanism", "HeldMechanism", "Looked", "held_cells"]
-
 _MOST_HELD = 1 << 20
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.checks import choice
 
-__all__ = ["BLOCK", "DEFAULT_SAMPLING", "Sampling", "check_sampling", "draw_cells"]
-
 BLOCK = 1 << 17
 
 Sampling = Literal["iid", "stratified"]

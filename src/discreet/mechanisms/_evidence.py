@@ -13,15 +13,6 @@ from discreet.mechanisms.noise import NoiseLaw
 if TYPE_CHECKING:
     from discreet.mechanisms.readings.tree import Consistent
 
-__all__ = [
-    "ContinuedUrn",
-    "DrawnFromCounts",
-    "Evidence",
-    "NoisyCellCounts",
-    "NoisyTree",
-    "ThresholdedCounts",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnFromCounts:

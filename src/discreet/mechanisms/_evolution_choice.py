@@ -15,8 +15,6 @@ from discreet._core.errors import DiscreetError
 from discreet._core.random import seeded
 from discreet.domain._commonness import invented_records
 
-__all__ = ["STEPS", "Choice", "displacement", "least_displaced"]
-
 STEPS = (0, 1, 2, 3, 4, 6, 8)
 """Numbers of steps that are tried, beside the theory's."""
 

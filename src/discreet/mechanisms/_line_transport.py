@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 
-__all__ = ["LineFilling", "fill_line", "isotonic"]
-
 _SEARCH = 100
 """Most prices of created mass that are tried; some twenty are enough for no gap at all."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from discreet._core.arrays import Integers
 
-__all__ = ["locate"]
-
 _FEW = 1 << 12
 _MOST_BITS = 15
 

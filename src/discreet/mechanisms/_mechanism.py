@@ -18,9 +18,6 @@ from discreet.domain import Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output, PrivateStep, numbered_cells
 
-__all__ = ["Mechanism", "Outcome", "Remedy"]
-
-
 Remedy = Literal[
     "cells",
     "columns",

@@ -11,8 +11,6 @@ from discreet._core.arrays import Floats, Integers
 from discreet.domain._column import Column
 from discreet.domain._metric import is_ordered
 
-__all__ = ["Merged", "merged"]
-
 _MOST_MERGED = 256
 _FEWEST, _MOST_BINS = 6, 100
 _CLEAR = 3.0  # standard errors

@@ -26,8 +26,6 @@ from discreet.mechanisms._lookup import locate
 from discreet.mechanisms._mechanism import Remedy
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
 
-__all__ = ["UNIT", "Mixture", "checked_mixing", "draw_mixture", "mixed", "mixing_units", "mixture_log_prob", "obscure"]
-
 UNIT = 1 << 32
 """The probability of a uniform cell is a multiple of ``1 / UNIT``."""
 

@@ -39,8 +39,6 @@ from discreet.mechanisms.readings import Projection
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
 
-__all__ = ["BareNoise", "NoisyCounts", "projection_error", "solve_scale"]
-
 _MOST_CELLS = 1 << 25
 
 

@@ -26,8 +26,6 @@ from discreet.mechanisms._urn import draw_blocks
 from discreet.privacy import Budget
 from discreet.privacy._held_table import HeldTable
 
-__all__ = ["UNIT", "PitmanYorUrn", "moved_mass"]
-
 UNIT = 1 << 20
 """Strength and discount are multiples of 2^-20 of a record."""
 

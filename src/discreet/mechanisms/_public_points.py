@@ -19,8 +19,6 @@ from discreet._core.text import as_written, counted
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._metric import ground_embedding
 
-__all__ = ["PublicPoints"]
-
 _MOST_NUMBERS = 1000
 _FORMS = (
     "points must be a Polars table, encoded records or rows of codes. A certificate may give their count and "

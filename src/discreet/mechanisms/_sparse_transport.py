@@ -18,18 +18,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 
-__all__ = [
-    "Arcs",
-    "Filling",
-    "Groups",
-    "Metric",
-    "cheapest",
-    "fill",
-    "gathered",
-    "lowest_potential",
-    "transport_available",
-]
-
 Indices = Integers
 
 _ALL_PAIRS = 40_000

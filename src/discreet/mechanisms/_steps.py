@@ -9,8 +9,6 @@ from typing import ClassVar, Self
 
 from discreet.mechanisms._base import PrivateStep
 
-__all__ = ["SteppedMechanism"]
-
 
 class SteppedMechanism(PrivateStep):
     """A mechanism whose kernel takes steps, each of which may be long.

@@ -17,8 +17,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Domain, Records
 
-__all__ = ["DEEPEST", "Tree", "consistent", "error_variances", "node_counts", "upward"]
-
 DEEPEST = 22
 """Levels below the root: at most ``2^22`` leaves."""
 

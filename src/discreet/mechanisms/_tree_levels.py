@@ -15,8 +15,6 @@ from discreet.domain._column import Column
 from discreet.mechanisms._tree import Tree
 from discreet.mechanisms.noise import NoiseLaw
 
-__all__ = ["chosen_levels", "predicted_error"]
-
 _WIDEST = 4  # of the steps between levels
 _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more concentrated than their bounds
 

@@ -21,8 +21,6 @@ from discreet._core.arrays import Indices, Integers
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms._lookup import locate
 
-__all__ = ["draw_blocks", "records_of"]
-
 BLOCK = 1 << 17
 
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-__all__ = ["draw_weighted", "integer_weights", "rounding"]
-
 _BITS = 36
 
 

@@ -26,8 +26,6 @@ from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._minimum_pairs import MinimumPairs
 
-__all__ = ["DataSpecificRevealOrObscure", "Schedule"]
-
 Schedule = Literal["optimal", "published"]
 
 _LEAST, _MOST = 1e-6, 50.0

@@ -32,8 +32,6 @@ from discreet.privacy._group_urn import GroupUrn
 from discreet.privacy._held_table import HeldTable
 from discreet.privacy._profile import LargestProfile
 
-__all__ = ["DirichletMultinomial"]
-
 _UNIT = 1 << 20  # prior masses are multiples of 2^-20 of a record
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
 _TWO_CELL_EXACT = 256

@@ -27,8 +27,6 @@ from discreet.mechanisms._weights import draw_weighted, rounding
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._bounded_range import BoundedRangeProfile
 
-__all__ = ["ExponentialHistogram"]
-
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors
 _BLOCK = 1 << 17

@@ -18,8 +18,6 @@ from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import L1
 
-__all__ = ["GaussianSmoothedHistogram"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianSmoothedHistogram(NoisyCounts):

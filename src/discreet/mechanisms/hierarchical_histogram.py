@@ -28,8 +28,6 @@ from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.readings.tree import Consistent
 from discreet.privacy import Budget, Guarantee, Relation
 
-__all__ = ["HierarchicalHistogram"]
-
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
 

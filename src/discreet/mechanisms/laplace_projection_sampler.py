@@ -15,8 +15,6 @@ from discreet.mechanisms._noisy_counts import NoisyCounts, projection_error
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.readings import L1
 
-__all__ = ["LaplaceProjectionSampler"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceProjectionSampler(NoisyCounts):

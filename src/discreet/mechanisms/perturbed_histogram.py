@@ -17,8 +17,6 @@ from discreet.mechanisms._noisy_counts import NoisyCounts
 from discreet.mechanisms.readings import PROJECTIONS, W1, Projection
 from discreet.privacy import Budget
 
-__all__ = ["PerturbedHistogram"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram(NoisyCounts):

@@ -45,8 +45,6 @@ from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 if TYPE_CHECKING:
     from discreet.evolution._neighbours import NearestCandidates
 
-__all__ = ["PrivateEvolution", "Variant"]
-
 Variant = Literal["projection", "practical", "theoretical"]
 
 _MOST_CANDIDATES = 1 << 22

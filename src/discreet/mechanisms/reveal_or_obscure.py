@@ -17,8 +17,6 @@ from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units
 
-__all__ = ["RevealOrObscure"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RevealOrObscure(Mixture):

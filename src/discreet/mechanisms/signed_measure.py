@@ -23,8 +23,6 @@ from discreet.mechanisms._sparse_transport import transport_available
 from discreet.mechanisms.readings import BoundedLipschitz
 from discreet.privacy import Budget, Guarantee, Relation
 
-__all__ = ["SignedMeasure"]
-
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
 
 

@@ -11,8 +11,6 @@ from typing import ClassVar
 
 from discreet.mechanisms._mixture import Mixture
 
-__all__ = ["SmoothedHistogram"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothedHistogram(Mixture):

@@ -21,8 +21,6 @@ from discreet.mechanisms._base import Output, require_made_for
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms._urn import draw_blocks, records_of
 
-__all__ = ["StabilisedPitmanYor"]
-
 _UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
 
 

@@ -20,8 +20,6 @@ from discreet.mechanisms._evidence import ThresholdedCounts
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms.noise import LAPLACE
 
-__all__ = ["StabilityHistogram"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityHistogram(StableCounts):

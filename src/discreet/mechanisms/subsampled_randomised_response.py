@@ -23,8 +23,6 @@ from discreet.privacy import Budget, Guarantee, Profile, Relation
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._subsampled_pair import SubsampledPair
 
-__all__ = ["SubsampledRandomisedResponse"]
-
 _BLOCK = 1 << 17
 
 

@@ -24,8 +24,6 @@ from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
 from discreet.privacy._held_table import HeldTable
 
-__all__ = ["UrnHistogram"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class UrnHistogram(PitmanYorUrn):

@@ -19,8 +19,6 @@ from discreet._core.checks import real
 from discreet._core.random import SecureGenerator
 from discreet.privacy import Profile
 
-__all__ = ["ExactDraws", "NoiseLaw", "opendp_vector"]
-
 
 class NoiseLaw(ABC):
     """Independent integers, symmetric about zero, with one scale in records.

@@ -16,8 +16,6 @@ from discreet.mechanisms.noise._law import ExactDraws, NoiseLaw, opendp_vector
 from discreet.mechanisms.noise.laplace import laplace_draw
 from discreet.privacy import DiscreteGaussianPair, Profile
 
-__all__ = ["GAUSSIAN"]
-
 
 class DiscreteGaussian(NoiseLaw):
     """Less noise than Laplace where delta is above 0 and several counts change."""

@@ -15,8 +15,6 @@ from discreet._core.arrays import Floats, Integers
 from discreet.mechanisms.noise._law import ExactDraws, NoiseLaw, opendp_vector
 from discreet.privacy import DiscreteLaplacePair, Profile
 
-__all__ = ["LAPLACE", "laplace_draw"]
-
 
 class DiscreteLaplace(NoiseLaw):
     """Pure ``epsilon = counts * group / scale``."""

@@ -10,8 +10,6 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 
-__all__ = ["Projection"]
-
 
 @dataclass(frozen=True)
 class Projection(ABC):

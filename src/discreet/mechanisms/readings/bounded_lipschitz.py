@@ -13,8 +13,6 @@ from discreet.mechanisms._cells import Cells
 from discreet.mechanisms.readings._projection import Projection
 from discreet.mechanisms.readings.w1 import W1
 
-__all__ = ["BoundedLipschitz"]
-
 _MOST_ON_A_LINE = 1 << 20
 _MOST_WORK = 1 << 31  # cells squared times coordinates: some seconds of projection
 

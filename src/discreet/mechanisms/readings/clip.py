@@ -10,8 +10,6 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms.readings._projection import Projection
 
-__all__ = ["Clip"]
-
 
 class Clip(Projection):
     """``max(y, 0)`` divided by its sum; the base measure where nothing is left."""

@@ -10,8 +10,6 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms.readings._projection import Projection
 
-__all__ = ["L1"]
-
 
 class L1(Projection):
     """Probabilities nearest to the noisy shares in L1.

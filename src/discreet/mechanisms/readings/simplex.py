@@ -10,8 +10,6 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms.readings._projection import Projection
 
-__all__ = ["Simplex", "nearest_probabilities"]
-
 
 class Simplex(Projection):
     """The nearest probabilities in Euclidean distance: ``max(v - tau, 0)`` with ``tau`` such that they sum to one."""

@@ -9,8 +9,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
 
-__all__ = ["Consistent"]
-
 
 @dataclass(frozen=True)
 class Consistent:

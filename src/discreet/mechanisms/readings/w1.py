@@ -12,8 +12,6 @@ from discreet.mechanisms._cells import Cells
 from discreet.mechanisms._line_transport import isotonic
 from discreet.mechanisms.readings._projection import Projection
 
-__all__ = ["W1"]
-
 
 class W1(Projection):
     """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column.
