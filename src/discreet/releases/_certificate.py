@@ -27,8 +27,6 @@ from discreet.releases._shape import misshapen
 from discreet.releases._step import Step
 from discreet.releases._utility import POOR_UTILITY
 
-__all__ = ["FOLDER_CERTIFICATE", "Certificate"]
-
 SCHEMA = 1
 FOLDER_CERTIFICATE = "certificate.json"
 """Name of the certificate in a folder of several tables."""

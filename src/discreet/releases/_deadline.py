@@ -12,8 +12,6 @@ from discreet._core.checks import real
 from discreet._core.errors import Refused
 from discreet._core.text import as_written
 
-__all__ = ["SECONDS", "within"]
-
 SECONDS = 60.0
 """How long verifying takes at most, unless more time is given."""
 

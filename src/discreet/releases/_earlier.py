@@ -16,8 +16,6 @@ from typing import Any
 from discreet._core.text import rounded_up
 from discreet.releases._promise import LARGE, UNPROVED
 
-__all__ = ["EARLIER", "RANDOMNESS", "SHOWN", "TABLE_EPSILONS", "added_since", "in_present_form", "still_holds"]
-
 EARLIER = ("0.1.0",)
 """Versions whose certificates are read with :func:`still_holds`."""
 

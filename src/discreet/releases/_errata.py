@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ERRATA", "Erratum", "erratum_of", "written_by"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:

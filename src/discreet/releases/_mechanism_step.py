@@ -20,8 +20,6 @@ from discreet.privacy import Guarantee, Relation
 from discreet.releases._step import ELSEWHERE, Frames, Publishable, Step, rebuilt_elsewhere
 from discreet.releases._utility import require_utility
 
-__all__ = ["certified_mechanism", "rebuilt", "step_of"]
-
 _MOST_ROWS = 1 << 62
 
 

@@ -9,19 +9,6 @@ from discreet._core.text import rounded_up
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._step import Step
 
-__all__ = [
-    "LARGE",
-    "MARKED",
-    "SEEDED",
-    "SEEDED_CUT",
-    "SHOWS",
-    "UNPROVED",
-    "caveats",
-    "delta_caveats",
-    "headline",
-    "promise",
-]
-
 SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
     "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "

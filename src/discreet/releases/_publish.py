@@ -37,8 +37,6 @@ from discreet.releases._replaced import require_whole_pair
 from discreet.releases._step import Frames, Publishable, Step
 from discreet.releases._writing import CERTIFICATE_KEY, PROMISE_KEY, check_folder, check_output, write_frames
 
-__all__ = ["Release", "publish"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Release:

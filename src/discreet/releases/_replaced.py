@@ -9,8 +9,6 @@ from discreet._core.errors import FileProblem
 from discreet._core.writing import file_sha256, recover
 from discreet.releases._certificate import Certificate
 
-__all__ = ["require_whole_pair"]
-
 
 def require_whole_pair(path: Path, where: Path) -> None:
     """Refuse to replace anything but a table together with its own certificate. A dead write is settled first.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["misshapen"]
-
 _NUMBER = (int, float)
 _MAYBE = (int, type(None))
 _TABLE: dict[str, Any] = {"file": (str, type(None)), "rows": (int,), "sha256": (str, type(None))}

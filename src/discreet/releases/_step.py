@@ -14,8 +14,6 @@ from discreet.domain._commonness import Commonness
 from discreet.mechanisms import require_kept
 from discreet.privacy import Guarantee, Relation
 
-__all__ = ["ELSEWHERE", "Publishable", "Step", "rebuilt_elsewhere"]
-
 Frames = Iterator["pl.DataFrame"]
 
 

@@ -8,8 +8,6 @@ from discreet.domain._commonness import Commonness
 from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms._mechanism import Remedy
 
-__all__ = ["POOR_UTILITY", "poor_utility", "require_utility"]
-
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
 

@@ -24,8 +24,6 @@ from discreet.releases._mechanism_step import rebuilt
 from discreet.releases._promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, promise
 from discreet.releases._step import Step
 
-__all__ = ["Check", "guarantee_of", "promised_now", "verify"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:

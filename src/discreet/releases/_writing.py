@@ -12,8 +12,6 @@ from discreet._core.lazy import pl
 from discreet._core.writing import check_outputs, check_writable, writing_problem
 from discreet.domain._spreadsheet import escaped_frame
 
-__all__ = ["CERTIFICATE_KEY", "PROMISE_KEY", "certificate_path", "check_folder", "check_output", "write_frames"]
-
 CERTIFICATE_KEY, PROMISE_KEY = "discreet.certificate", "discreet.promise"
 """What a released Parquet file says of itself: the name of its certificate, and what was promised."""
 
