@@ -16,8 +16,6 @@ from discreet.domain._column import Column
 from discreet.domain._metric import is_ordered
 from discreet.utility._distances import ks_distance, summary, total_variation, wasserstein_1d
 
-__all__ = ["IN_RELEASE", "ColumnComparison", "compare_column"]
-
 IN_RELEASE = "in the release: "
 """How a message about the released table begins."""
 

@@ -23,8 +23,6 @@ from discreet.utility._columns import IN_RELEASE, ColumnComparison, compare_colu
 from discreet.utility._measures import Measured, chosen, measured
 from discreet.utility._rows import tables
 
-__all__ = ["BANNER", "Comparison", "compare"]
-
 BANNER = "CONFIDENTIAL: computed from the private data"
 """How the text of a comparison begins."""
 

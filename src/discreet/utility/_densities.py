@@ -13,8 +13,6 @@ from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.utility._distances import _sample, _weights, summary
 
-__all__ = ["bandwidth", "hellinger", "kde_l2"]
-
 _EXACT = 2**11
 _FINEST = 500
 _MOST_BINS = 2**21

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 
-__all__ = ["QUANTILES", "ks_distance", "summary", "total_variation", "wasserstein_1d"]
-
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 """Percentages of the quantiles in a summary."""
 

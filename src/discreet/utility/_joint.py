@@ -10,8 +10,6 @@ from discreet._core.arrays import Floats, Integers
 from discreet.utility._distances import total_variation
 from discreet.utility._rows import Rows, Values
 
-__all__ = ["associations", "features", "marginal_distances"]
-
 _MOST_LABELS = 50
 
 

@@ -23,8 +23,6 @@ from discreet.domain import Boolean, Category, Domain, OpenLabels
 from discreet.domain._column import Column, missing_in
 from discreet.domain._temporal import moment_text
 
-__all__ = ["Bins", "Shares", "bins_of", "confidential_shares", "shown"]
-
 _MOST_BINS = 40
 _MOST_LABELS = 40
 _TAIL = 0.005  # share of the released records that a picture may leave out at either end

@@ -20,8 +20,6 @@ from discreet.utility._propensity import pmse
 from discreet.utility._rows import BINS, Rows, Values
 from discreet.utility._transport import sliced_wasserstein, transport_available, transport_distance
 
-__all__ = ["MEASURES", "Measured", "chosen", "measured"]
-
 _PAIRS = 2**22
 _DIRECTIONS = 100
 

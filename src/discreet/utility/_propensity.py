@@ -9,8 +9,6 @@ from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
 from discreet.utility._distances import Weights
 
-__all__ = ["pmse"]
-
 _STEPS = 50
 _RIDGE = 1e-6
 

@@ -16,8 +16,6 @@ from discreet.domain import Boolean, Category, Domain, OpenLabels
 from discreet.domain._column import Column
 from discreet.domain._metric import is_ordered
 
-__all__ = ["BINS", "Rows", "Values", "tables"]
-
 BINS = 20
 """Into how many equal ranges ordered columns with more cells, or without cells, are cut where labels are compared."""
 

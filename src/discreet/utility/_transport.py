@@ -22,8 +22,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet.utility._distances import Weights, _units, _weights
 
-__all__ = ["PAIRS", "Sliced", "sliced_wasserstein", "transport_available", "transport_distance"]
-
 PAIRS = 2**26
 """The largest number of pairs of points that :func:`transport_distance` takes by default: half a gigabyte of costs."""
 
