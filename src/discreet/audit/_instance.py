@@ -20,8 +20,6 @@ from discreet.mechanisms._drawn import HeldMechanism
 from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._instance import instance_readings
 
-__all__ = ["BANNER", "InstanceGuarantee", "instance_guarantee"]
-
 BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 """How the text of every result of this package begins."""
 

@@ -16,9 +16,6 @@ from discreet.privacy import UrnPair
 from discreet.privacy._held_table import HeldTable, Reading
 from discreet.privacy._opening_pair import OpeningPair
 
-__all__ = ["MonteCarlo", "clopper_pearson", "simulate"]
-
-
 _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 
 

@@ -12,8 +12,6 @@ from discreet.confidential._open import open_confidential
 from discreet.domain import Counts
 from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
 
-__all__ = ["PaperChoices", "paper_choices"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperChoices:
