@@ -30,9 +30,6 @@ from discreet.testing._facts import small_domain
 from discreet.testing._statistics import RATE
 from discreet.testing._universes import table_of
 
-__all__ = ["check_declared", "check_estimates", "check_predictive", "check_published_alike", "check_share"]
-
-
 _SHARE_RUNS = 300
 _LINE, _POOR_RECORDS, _POOR_SIZE = 8, 20, 10
 _ESTIMATE_RUNS = 1500

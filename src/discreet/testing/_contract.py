@@ -33,18 +33,6 @@ from discreet.testing._facts import check_calibrated, check_frozen, check_parame
 from discreet.testing._statistics import RATE, assert_law, assert_prefers, sample_size_for_distance
 from discreet.testing._universes import neighbouring_pairs
 
-__all__ = [
-    "CHECKS",
-    "brute_force_profile",
-    "check_guarantee",
-    "check_kernel_follows_law",
-    "check_law_sums_to_one",
-    "check_mechanism",
-    "check_profile",
-    "check_twin_is_caught",
-]
-
-
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
 """Where guarantees are checked unless told otherwise."""
 

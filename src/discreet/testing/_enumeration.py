@@ -26,8 +26,6 @@ from discreet.mechanisms._base import MOST_LISTED
 from discreet.mechanisms._drawn import DrawnMechanism
 from discreet.testing._universes import count_vectors, partitions
 
-__all__ = ["Law", "enumerate_law", "enumerate_profile", "hockey_stick", "outcome_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Law:

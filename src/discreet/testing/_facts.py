@@ -19,8 +19,6 @@ from discreet.mechanisms.readings import PROJECTIONS
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName
 
-__all__ = ["check_calibrated", "check_frozen", "check_parameters", "small_domain"]
-
 _RECORDS, _SIZE = 24, 4
 _GROUPS = (1, 2)
 _BUDGET = Budget(epsilon=0.3, delta=0.01)

@@ -20,9 +20,6 @@ import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
 
-__all__ = ["RATE", "assert_law", "assert_prefers", "sample_size", "sample_size_for_distance"]
-
-
 RATE = 1e-6
 """False-fail and false-pass rate of every test here unless told otherwise."""
 

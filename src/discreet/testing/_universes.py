@@ -11,8 +11,6 @@ from discreet._core.arrays import Integers
 from discreet._core.errors import ParameterError
 from discreet.domain import Counts, Records
 
-__all__ = ["count_vectors", "neighbouring_pairs", "table_of"]
-
 
 def count_vectors(total: int, cells: int) -> Integers:
     """Return all vectors of ``cells`` non-negative integers that sum to ``total``.
