@@ -18,8 +18,6 @@ from discreet.planner._predicted import predicted_w1, width_error
 from discreet.privacy import Budget
 from discreet.releases._utility import POOR_UTILITY
 
-__all__ = ["chosen_cells", "with_cells"]
-
 _LOG_RATIO = 100.0
 _FIRST = 64  # cells in all that a search begins with
 _PREDICTED = 1024  # cells of one column up to which errors are predicted; beyond, they are extrapolated

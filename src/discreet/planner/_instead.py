@@ -11,8 +11,6 @@ from discreet.mechanisms.noise import LAWS, law_named
 from discreet.privacy import Budget
 from discreet.releases._utility import POOR_UTILITY
 
-__all__ = ["carried_cells", "fewer_cells"]
-
 _MOST = 1 << 40
 _NAMED = 6  # columns
 

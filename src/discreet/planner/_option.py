@@ -18,8 +18,6 @@ from discreet.planner._predicted import Reference, predicted_w1, sampling_error
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._utility import POOR_UTILITY
 
-__all__ = ["Option", "Request", "considered", "predicted", "same_private_step", "with_sampling"]
-
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
 _WITHIN = 0.01  # of the largest size

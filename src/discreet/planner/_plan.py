@@ -22,8 +22,6 @@ from discreet.planner._table import shown_options, wrapped
 from discreet.privacy import Budget
 from discreet.releases._utility import poor_utility
 
-__all__ = ["Option", "Plan", "plan"]
-
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column

@@ -24,8 +24,6 @@ from discreet.domain._column import Column
 from discreet.domain._commonness import Commonness, inner_half, invented_records
 from discreet.mechanisms import Mechanism
 
-__all__ = ["Reference", "common", "predicted_w1"]
-
 _MOST_CELLS = 1 << 22
 _BASE_DRAWS = 4096
 _ELSEWHERE = 4096  # records of the base measure that an invented table has none of: a release may

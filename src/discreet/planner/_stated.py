@@ -14,8 +14,6 @@ from discreet.mechanisms._base import require_relation
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName
 
-__all__ = ["Solution", "on_domain", "parameter_names", "solved", "stated"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:

@@ -13,8 +13,6 @@ from discreet.planner._cells import with_cells
 from discreet.planner._predicted import Reference, predicted_w1
 from discreet.privacy import Budget
 
-__all__ = ["said_before"]
-
 
 def said_before(
     mechanism: Mechanism, budget: Budget, *, n: int, size: int | None, group: int = 1, reference: Any = None

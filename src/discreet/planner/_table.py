@@ -6,8 +6,6 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["shown_options", "wrapped"]
-
 _PIPED = 100
 _NARROWEST = 40
 
