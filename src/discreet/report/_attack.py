@@ -11,8 +11,6 @@ from discreet.report._charts import Chart, attack_chart, profile_chart
 from discreet.report._curves import LEVELS, TradeOff, furthest
 from discreet.report._promise import Joint, Promise, epsilon_text
 
-__all__ = ["Attack", "Curves", "attack", "profile_picture", "profile_table"]
-
 _EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _DEFAULT = LEVELS.index(0.01)
 

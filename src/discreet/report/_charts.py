@@ -9,8 +9,6 @@ from typing import Any
 
 from discreet.utility._marginals import Bins, Shares
 
-__all__ = ["Chart", "attack_chart", "column_chart", "profile_chart"]
-
 _LEAST = 1e-16  # the least delta that is drawn
 
 Points = Sequence[tuple[float, float]]

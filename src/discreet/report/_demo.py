@@ -18,8 +18,6 @@ from discreet.releases._writing import check_output
 from discreet.report._html import write_report
 from discreet.report._picture import picture
 
-__all__ = ["demo"]
-
 _DOMAIN = """\
 # Public facts, chosen without looking at the table: visits are counted per person and year, and a count above 150
 # is taken as 150.

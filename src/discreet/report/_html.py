@@ -28,8 +28,6 @@ from discreet.utility import compare
 from discreet.utility._marginals import confidential_shares, shown
 from discreet.utility._measures import Measured
 
-__all__ = ["CONFIDENTIAL", "Report", "write_report"]
-
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
 

@@ -17,8 +17,6 @@ from discreet.releases import Certificate
 from discreet.releases._verify import guarantee_of
 from discreet.report._curves import TradeOff
 
-__all__ = ["picture"]
-
 _BARS = 40
 
 

@@ -18,8 +18,6 @@ from discreet.releases._mechanism_step import rebuilt
 from discreet.releases._step import Step
 from discreet.releases._verify import Check, promised_now
 
-__all__ = ["Joint", "Promise", "epsilon_text", "joint"]
-
 _KINDS = {
     "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",
     "asymptotic": "Asymptotic: it holds in a limit of large samples only, and may not hold for this table.",

@@ -18,8 +18,6 @@ from discreet.domain import Domain
 from discreet.report._charts import Chart, column_chart
 from discreet.utility._marginals import Bins, Shares, bins_of
 
-__all__ = ["MOST_COLUMNS", "ColumnPicture", "ReleasedColumn", "declared", "fact", "pictures", "released_columns"]
-
 MOST_COLUMNS = 40
 """Columns that a report draws."""
 
