@@ -39,8 +39,6 @@ from discreet.releases._publish import Release
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output
 
-__all__ = ["AddRemove", "Checkpoint", "Watch", "release"]
-
 Path_ = str | os.PathLike[str]
 
 _NO_PARAMETERS = {"budget", "cells", "group", "n", "records"}

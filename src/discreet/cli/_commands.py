@@ -17,8 +17,6 @@ from discreet.cli._echo import alarm, echo, show, tell
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
 
-__all__ = ["COMMANDS", "help_without_command"]
-
 
 def _key_value(pair: str) -> tuple[str, Any]:
     key, sign, text = pair.partition("=")

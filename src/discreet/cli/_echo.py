@@ -11,8 +11,6 @@ import click
 from discreet._core.text import harmless
 from discreet.cli._remedies import in_options
 
-__all__ = ["alarm", "echo", "show", "tell"]
-
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text of one or several lines, control characters in it as escapes."""

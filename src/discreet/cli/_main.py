@@ -19,8 +19,6 @@ from discreet.cli._echo import echo
 from discreet.cli._remedies import in_options
 from discreet.cli._synthesize import synthesize
 
-__all__ = ["main"]
-
 
 class Complaint(click.ClickException):
     """An error of the library, told in the language of the command that met it."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["progress_bar"]
-
 
 @contextmanager
 def progress_bar(total: int | None, quiet: bool, parts: str | None = None) -> Any:

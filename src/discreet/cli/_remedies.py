@@ -10,8 +10,6 @@ import re
 
 import click
 
-__all__ = ["ARGUMENT", "in_options"]
-
 ARGUMENT = re.compile(
     r"(?<![\w.'\"=-])(?P<name>[a-z]\w*)=(?P<value>\.\.\.|True|\{'[a-z-]+'\}|'[a-z-]+'|[A-Z]\w*\([^()]*\))"
 )

@@ -12,8 +12,6 @@ from discreet._core.text import counted
 from discreet.cli._echo import echo, show
 from discreet.cli._progress import progress_bar
 
-__all__ = ["synthesize"]
-
 
 @click.command()
 @click.argument("data", type=click.Path())
