@@ -10,8 +10,6 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
 
-__all__ = ["across_tables", "barycentre", "resampled"]
-
 
 def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.

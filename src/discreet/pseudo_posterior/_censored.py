@@ -32,8 +32,6 @@ from discreet.pseudo_posterior._synthesis import check_draws, least_product, par
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
 from discreet.releases._step import Step
 
-__all__ = ["CensoredPosterior", "ChainDistance", "censored_law", "chain_distance"]
-
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
 _EXACT_SAMPLING = (
     "exact posterior sampling: each table's parameters are an independent draw from the posterior itself, however long "

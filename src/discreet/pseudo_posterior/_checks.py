@@ -29,8 +29,6 @@ from discreet.pseudo_posterior._likelihood import (
 from discreet.pseudo_posterior._rows import SHARED, repeated, rows, without
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["UNCHECKED", "check_model", "latent_sites", "typical_values"]
-
 UNCHECKED = (
     "the code of the model reads the table through its argument alone: what it reaches in another way (a variable "
     "outside it, a file) is seen by no check"

@@ -15,8 +15,6 @@ from discreet._core.checks import choice, real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._rows import Columns
 
-__all__ = ["Design", "Predictor", "Response"]
-
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 

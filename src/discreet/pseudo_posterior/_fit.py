@@ -22,8 +22,6 @@ from discreet.pseudo_posterior._nuts import nuts_chain
 from discreet.pseudo_posterior._rows import records_of, rows
 from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
-__all__ = ["AS_LONG_AS_ASKED", "Convergence", "PosteriorDraws", "Progress", "Sampler"]
-
 Progress = Callable[[int, int], None]
 _Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
 

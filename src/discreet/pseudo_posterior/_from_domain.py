@@ -20,8 +20,6 @@ from discreet.pseudo_posterior._regressions import (
 )
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["MODELS", "sensitive_nulls", "synthesiser_for"]
-
 MODELS = ("mixture", "dirichlet-process", "linear", "robust", "poisson", "categorical", "sequential")
 """Names of the models that can be built from a domain."""
 

@@ -29,8 +29,6 @@ from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, 
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._weights import Weighting
 
-__all__ = ["FrontierPoint", "frontier"]
-
 _REMEDY = "name another folder, or remove what is in this one"
 
 Statistic = Callable[[Floats], float]

@@ -25,9 +25,6 @@ from discreet.pseudo_posterior._likelihood import alone, is_likelihood, log_dens
 from discreet.pseudo_posterior._rows import records_of, rows, without
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["check_grid_bound", "drawn_on_grid", "grid_log_weights", "margin", "said"]
-
-
 _UNITS = 2**36
 _RECORDS = 2**26
 _POINTS = 2**23

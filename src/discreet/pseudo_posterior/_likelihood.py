@@ -20,21 +20,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet.pseudo_posterior._rows import SHARED, without
 
-__all__ = [
-    "Model",
-    "alone",
-    "by_record",
-    "censored",
-    "extremes",
-    "is_likelihood",
-    "log_density",
-    "quiet",
-    "redrawn",
-    "seeded_model",
-    "unwrapped",
-    "weighted",
-]
-
 Model = Callable[[Mapping[str, Any]], None]
 """A NumPyro model: a function of a mapping of arrays, one row per record."""
 

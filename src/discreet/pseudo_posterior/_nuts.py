@@ -12,8 +12,6 @@ from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._likelihood import seeded_model
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
-__all__ = ["nuts_chain"]
-
 _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
 _TRIED = 20  # starts a chain, where none is given
 

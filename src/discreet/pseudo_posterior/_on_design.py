@@ -11,8 +11,6 @@ from discreet.pseudo_posterior._design import Design, Response
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["OnDesign", "Regression"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDesign(Synthesiser):

@@ -17,8 +17,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.writing import OWN, require_own, save_figure, together
 from discreet.pseudo_posterior._frontier import FrontierPoint
 
-__all__ = ["frontier_page", "frontier_picture", "violins", "weight_picture"]
-
 _NOTICE = "CONFIDENTIAL: computed from the private data"
 Path_ = str | os.PathLike[str]
 

@@ -31,8 +31,6 @@ from discreet.pseudo_posterior._synthesiser import check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
 from discreet.releases._step import Step
 
-__all__ = ["PseudoFit", "PseudoPosterior", "Risks", "safety_factor"]
-
 _REFITS = 6
 _ABOVE_ONE = (
     "densities of this model may exceed one in the unit of measurement used: the local epsilon is then twice the range "

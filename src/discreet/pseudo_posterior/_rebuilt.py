@@ -12,8 +12,6 @@ from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior
 from discreet.pseudo_posterior._synthesiser import FromModel
 from discreet.releases._step import Step
 
-__all__ = ["rebuilt"]
-
 
 def rebuilt(facts: Mapping[str, Any]) -> Step:
     """Return a step with the same promise: it depends on what is synthesised, and not on the model and its chains."""

@@ -17,8 +17,6 @@ from discreet.pseudo_posterior._design import Response
 from discreet.pseudo_posterior._on_design import OnDesign, Regression
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["CategoricalShares", "LinearRegression", "PoissonMean", "SequentialRegression", "Step"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OneColumn(Synthesiser):

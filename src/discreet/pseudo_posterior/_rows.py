@@ -11,8 +11,6 @@ import numpy.typing as npt
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import jnp
 
-__all__ = ["SHARED", "Columns", "records_of", "repeated", "rows", "without"]
-
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
 

@@ -26,8 +26,6 @@ from discreet.pseudo_posterior._synthesis import least_product
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases._step import Step
 
-__all__ = ["model_step"]
-
 _RANDOMNESS = (
     "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; each Markov chain and each "
     "table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the former"

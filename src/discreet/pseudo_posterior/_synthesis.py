@@ -17,8 +17,6 @@ from discreet.pseudo_posterior._likelihood import quiet, redrawn
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-__all__ = ["check_draws", "least_product", "partial_caveats", "synthetic_tables"]
-
 
 def synthetic_tables(
     synthesiser: Synthesiser,

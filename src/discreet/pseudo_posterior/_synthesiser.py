@@ -15,8 +15,6 @@ from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 from discreet.pseudo_posterior._rows import SHARED, Columns, repeated
 
-__all__ = ["BLOCK", "SHARED", "Chain", "Columns", "FromModel", "Synthesiser", "check_tables", "settled"]
-
 BLOCK = 25
 """Draws that a chain makes in one execution: XLA frees what its loops allocate only when they end."""
 

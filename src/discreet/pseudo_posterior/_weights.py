@@ -20,19 +20,6 @@ from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._rows import rows
 
-__all__ = [
-    "CountWeights",
-    "ExponentialWeights",
-    "LinearWeights",
-    "MappedWeights",
-    "Scaled",
-    "Truncated",
-    "Unweighted",
-    "Weighting",
-    "reciprocal",
-    "threshold",
-]
-
 Data = Mapping[str, npt.NDArray[Any]]
 
 

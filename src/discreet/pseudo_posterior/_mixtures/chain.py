@@ -32,8 +32,6 @@ from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickSha
 from discreet.pseudo_posterior._mixtures.steps import hamiltonian
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
-__all__ = ["mixture_chain"]
-
 _SWEEPS, _WARM_UP_SWEEPS = 7, 3
 _POWERS = (1.0, 0.92, 0.85)  # of the likelihood: the first is the target
 _ACCEPT, _FIRST_STEP = 0.8, 0.1

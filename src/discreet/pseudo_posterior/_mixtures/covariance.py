@@ -7,8 +7,6 @@ from typing import Any
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._mixtures.steps import gamma, metropolis
 
-__all__ = ["redrawn_covariance", "solved"]
-
 
 def redrawn_covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
     r"""Draw each row of the covariance of K coefficient vectors, (K, R), given the other rows.

@@ -27,8 +27,6 @@ from discreet.pseudo_posterior._on_design import Regression
 from discreet.pseudo_posterior._rows import SHARED, Columns, records_of
 from discreet.pseudo_posterior._synthesiser import Chain
 
-__all__ = ["MixtureRegression"]
-
 _LEVELS = (0.1, 0.5, 0.9)
 _STEPS, _RIDGE = 40, 1.0
 _MAP = f"{SHARED}map"

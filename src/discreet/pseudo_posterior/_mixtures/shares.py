@@ -9,8 +9,6 @@ from typing import Any
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior._mixtures.steps import gamma, metropolis
 
-__all__ = ["DirichletShares", "StickShares"]
-
 
 @dataclass(frozen=True, slots=True)
 class DirichletShares:

@@ -7,8 +7,6 @@ from typing import Any
 
 from discreet._core.lazy import jax, jnp
 
-__all__ = ["gamma", "hamiltonian", "metropolis"]
-
 _STEPS = 16
 _DIVERGENT = 1000.0  # nats of energy, as in NumPyro
 
