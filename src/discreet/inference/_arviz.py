@@ -9,8 +9,6 @@ from typing import Any
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
 
-__all__ = ["inference_data"]
-
 
 def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
     """Return draws of shape ``(chains, draws, ...)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""

@@ -11,8 +11,6 @@ from discreet.inference._urn.process import process_posterior
 from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.releases._mechanism_step import certified_mechanism
 
-__all__ = ["posterior"]
-
 
 def posterior(
     release: Any,

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 
-__all__ = ["Combined", "combine"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
 
-__all__ = ["effective_sample_size", "r_hat"]
-
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
     """Return the effective sample size of draws, for their mean; by ranks ("bulk") unless told otherwise.

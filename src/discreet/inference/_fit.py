@@ -19,8 +19,6 @@ from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._released import read_release
 from discreet.inference._warnings import NotConverged, ReleaseTakenForSample
 
-__all__ = ["Fit", "fit"]
-
 _LARGE_SHARE = 0.05  # 2 m / n from which the width of an interval changes visibly
 
 

@@ -17,8 +17,6 @@ from discreet.domain import Boolean, Category
 from discreet.domain._column import Column
 from discreet.inference._line import Line
 
-__all__ = ["Functional", "functional", "needs_order"]
-
 _FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
 _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
 _PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.+?)\)")

@@ -17,9 +17,6 @@ from discreet._core.checks import real
 from discreet.domain import Boolean, Category, Records
 from discreet.domain._column import Column
 
-__all__ = ["Draws", "Line", "piece_ends"]
-
-
 _HALVINGS = 80
 
 

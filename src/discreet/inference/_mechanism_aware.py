@@ -29,8 +29,6 @@ from discreet.releases._mechanism_step import certified_mechanism
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["mechanism_posterior", "noisy_counts_posterior"]
-
 _MOST_CELLS = 65_536
 _MOST_NUMBERS = 1 << 28
 _COUNT, _ERROR = "count", "standard_error"

@@ -22,8 +22,6 @@ from discreet.inference._summary import Estimate, Summary
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Band", "Draws", "Posterior", "known_functionals"]
-
 Evaluated = str | Callable[[Any, Floats], Floats]
 
 

@@ -26,8 +26,6 @@ from discreet.releases._publish import Release
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Released", "read_certificate", "read_release", "unreadable"]
-
 
 def unreadable() -> DataError:
     return DataError(None, "the release cannot be read", "give the file that belongs to the certificate, unchanged")

@@ -14,8 +14,6 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet.mechanisms._tree import Tree
 
-__all__ = ["Splits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Splits:

@@ -8,8 +8,6 @@ from typing import Any
 from discreet._core.text import aligned, percent_as_written
 from discreet.domain._temporal import moment_text
 
-__all__ = ["Estimate", "Summary"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from discreet._core.text import counted
 
-__all__ = ["DiscreetWarning", "NotConverged", "ReleaseTakenForSample"]
-
 
 class DiscreetWarning(UserWarning):
     """Root of the warnings of this library."""

@@ -10,8 +10,6 @@ from discreet._core.arrays import Floats
 from discreet._core.errors import ParameterError
 from discreet.domain import Domain, Numeric, Records
 
-__all__ = ["MOST_PIECES", "continuous_domain", "shapes"]
-
 MOST_PIECES = 1 << 26
 _LEFT = 1e-6  # expected share of a cell that the last value takes over from the infinitely many that follow
 

@@ -12,8 +12,6 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import integer, positive_size, real
 from discreet._core.numeric import log_factorial_coefficient, log_rising
 
-__all__ = ["CountLaw", "check_urn", "law_of", "new_values_law"]
-
 _LISTED = 4096
 _DEEP = 45.0  # nats below the mode at which a law is cut off
 

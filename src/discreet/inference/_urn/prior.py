@@ -20,8 +20,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
 from discreet.inference._released import Released
 
-__all__ = ["Hyperprior", "Prior", "known_prior", "learned_prior", "log_partition"]
-
 Hyperprior = Callable[[Floats, Floats], Any]
 
 _STRENGTHS, _DISCOUNTS = 600, 120

@@ -21,8 +21,6 @@ from discreet.inference._released import Released, read_release
 from discreet.inference._urn.prior import Hyperprior, Prior, known_prior, learned_prior
 from discreet.inference._urn.tail import TailPlan, tail_plan, tail_weights
 
-__all__ = ["given_parameter", "process_posterior"]
-
 _BLOCK = 2_000_000
 _MOST_CELLS = 65_536
 _NEW = 10**11  # labels from here on are in no release

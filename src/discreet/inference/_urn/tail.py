@@ -14,8 +14,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 
-__all__ = ["TailPlan", "tail_plan", "tail_weights"]
-
 _MOST_STICKS = 256
 _MOST_REST = 1024
 
