@@ -6,8 +6,6 @@ from typing import Any
 
 from discreet._core.checks import integer, real
 
-__all__ = ["dimensions", "positive", "sizes"]
-
 
 def dimensions(dimension: Any) -> int:
     """Return a number of dimensions."""

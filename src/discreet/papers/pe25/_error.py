@@ -21,14 +21,6 @@ from discreet._core.errors import ParameterError
 from discreet.evolution._api import settled_norm
 from discreet.papers._ranges import dimensions
 
-__all__ = [
-    "gaussian_complexity",
-    "laplace_complexity",
-    "predicted_error",
-    "sampling_error",
-    "thresholded_laplace_error",
-]
-
 
 def gaussian_complexity(
     points: int, *, dimension: int, diameter: float = 1.0, norm: float = 2.0, published: bool = False

@@ -8,8 +8,6 @@ from discreet._core.checks import real
 from discreet._core.errors import ParameterError
 from discreet.papers._ranges import positive, sizes
 
-__all__ = ["private_evolution_rate", "signed_measure_algorithm_5", "stability_histogram_proposition_4_1"]
-
 
 def stability_histogram_proposition_4_1(epsilon: float, delta: float) -> tuple[float, float]:
     r"""Return the paper's Laplace scale and threshold, in records, of a stability histogram.

@@ -9,8 +9,6 @@ from discreet._core.checks import real
 from discreet.evolution._api import settled_norm
 from discreet.papers._ranges import dimensions
 
-__all__ = ["ball_packing", "box_packing", "closeness_epsilon"]
-
 
 def ball_packing(radius: float, dimension: int, *, distance: float, norm: float = 2.0) -> tuple[float, float]:
     r"""Bound the packing number of a ball: how many of its points can be at least that far apart.

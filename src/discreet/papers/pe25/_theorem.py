@@ -11,16 +11,6 @@ import math
 from discreet._core.checks import integer, real
 from discreet.papers._ranges import dimensions
 
-__all__ = [
-    "theorem_alpha",
-    "theorem_gamma",
-    "theorem_population",
-    "theorem_steps",
-    "theorem_steps_of_budget",
-    "theorem_variations",
-    "usable_steps",
-]
-
 
 def theorem_gamma(dimension: int) -> float:
     r"""Return by how much, at least, one step of Gaussian variations brings the nearest candidate closer.
