@@ -128,7 +128,7 @@ class CellsAround(Cells):
 
     def cell_of(self, records: Records) -> CellCounts:
         """Return the nearest points."""
-        search = _search(self.points())
+        search = nearest_of(self.points())
         found = [search.nearest(ground_embedding(self.domain, part)) for part in _blocks(records)]
         return np.concatenate([*found, np.empty(0, dtype=np.int64)])
 
@@ -138,7 +138,7 @@ class CellsAround(Cells):
 
     def shares_on(self, support: Records, probabilities: Floats) -> Floats:
         """Return the probabilities, each on the record of the support that is nearest to its point."""
-        at = _search(ground_embedding(self.domain, support)).nearest(self.points())
+        at = nearest_of(ground_embedding(self.domain, support)).nearest(self.points())
         return np.asarray(np.bincount(at, weights=probabilities, minlength=len(support)), dtype=np.float64)
 
     def base(self) -> Floats:
@@ -155,8 +155,8 @@ def _blocks(records: Records) -> Iterator[Records]:
         yield records.take(slice(start, start + BLOCK))
 
 
-def _search(candidates: Floats) -> NearestCandidates:
+def nearest_of(candidates: Floats, *, norm: float = 1.0) -> NearestCandidates:
     """Return the exact search for the nearest of some points; it loads SciPy."""
     from discreet.evolution._neighbours import NearestCandidates
 
-    return NearestCandidates(candidates, norm=1.0)
+    return NearestCandidates(candidates, norm=norm)

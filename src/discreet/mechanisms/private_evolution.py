@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from discreet.evolution._api import NamedAPI
 from discreet.evolution._registry import api_from
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
+from discreet.mechanisms._cells import nearest_of
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evolution_choice import STEPS, Choice, least_displaced
@@ -41,9 +42,6 @@ from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guar
 from discreet.privacy._algebra import power
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
-
-if TYPE_CHECKING:
-    from discreet.evolution._neighbours import NearestCandidates
 
 Variant = Literal["projection", "practical", "theoretical"]
 
@@ -293,13 +291,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return how many records are nearest to each candidate. Confidential."""
         from discreet.evolution._neighbours import votes
 
-        return votes(table, self._search(candidates))
-
-    def _search(self, candidates: Records) -> NearestCandidates:
-        """Return the exact search for the nearest of some candidates; it loads SciPy."""
-        from discreet.evolution._neighbours import NearestCandidates
-
-        return NearestCandidates(self._api.embed(candidates), norm=self._api.norm)
+        return votes(table, nearest_of(self._api.embed(candidates), norm=self._api.norm))
 
     def _candidates(self, released: list[Votes], *, rng: np.random.Generator) -> Records:
         """Return the next step's distinct candidates: public post-processing of the steps before."""
@@ -435,7 +427,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return the place of the nearest record of the support: the record's own cell where it holds all."""
         if len(support) == self.domain.size:
             return self.domain.flat(records)
-        return self._search(support).nearest(self._api.embed(records))
+        return nearest_of(self._api.embed(support), norm=self._api.norm).nearest(self._api.embed(records))
 
     # -- law and guarantee --------------------------------------------------------------------------------------
 
