@@ -97,12 +97,7 @@ def with_public(closed: Closed, given: Mapping[str, Any], *, domain: Domain) -> 
     ``domain``: the one that ``closed`` was encoded with.
     Returns: the same value; ``provenance.public`` holds the name and the SHA-256 of each.
 
-    Raises
-    ------
-    NotPublic
-        When one of them is the confidential table.
-    DataError
-        When one does not fit the domain.
+    Raises NotPublic when one of them is the confidential table, or DataError when one does not fit the domain.
 
     Examples
     --------

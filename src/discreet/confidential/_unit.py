@@ -18,6 +18,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential._source import FREQUENCY, RESERVED
 from discreet.domain import Domain, Records
+from discreet.domain._column import missing_in
 
 _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
 
@@ -36,10 +37,7 @@ def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ..
     def keyed(batch: pl.DataFrame) -> pl.DataFrame:
         if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure
             raise _unreadable(unit)
-        missing = batch[unit].is_null()
-        if batch[unit].dtype.is_float():
-            missing = missing | batch[unit].is_nan()
-        if missing.any():
+        if missing_in(batch[unit]).any():
             raise DataError(unit, "holds a null, so a row has no privacy unit", "give every row its unit beforehand")
         rows = batch.select(*names, pl.col(unit).alias(_UNIT), *([FREQUENCY] if FREQUENCY in batch.columns else []))
         if FREQUENCY not in rows.columns:
@@ -68,13 +66,7 @@ def slotted(
     ``max_records``: Slots a unit has.
     ``rng``: source of the cut.
     ``group``: counts the distinct rows of a frame.
-
-    Returns
-    -------
-    rows : polars.DataFrame
-        Distinct kept rows and their frequencies.
-    unused : int
-        Number of unused slots, over all units.
+    Returns: distinct kept rows and their frequencies, and the number of unused slots, over all units.
     """
     held = quietly(lambda: rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum().alias(_HELD)), _unreadable(unit))
     units, kept = held.height, int(held[_HELD].clip(upper_bound=max_records).sum())

@@ -45,11 +45,8 @@ def published(
     ``totals``: the entries.
     ``live``: the cells of constrained columns that can occur.
 
-    Raises
-    ------
-    DomainError
-        When an entry does not fit the columns, does not cover every cell of its column once, gives a count to what
-        cannot occur, or when two entries do not have the same sum.
+    Raises DomainError when an entry does not fit the columns, does not cover every cell of its column once, gives a
+    count to what cannot occur, or when two entries do not have the same sum.
     """
     found: dict[int | None, PublishedTotals] = {}
     for number, entry in enumerate(totals, start=1):

@@ -35,11 +35,8 @@ def draw_blocks(
     ``discount``: units of each value, old or new, that open a new value instead; below ``unit``.
     ``size``: number of draws.
     ``rng``: source of uniform integers.
-
-    Yields
-    ------
-    ndarray of int64
-        Values ``0 .. j-1`` are those of ``masses``; ``j, j+1, ..`` are new ones, numbered in order of first appearance.
+    Yields: values ``0 .. j-1`` are those of ``masses``; ``j, j+1, ..`` are new ones, numbered in order of first
+    appearance.
 
     Notes
     -----

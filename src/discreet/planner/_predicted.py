@@ -44,10 +44,7 @@ class Reference:
     def of(cls, data: Any, domain: Domain) -> Reference:
         """Read a public table's declared columns from a dataframe or a path.
 
-        Raises
-        ------
-        DataError
-            When it does not fit the domain.
+        Raises DataError when it does not fit the domain.
         """
         if data is None or isinstance(data, Reference):
             return data or cls()
@@ -87,10 +84,7 @@ class Reference:
 def common(reference: Any, domain: Domain) -> Commonness | None:
     """Return how common the records of a public reference table are; None without one.
 
-    Raises
-    ------
-    DataError
-        When it does not fit the domain.
+    Raises DataError when it does not fit the domain.
     """
     return Reference.of(reference, domain).commonness(domain)
 

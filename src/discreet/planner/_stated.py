@@ -52,12 +52,8 @@ def stated(
     ``domain``: public; without one, the cells are those of one column.
     ``**parameters``: the mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
 
-    Raises
-    ------
-    ParameterError
-        When a parameter is missing, unknown or out of range.
-    RelationNotSupported
-        When the mechanism has no theorem for the relation.
+    Raises ParameterError when a parameter is missing, unknown or out of range, or RelationNotSupported when the
+    mechanism has no theorem for the relation.
     """
     kind, found, group, fixed = _resolve(mechanism, parameters, domain)
     made: Mechanism = kind.of(fixed, domain=found, records=records, size=size)
@@ -102,14 +98,8 @@ def solved(
     ``domain``: public; without one, the cells are those of one column.
     ``**parameters``: those that are given; see :func:`stated`.
 
-    Raises
-    ------
-    Infeasible
-        With the nearest feasible numbers.
-    ParameterError
-        When a parameter is missing, unknown or out of range, or when nothing is free.
-    RelationNotSupported
-        When the mechanism has no theorem for the relation.
+    Raises Infeasible with the nearest feasible numbers; ParameterError when a parameter is missing, unknown or out of
+    range, or when nothing is free; RelationNotSupported when the mechanism has no theorem for the relation.
     """
     kind, found, group, fixed = _resolve(mechanism, parameters, domain)
     require_relation(kind, relation)

@@ -108,13 +108,7 @@ def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[C
 
     ``curves``: Class of the line, and its false-alarm rates and powers.
     ``rates``: those that the slider stops at.
-
-    Returns
-    -------
-    Chart
-        The picture.
-    tuple of (float, float)
-        Where in it each of ``rates`` is.
+    Returns: the picture, and where in it each of ``rates`` is.
     """
     box = _Box(66, 16, 410, 340, (0.0, 1.0), (0.0, 1.0))
     ticks = [i / 5 for i in range(6)]

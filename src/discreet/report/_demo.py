@@ -40,12 +40,8 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     ``say``: where the explanation goes, a line at a time.
     Returns: paths of what was written.
 
-    Raises
-    ------
-    ParameterError
-        When statsmodels, matplotlib or Jinja2 is not installed.
-    FileProblem
-        When the folder cannot be written.
+    Raises ParameterError when statsmodels, matplotlib or Jinja2 is not installed, or FileProblem when the folder cannot
+    be written.
     """
     try:
         from statsmodels.datasets import randhie

@@ -62,13 +62,7 @@ def released_columns(
     ``paths``: the released Parquet or CSV files: one, or all of a folder.
     ``domain``: as the certificate states it.
     ``counts``: whether it is a table of counts.
-
-    Returns
-    -------
-    tuple of int
-        Number of rows of each.
-    dict of str to ReleasedColumn
-        One per column.
+    Returns: the number of rows of each file, and the columns by name.
     """
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]

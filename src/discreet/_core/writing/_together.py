@@ -46,11 +46,7 @@ def together(
     they replace, and new ones what the process's mask leaves.
     ``check``: called when no other writer can interfere: it raises where what has the names must not be replaced.
     ``held``: whether the caller holds the lock of the only name.
-
-    Yields
-    ------
-    list of binary file
-        One a name, open for writing. Their own names are those of temporary files.
+    Yields: one file a name, open for writing. Their own names are those of temporary files.
     """
     check_outputs(paths, inputs)
     finals = [canonical(path) for path in paths]
@@ -138,11 +134,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises FileProblem when something has the name, or it cannot be written.
 
     ``path``: its name, which nothing has.
-
-    Yields
-    ------
-    Path
-        A temporary folder to write into.
+    Yields: a temporary folder to write into.
     """
     final = canonical(path)
     part = beside(final, token(), "part")

@@ -14,14 +14,9 @@ from discreet.mechanisms._tree import Tree, consistent, error_variances, upward
 class Consistent:
     """What fits the noisy counts of a tree's nodes best, given the exact total.
 
-    Parameters
-    ----------
-    tree : Tree
-        Down to the leaves.
-    measured : tuple of int
-        The levels that have noisy counts, increasing.
-    total : float
-        The public number of records, or an estimate of it.
+    ``tree``: down to the leaves.
+    ``measured``: the levels that have noisy counts, increasing.
+    ``total``: the public number of records, or an estimate of it.
     """
 
     tree: Tree
