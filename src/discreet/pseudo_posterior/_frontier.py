@@ -32,7 +32,7 @@ from discreet.pseudo_posterior._weights import Weighting
 _REMEDY = "name another folder, or remove what is in this one"
 
 Statistic = Callable[[Floats], float]
-_NOTICE = "CONFIDENTIAL: computed from the private data"
+NOTICE = "CONFIDENTIAL: computed from the private data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -141,7 +141,7 @@ def frontier(
     if missing:
         first = _Shared.fitted(mechanism, columns, statistics, column, seed, resamples)
         for label, point in _points(first, missing, workers):
-            kept = {"confidential": True, "notice": _NOTICE, "weighting": _named(weightings[label]), **asdict(point)}
+            kept = {"confidential": True, "notice": NOTICE, "weighting": _named(weightings[label]), **asdict(point)}
             _keep(_file(where, label), kept)
             done += 1
             if progress is not None:
@@ -268,7 +268,7 @@ def _claim(
         digest.update(name.encode() + np.ascontiguousarray(columns[name]).tobytes())
     settings = {
         "confidential": True,
-        "notice": _NOTICE,
+        "notice": NOTICE,
         "synthesiser": _named(mechanism.synthesiser),
         "chains": [mechanism.chains, mechanism.draws, mechanism.warm_up, mechanism.tables],
         "statistics": list(statistics),

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
 from discreet._core.writing import OWN, require_own, save_figure, together
-from discreet.pseudo_posterior._frontier import FrontierPoint
+from discreet.pseudo_posterior._frontier import NOTICE, FrontierPoint
 
-_NOTICE = "CONFIDENTIAL: computed from the private data"
 Path_ = str | os.PathLike[str]
 
 
@@ -30,7 +29,7 @@ def _figure(width: float, height: float, *, confidential: bool) -> Any:
     mpl.rcParams["svg.hashsalt"] = "discreet"  # the same bytes every time
     figure = Figure(figsize=(width, height), layout="constrained")
     if confidential:
-        figure.suptitle(_NOTICE, color="#a00000", fontsize=9)
+        figure.suptitle(NOTICE, color="#a00000", fontsize=9)
     return figure
 
 
@@ -85,24 +84,6 @@ def weight_picture(risks: npt.ArrayLike, weights: npt.ArrayLike, out: Path_) -> 
     return save_figure(figure, out, confidential=True)
 
 
-def frontier_picture(points: Sequence[FrontierPoint], statistic: str, out: Path_) -> Path:
-    """Draw the error of a statistic against the local epsilon of one table. Confidential.
-
-    ``points``: what :func:`frontier` returned. Their epsilon is as measured, without :func:`safety_factor`.
-    ``statistic``: one of the names that the frontier was asked for.
-    ``out``: PNG, SVG or PDF.
-    """
-    figure = _figure(6.0, 4.0, confidential=True)
-    axes = figure.subplots()
-    for point in (point for point in points if point.failed is None):
-        axes.scatter([point.epsilon], [point.error(statistic)], s=18, color="black")
-        axes.annotate(point.label, (point.epsilon, point.error(statistic)), fontsize=7, xytext=(3, 3),
-                      textcoords="offset points")  # fmt: skip
-    axes.set_xlabel("local epsilon of one table")
-    axes.set_ylabel(f"error of the {statistic}")
-    return save_figure(figure, out, confidential=True)
-
-
 def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
     """Write a frontier as one HTML page without any other file: choose a statistic and an epsilon. Confidential.
 
@@ -131,7 +112,7 @@ def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
     options = "".join(f"<option>{html.escape(name)}</option>" for name in shown[0].statistics)
     # A closing script tag within a label must not end the script.
     data = json.dumps(document, allow_nan=False).replace("<", "\\u003c")
-    parts = {"OWN": OWN, "NOTICE": _NOTICE, "OPTIONS": options, "DATA": data}
+    parts = {"OWN": OWN, "NOTICE": NOTICE, "OPTIONS": options, "DATA": data}
     text = re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _PAGE)
     path = Path(out)
     with together(path, private=True, check=lambda: require_own(path)) as (file,):

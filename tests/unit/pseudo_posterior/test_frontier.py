@@ -29,7 +29,6 @@ from discreet.pseudo_posterior import (
     weight_picture,
 )
 from discreet.pseudo_posterior._frontier import FrontierPoint
-from discreet.pseudo_posterior._pictures import frontier_picture
 from discreet.pseudo_posterior._weights import Weighting
 
 VISITS = seeded(1).poisson(100.0, size=200)
@@ -183,7 +182,6 @@ def test_a_frontier_goes_on_where_it_stopped(tmp_path, monkeypatch) -> None:
     assert "</script" in page.replace('"loose"', "")
     assert page.count("http") == page.count("http://www.w3.org/2000/svg") + page.count("http-equiv")
     for path in (
-        frontier_picture(points, "mean", tmp_path / "frontier.svg"),
         violins({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 8.0]}, tmp_path / "violins.svg", label="bound"),
         weight_picture([1.0, 2.0, 3.0], [1.0, 0.5, 0.0], tmp_path / "weights.svg"),
     ):
