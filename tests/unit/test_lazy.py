@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from typing import Any
 
 import polars
 import pytest
 
 from discreet._core import lazy
+from discreet._core.boundary import _hint
+from discreet._core.lazy import pl
 
 
 def test_a_name_is_the_librarys_own() -> None:
@@ -32,3 +36,10 @@ def test_a_missing_library_is_told_by_the_first_use_of_it() -> None:
     missing = lazy.Lazy("no_library_has_this_name")
     with pytest.raises(ModuleNotFoundError, match="no_library_has_this_name"):
         _ = missing.anything
+
+
+def test_a_look_at_annotations_loads_nothing() -> None:
+    def read(values: pl.Series, rows: int) -> None: ...
+
+    hints = {name: _hint(read, one) for name, one in inspect.signature(read).parameters.items()}
+    assert hints == {"values": Any, "rows": int}  # with the library, the first would be its class
