@@ -33,8 +33,6 @@ from discreet.mechanisms._evidence import (
 )
 from discreet.mechanisms._tree import Tree
 
-__all__ = ["CellEvidence", "Counted", "given_counts", "given_records", "known_evidence", "noisy"]
-
 CellEvidence = DrawnFromCounts | NoisyCellCounts
 
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least

@@ -13,8 +13,6 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
 from discreet.mechanisms.noise import NoiseLaw
 
-__all__ = ["Noise"]
-
 
 @dataclass(frozen=True)
 class Noise:

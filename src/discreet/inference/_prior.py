@@ -8,8 +8,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 
-__all__ = ["log_prior"]
-
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 
-__all__ = ["Law", "Level", "Sums"]
-
 _TRIMMED = 1e-15  # of the largest weight: what lies further out is left out
 _ROUNDS = 5  # of proposals, before what is left is drawn by listing
 _DIRECT = 1 << 20  # multiplications, beyond which convolutions use Fourier transforms

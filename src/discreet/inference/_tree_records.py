@@ -19,8 +19,6 @@ from discreet._core.arrays import Floats
 from discreet.inference._prior import log_prior
 from discreet.inference._splits import Splits
 
-__all__ = ["TreeRecords"]
-
 _FINE = 6.0  # points of a node's lattice in a standard deviation
 _REACH = 8.0  # standard deviations
 _MANY = 12  # released records of a child, from which fewer nodes do

@@ -28,28 +28,6 @@ from discreet.privacy._guarantee import RelationName
 if TYPE_CHECKING:
     from discreet.mechanisms._evidence import Evidence
 
-__all__ = [
-    "MOST_CELLS",
-    "MOST_LISTED",
-    "NEIGHBOURS",
-    "CellCounts",
-    "Estimates",
-    "KeptLabels",
-    "LabelledTables",
-    "Output",
-    "Outputs",
-    "PartsMechanism",
-    "PrivateStep",
-    "Votes",
-    "feasible",
-    "finite_cells",
-    "held_frequencies",
-    "listed",
-    "numbered_cells",
-    "require_made_for",
-    "require_relation",
-    "shown_cells",
-]
 
 MOST_LISTED = 2_000_000
 """Outcomes that may be listed."""

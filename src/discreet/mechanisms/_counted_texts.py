@@ -15,8 +15,6 @@ from discreet.mechanisms._base import Estimates
 from discreet.mechanisms._measured_tables import Counted
 from discreet.mechanisms._merged_cells import Merged
 
-__all__ = ["TABLE", "counted_texts"]
-
 TABLE = "table"
 """Name of the column that says which columns a count is of."""
 

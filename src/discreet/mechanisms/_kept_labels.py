@@ -15,8 +15,6 @@ from discreet.domain._records import Parts
 from discreet.mechanisms._base import KeptLabels
 from discreet.mechanisms.noise import GAUSSIAN
 
-__all__ = ["Coded", "closed_domain", "held_labels", "keep", "labelled", "log_kept", "open_columns"]
-
 
 def open_columns(domain: Domain) -> list[int]:
     """Return the numbers of the columns of open labels."""

@@ -14,8 +14,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-__all__ = ["Block", "LatentClasses", "Pair", "Table", "Within", "denoised", "fitted"]
-
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
 _RAKED = 30

@@ -19,8 +19,6 @@ from discreet.mechanisms._units import worth_measuring
 from discreet.mechanisms._wide_facts import WideFacts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 
-__all__ = ["Counted", "MeasuredTables"]
-
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
 _HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 

@@ -14,8 +14,6 @@ from discreet.mechanisms._tree import Tree, node_counts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 from discreet.mechanisms.readings.tree import Consistent
 
-__all__ = ["Nodes", "OneWay", "nodes_of"]
-
 _LONG = 512  # cells of an ordered column, beyond which sums of them are measured too
 _RUNS = 64  # of as many runs of cells, each with noise of its own, a sum over many cells has the noise
 

@@ -26,8 +26,6 @@ from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relati
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
-__all__ = ["StableCounts", "solve_threshold"]
-
 _MOST = 1 << 40
 
 

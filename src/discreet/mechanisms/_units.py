@@ -15,8 +15,6 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-__all__ = ["FREE", "first_units", "label_units", "noise_cost", "usual_units", "worth_measuring"]
-
 FREE = 6  # numbers in which a table of two columns differs from independence, as far as noise in it is concerned
 _LABELS = 0.1  # share of the units with which the labels of an open column are found
 _ALL_LABELS = 0.3  # share with which those of all open columns are, at most

@@ -24,8 +24,6 @@ from discreet.mechanisms._latent_classes import Pair
 from discreet.mechanisms._one_way import Nodes, nodes_of
 from discreet.mechanisms._units import first_units, noise_cost, usual_units
 
-__all__ = ["MOST_CELLS", "MOST_THRESHOLD", "MOST_UNITS", "WideFacts", "check_columns", "items_of", "worked_on"]
-
 MOST_CELLS = 1 << 16
 """Cells of a column."""
 

@@ -66,8 +66,6 @@ from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guar
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_gaussian import ThresholdedGaussian
 
-__all__ = ["Marginals"]
-
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held

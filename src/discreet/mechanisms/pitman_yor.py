@@ -30,8 +30,6 @@ from discreet.privacy._guarantee import Kind
 from discreet.privacy._held_table import HeldTable
 from discreet.privacy._pitman_yor_pairs import PitmanYorPairs
 
-__all__ = ["PitmanYor"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PitmanYor(PitmanYorUrn):

@@ -13,8 +13,6 @@ from discreet._core.errors import ParameterError
 from discreet._core.text import about, counted
 from discreet.papers import pe25, py26, roo25
 
-__all__ = ["QUESTIONS", "Answer", "Question", "answered"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:

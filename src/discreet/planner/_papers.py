@@ -5,8 +5,6 @@ from __future__ import annotations
 from discreet.mechanisms import REGISTRY
 from discreet.papers._questions import QUESTIONS, Question
 
-__all__ = ["questions"]
-
 _RESTS_ON = (
     "Pure differential privacy at that epsilon, k = cells, and one released record whose law is within the accuracy in "
     "total variation, in the worst case over tables"

@@ -29,9 +29,6 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_beta_binomial, log_rising, up
 from discreet._core.numeric._log_space import log_error
 
-__all__ = ["NEGLIGIBLE", "Divergence", "OpeningPair", "beta_binomial_range", "beyond", "openings", "singular"]
-
-
 _EPS = float(np.finfo(float).eps)
 NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
 _LONGEST = 200_000  # draws followed one by one

@@ -27,8 +27,6 @@ from discreet.privacy._opening_pair import NEGLIGIBLE, OpeningPair, beta_binomia
 from discreet.privacy._profile import Profile
 from discreet.privacy._sampling_pairs import UrnPair
 
-__all__ = ["PitmanYorPairs"]
-
 _FOLLOWED = 1024  # draws that are followed one by one
 _MOST = 4_000_000  # terms of one sum
 _APART = 3.5  # standard deviations between the number of draws and the random one

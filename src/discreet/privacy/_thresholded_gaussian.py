@@ -13,8 +13,6 @@ from discreet._core.numeric import up
 from discreet.privacy._noise_pairs import DiscreteGaussianPair
 from discreet.privacy._profile import Profile
 
-__all__ = ["ThresholdedGaussian"]
-
 _LEAST = 1e-300
 
 

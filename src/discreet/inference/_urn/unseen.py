@@ -24,8 +24,6 @@ from discreet.inference._urn.new_values import CountLaw, check_urn, law_of, new_
 from discreet.inference._urn.prior import learned_prior
 from discreet.inference._urn.process import given_parameter
 
-__all__ = ["Unseen", "all_unseen", "given_fresh_values", "unseen"]
-
 ASKED = ("values", "mass", "discovery", "strength", "discount")
 _HITS, _LEARNED = 4000, 20_000
 _FEW = 1000  # values that are simulated one by one
