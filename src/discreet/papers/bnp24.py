@@ -11,6 +11,8 @@ from discreet._core.boundary import seal
 from discreet._core.checks import integer, positive_size
 from discreet.papers._ranges import positive, sizes
 
+__all__ = ["dirichlet_multinomial_thesis", "empirical_bayes_strength", "kolmogorov_smirnov_rate"]
+
 
 def empirical_bayes_strength(n: int, distinct: int) -> float:
     r"""Return the strength that maximises the likelihood of a Dirichlet process, as the thesis chooses it.

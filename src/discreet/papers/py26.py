@@ -18,6 +18,18 @@ from discreet._core.numeric import least_integer
 from discreet._core.text import as_written
 from discreet.papers._ranges import positive, sizes
 
+__all__ = [
+    "dirichlet_multinomial_a2",
+    "dirichlet_multinomial_rate",
+    "dirichlet_process_rate",
+    "empirical_rate",
+    "laplace_histogram_scale",
+    "largest_size_theorem_2",
+    "pitman_yor_theorem_2",
+    "smoothed_histogram_a1",
+    "vanishing_delta_rate",
+]
+
 
 def pitman_yor_theorem_2(epsilon: float, *, n: int, size: int, strength: float) -> float:
     r"""Return the paper's delta of a Dirichlet-process release.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from discreet._core.boundary import seal
 from discreet.papers._ranges import positive
 
+__all__ = ["laplace_projection_5"]
+
 
 def laplace_projection_5(epsilon: float, *, accuracy: float, cells: int) -> float:
     r"""Return the paper's number of records for a Laplace projection sampler, :math:`n'=2k/(\alpha\varepsilon)`.
