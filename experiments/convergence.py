@@ -130,6 +130,16 @@ def slopes(rows: list[list[Any]]) -> Iterator[list[Any]]:
         yield [name, theorem, distance, *fitted, float((mean / rate).min()), float((mean / rate).max())]
 
 
+WITHOUT_SLICE = {"slopes.csv": "computed from all rows of convergence.csv"}
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield the rows of the fewest records of three studies."""
+    for study in (STUDIES[0], STUDIES[1], STUDIES[-1]):
+        for row in study.rows(study.records[:1]):
+            yield "convergence.csv", row
+
+
 def main() -> None:
     rows = [row for study in STUDIES for row in study.rows()]
     write(RESULTS / "convergence.csv", HEAD, rows)
