@@ -36,7 +36,6 @@ from discreet.mechanisms._tree import Tree
 CellEvidence = DrawnFromCounts | NoisyCellCounts
 
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least
-_NARROW = 64  # numbers, below which a likelihood is followed in whole records
 _DROP = 45.0  # in logarithms, below the largest
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
 _ROUNDING, _WHOLE = math.sqrt(1.0 / 6.0), 0.3  # standard deviations of what rounding changes: of shares, of counts

@@ -22,7 +22,7 @@ from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
 from discreet.inference._released import _table, read_certificate, read_release, unreadable
 from discreet.inference._within import continuous_domain, shapes
-from discreet.mechanisms._evidence import NoisyTree
+from discreet.mechanisms._evidence import NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
 
@@ -114,6 +114,8 @@ def mechanism_posterior(
     if facts["size"] is None:
         counts = _at(leaf, _read_counts(release, domain))
         counted = given_counts(evidence, _at(leaf, alpha), records, counts, wanted, rng)
+    elif isinstance(evidence, ThresholdedCounts) and facts["released"].get("share_from_data") == 0.0:
+        counted = given_counts(evidence, alpha, records, np.full(len(alpha), np.nan), wanted, rng)  # none was kept
     else:
         released = read_release(release, Certificate(facts=facts))
         drawn = np.zeros(len(alpha))

@@ -59,6 +59,10 @@ class Noise:
     @cached_property
     def log_whole(self) -> float:
         """The logarithm of the sum of what :meth:`log_pmf` gives for all whole numbers."""
+        if self.law == "laplace":
+            return -math.log(math.tanh(0.5 / self.scale))
+        if self.law == "gaussian" and self.scale > 5.0:  # the sum is the integral, to all digits
+            return math.log(self.scale * math.sqrt(2.0 * math.pi))
         numbers = np.arange(-math.ceil(self.reach), math.ceil(self.reach) + 1.0)
         return float(np.log(np.exp(self.log_pmf(numbers)).sum()))
 

@@ -28,10 +28,6 @@ class Splits:
     ``share``, shape (splits,): the first child's share ``w`` of an error of their parent's count.
     ``variance``, shape (splits,): of the split's own error, in units of the noise's variance.
     ``depth``, shape (splits,): Increasing; the root's is 0.
-    ``path``, shape (leaves, depths): the splits from the root to each leaf by depth; the number of splits where the
-    leaf has been reached.
-    ``pull``, shape (leaves, depths): by how much one more record in a leaf changes the errors of those splits: ``w -
-    1`` below the first child, ``w`` below the second, 0 where the leaf has been reached.
     """
 
     leaf: Indices
@@ -40,8 +36,6 @@ class Splits:
     share: Floats
     variance: Floats
     depth: Indices
-    path: Indices
-    pull: Floats
 
     @classmethod
     def of(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
@@ -102,17 +96,11 @@ def _levels(tree: Tree, drawn: Integers) -> tuple[list[list[int]], list[list[int
 def _arranged(
     leaf: Indices, drawn: Integers, found: list[tuple[int, int, float, float, tuple[int, int, int]]]
 ) -> Splits:
-    depths = 1 + max((split[0] for split in found), default=-1)
-    path = np.full((len(drawn), depths), len(found), dtype=np.intp)
-    pull = np.zeros((len(drawn), depths))
     children = np.empty((len(found), 2, 2), dtype=np.intp)
     share, variance = np.empty(len(found)), np.empty(len(found))
-    for number, (depth, swapped, one, other, (start, middle, end)) in enumerate(found):
+    for number, (_, swapped, one, other, (start, middle, end)) in enumerate(found):
         first, second = ((middle, end), (start, middle)) if swapped else ((start, middle), (middle, end))
         children[number] = first, second
         share[number] = (other if swapped else one) / (one + other)
         variance[number] = one * other / (one + other)
-        path[start:end, depth] = number
-        pull[slice(*first), depth] = share[number] - 1.0
-        pull[slice(*second), depth] = share[number]
-    return Splits(leaf, drawn, children, share, variance, np.array([s[0] for s in found], dtype=np.intp), path, pull)
+    return Splits(leaf, drawn, children, share, variance, np.array([s[0] for s in found], dtype=np.intp))

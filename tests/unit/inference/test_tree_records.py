@@ -113,9 +113,7 @@ def test_what_is_left_of_a_tree():
     assert splits.leaf.tolist() == [0, 1, 2, 3, 3, 3]
     assert splits.drawn.tolist() == [0, 2, 5, 0]
     assert splits.children.tolist() == [[[3, 4], [0, 3]], [[0, 1], [1, 3]], [[1, 2], [2, 3]]]
-    assert splits.path.tolist() == [[0, 1, 3], [0, 1, 2], [0, 1, 2], [0, 3, 3]]
     assert np.allclose(splits.share[2], 0.5)
-    assert np.allclose(splits.pull[:, 0], [splits.share[0]] * 3 + [splits.share[0] - 1])
 
 
 def test_errors_of_splits_are_those_of_the_mechanism():
