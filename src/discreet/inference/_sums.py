@@ -100,7 +100,9 @@ class Sums:
         self._total, self._tilt = total, _tilt(laws, total)
         self._steps: list[tuple[Indices, list[Law]]] = []  # the first of each pair, and all laws before they are joined
         # Equal laws are one object. Where any two may be joined first, equal ones are: their sums are equal again.
-        self._order = np.arange(len(laws)) if levels else np.argsort([id(law) for law in laws], kind="stable")
+        first: dict[int, int] = {}
+        kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
+        self._order = np.arange(len(laws)) if levels else np.argsort(kinds, kind="stable")
         tilted = {id(law): law.tilted(self._tilt) for law in laws}
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
         for of, log_weights in levels:

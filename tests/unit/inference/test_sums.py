@@ -93,3 +93,11 @@ def test_a_sum_far_out_in_the_tails() -> None:
     exact = math.comb(1000, 10) * 0.01**10 * 0.99**990
     assert abs((found[:, 0] == 10).mean() - exact) < 5.5 * math.sqrt(exact / 2000)
     assert abs(found.var() - 9.9) < 60.0 * error
+
+
+def test_a_seed_gives_the_same_draws() -> None:
+    """Wherever in memory the laws are."""
+    one, other = ([law for i in (1, 2, 1, 3, 2) for law in laws(i, [6])] for _ in range(2))
+    shared = [[each[0], each[1], each[0], each[3], each[1]] for each in (one, other[:])]
+    rows = [Sums(each, sum(law.low for law in each) + 9).draw(50, seeded(1)) for each in shared]
+    assert (rows[0] == rows[1]).all()
