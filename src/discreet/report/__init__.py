@@ -2,8 +2,7 @@
 
 from discreet._core.boundary import seal
 from discreet.report._html import Report, write_report
-from discreet.report._picture import picture
 
-__all__ = ["picture", "write_report"]
+__all__ = ["write_report"]
 
 seal(globals(), Report)
