@@ -57,7 +57,7 @@ def test_counts_of_a_histogram_are_undone(tmp_path: Path, capsys: pytest.Capture
     mean, share = json.loads(capsys.readouterr().out)["estimates"]
     assert mean["lower"] < 2 / 7 < mean["upper"]
     assert share["lower"] < 7 / 64 < share["upper"]  # of a Beta(2, 5)
-    assert mean["r_hat"] < 1.1
+    assert mean["r_hat"] is None  # the draws are independent
 
 
 def test_bad_input_says_what_is_wrong(released: Path, capsys: pytest.CaptureFixture[str]) -> None:

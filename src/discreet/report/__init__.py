@@ -2,7 +2,8 @@
 
 from discreet._core.boundary import seal
 from discreet.report._html import Report, write_report
+from discreet.report._picture import picture
 
-__all__ = ["write_report"]
+__all__ = ["picture", "write_report"]
 
 seal(globals(), Report)

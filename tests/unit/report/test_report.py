@@ -11,8 +11,8 @@ import pytest
 import discreet
 from discreet.domain import Domain, Integer
 from discreet.releases import Certificate, verify
+from discreet.report import picture
 from discreet.report._demo import demo
-from discreet.report._picture import picture
 
 pytest.importorskip("matplotlib")
 
