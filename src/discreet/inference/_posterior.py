@@ -218,6 +218,8 @@ class Posterior:
         [('false', 1.4), ('true', 1.8)]
         """
         _level(level)
+        if not functionals:
+            raise ParameterError("name at least one functional, such as 'mean'")
         only = column or self.domain.names[0]
         kind = self.domain.columns[only].kind if only in self.domain.columns else ""
         if by is not None:

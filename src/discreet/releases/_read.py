@@ -15,7 +15,7 @@ from discreet.releases._table import as_polars, told
 from discreet.releases._writing import CERTIFICATE_KEY, IDENTITY_KEY, certificate_path
 
 
-def read(release: Any, certificate: Any = None) -> Release:
+def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None = None) -> Release:
     """Read a released table and its certificate as one object, once they are known to belong together.
 
     A file is not loaded: only its hash is computed. A Parquet file and its certificate hold the same random identity;
@@ -62,7 +62,7 @@ def read(release: Any, certificate: Any = None) -> Release:
     if path.is_dir():
         return _folder(path, certificate)
     where = None if isinstance(certificate, Certificate) else _beside(path, certificate)
-    known = certificate.whole() if where is None else Certificate.read(where).whole()
+    known = read_certificate(path, certificate if where is None else where)
     if known.several:
         raise FileProblem(path, "its certificate is that of a folder of tables", "give the folder")
     require_own(known, path)

@@ -132,6 +132,8 @@ def test_wrong_requests() -> None:
         posterior.given("sex", "x")
     with pytest.raises(ParameterError, match="name the column"):
         posterior.summary(["mean"], by="sex")
+    with pytest.raises(ParameterError, match="at least one functional"):
+        posterior.summary([], column="wage", by="sex")
     for column in (Numeric(lower=0, upper=1), OpenLabels(), Integer(lower=0, upper=1000)):
         domain = Domain(columns={"x": Integer(lower=0, upper=1), "y": column})
         other = Posterior.of_arrays(domain, domain.draw_base(1, seeded(0)), [[1.0]])

@@ -197,6 +197,8 @@ def test_a_dataframe_needs_its_certificate_and_is_whole() -> None:
         discreet.read(release.records.rename({"eyes": "other"}), release.certificate)
     with pytest.raises(ParameterError, match="a table or a file"):
         discreet.read(3, release.certificate)
+    with pytest.raises(ParameterError, match="certificate must be"):
+        discreet.read("z.parquet", 3)
 
 
 # -- what it gives ----------------------------------------------------------------------------------------------------
