@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from discreet._release import AddRemove, Checkpoint, Watch, release
     from discreet.planner import plan
     from discreet.releases import publish, verify
+    from discreet.releases._read import read
 
 __all__ = [
     "AddRemove",
@@ -17,6 +18,7 @@ __all__ = [
     "__version__",
     "plan",
     "publish",
+    "read",
     "release",
     "verify",
 ]
@@ -28,6 +30,7 @@ _HOMES = {
     "__version__": "discreet._core.version",
     "plan": "discreet.planner",
     "publish": "discreet.releases",
+    "read": "discreet.releases._read",
     "release": "discreet._release",
     "verify": "discreet.releases",
 }

@@ -35,7 +35,7 @@ from discreet.privacy import Budget
 from discreet.privacy._guarantee import RelationName
 from discreet.releases import publish
 from discreet.releases._promise import delta_caveats
-from discreet.releases._publish import Release
+from discreet.releases._release import Release
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._writing import check_output
 

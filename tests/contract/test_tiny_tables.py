@@ -23,7 +23,7 @@ from discreet.mechanisms._base import require_relation
 from discreet.planner._cells import with_cells
 from discreet.privacy import Budget
 from discreet.releases import publish
-from discreet.releases._publish import Release
+from discreet.releases._release import Release
 
 BUDGET = Budget(epsilon=5.0, delta=0.05)
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -89,6 +89,7 @@ def public_view(action: Callable[[], Release]) -> Any:
         return type(error).__name__, str(error)
     facts = dict(made.certificate.facts)
     del facts["created"]
+    assert len(facts.pop("identity")) == 32  # random, and of no data
     rows = facts["released"]["rows"]
     size = facts["size"]
     varies = size is None or REGISTRY[facts["mechanism"]["name"]].random_size

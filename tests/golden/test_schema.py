@@ -107,7 +107,9 @@ def test_fields_may_be_added_and_none_left_out() -> None:
         for holder in holders:
             if holder not in (("domain", "columns"), ("public_inputs",)):
                 assert valid(changed(facts, (*holder, "added later"), {"any": ["thing"]})), holder
-        optional = {"public_inputs"} if path.is_relative_to(LATEST) else set()  # older certificates lack it
+        optional = (
+            {"identity", "public_inputs"} if path.is_relative_to(LATEST) else set()
+        )  # older certificates lack them
         for key in set(facts) - optional:
             assert not valid({k: v for k, v in facts.items() if k != key}), key
         optional = {"epsilon_each", "share_at_most", "share_in_words"} if path.is_relative_to(LATEST) else set()
@@ -142,6 +144,8 @@ def _at(value: Any, at: tuple[Any, ...]) -> Any:
         (("released", "sha256"), "0"),
         (("released", "file"), "a/b.csv"),
         (("created",), "yesterday"),
+        (("identity",), "0" * 31),
+        (("identity",), None),
         (("public_inputs",), {"reference": "0"}),
         (("public_inputs",), ["reference"]),
         (("discreet_certificate",), 2),

@@ -9,14 +9,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from discreet._core.parquet import scanned
+from discreet._core.parquet import scanned, texts
 
 TABLE = pl.DataFrame({"x": [0.5, None, 2.5] * 40, "s": ["a", "b", None] * 40, "i": range(120)})
 
 READ_DAMAGED = """
 import random, sys
 from pathlib import Path
-from discreet._core.parquet import scanned
+from discreet._core.parquet import scanned, texts
 
 whole, spoilt = Path(sys.argv[1]).read_bytes(), Path(sys.argv[1] + ".spoilt")
 for seed in range(600):
@@ -25,6 +25,7 @@ for seed in range(600):
         data[rng.choice((14, rng.randrange(64), rng.randrange(len(data))))] = rng.choice((0, 127, 147, 255))
     spoilt.write_bytes(data)
     try:
+        texts(spoilt)
         scan = scanned(spoilt)
         scan.group_by(scan.collect_schema().names()).len().collect()
     except BaseException:
@@ -64,3 +65,19 @@ def test_other_writers(tmp_path: Path, options: dict[str, object]) -> None:
 def test_no_rows(tmp_path: Path) -> None:
     TABLE.clear().write_parquet(tmp_path / "table.parquet")
     assert scanned(tmp_path / "table.parquet").collect().height == 0
+
+
+def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    TABLE.write_parquet(path, metadata={"a": "x" * 1000, "ü": ""})
+    assert {key: text for key, text in texts(path).items() if key != "ARROW:schema"} == {"a": "x" * 1000, "ü": ""}
+    TABLE.write_parquet(path)
+    assert "a" not in texts(path)
+
+
+def test_what_another_writer_says(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = TABLE.to_arrow().replace_schema_metadata({"discreet.identity": "0" * 32})
+    parquet.write_table(table, tmp_path / "table.parquet")
+    assert texts(tmp_path / "table.parquet")["discreet.identity"] == "0" * 32

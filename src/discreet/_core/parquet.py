@@ -7,6 +7,8 @@ there is not so much. The headers are few: one per page of about a megabyte.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,13 +23,32 @@ def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
 
     Raises Exception of some kind, if the file cannot be read; for `quietly`.
     """
-    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        length = int.from_bytes(data[-8:-4], "little")
-        footer = _Thrift(data, len(data) - 8 - length).struct()
-        for group in footer.get(4, []):
+    with _mapped(path) as data:
+        for group in _footer(data).get(4, []):
             for chunk in group[1]:
                 _require_sound(data, chunk[3])
     return pl.scan_parquet(Path(path), glob=False)
+
+
+def texts(path: str | PathLike[str]) -> dict[str, str]:
+    """Return what a Parquet file says of itself: the texts of its key-value metadata, by key.
+
+    Raises Exception of some kind, if the file cannot be read; for `quietly`.
+    """
+    with _mapped(path) as data:
+        pairs = _footer(data).get(5, [])
+        return {pair[1].decode(): pair.get(2, b"").decode() for pair in pairs}
+
+
+@contextmanager
+def _mapped(path: str | PathLike[str]) -> Iterator[mmap.mmap]:
+    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
+
+
+def _footer(data: mmap.mmap) -> dict[int, Any]:
+    length = int.from_bytes(data[-8:-4], "little")
+    return _Thrift(data, len(data) - 8 - length).struct()
 
 
 def _require_sound(data: mmap.mmap, chunk: dict[int, Any]) -> None:

@@ -149,16 +149,18 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as lines: the first column to the left, the others to the right.
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
+    """Return rows of cells as lines: the first columns to the left, the others to the right.
 
     Examples
     --------
     >>> aligned([("", "mean"), ("age", "41")])
     ['     mean', 'age    41']
     """
-    first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
-    return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        "  ".join([*map(str.ljust, row[:left], widths), *map(str.rjust, row[left:], widths[left:])]) for row in rows
+    ]
 
 
 def with_article(noun: str) -> str:

@@ -489,6 +489,7 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
     required=True,
     help="mean, variance, sd, qNN, P(>a), P(<a), P(a..b) or P(=a), or several with commas. May be repeated.",
 )
+@click.option("--by", help="Column of groups. The numbers are then those within each group, one row per group.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Probability of the intervals.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
 @click.option("--strength", type=float, help="Weight of the prior, in records. By default that of an urn, otherwise 1.")
@@ -502,23 +503,31 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
 )
 @_json
 def estimate(
-    released: str, column: str | None, functionals: tuple[str, ...], level: float, as_json: bool, **options: Any
+    released: str,
+    column: str | None,
+    functionals: tuple[str, ...],
+    by: str | None,
+    level: float,
+    certificate: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Estimate numbers of the population, with credible intervals, from a RELEASED table alone."""
     import re
     import warnings
 
-    from discreet.domain import Domain
-    from discreet.inference import posterior
+    from discreet.inference._groups import groups_of
     from discreet.inference._posterior import known_functionals
-    from discreet.inference._released import read_certificate
+    from discreet.releases._read import read
 
     asked = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
-    facts = read_certificate(released, options["certificate"]).facts
-    known_functionals(asked, Domain.from_dict(facts["domain"]), column)  # a misprint is told before anything is drawn
+    release = read(released, certificate)
+    known_functionals(asked, release.domain, column)  # a misprint is told before anything is drawn
+    if by is not None:
+        groups_of(release.domain, by)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        summary = posterior(released, **options).summary(asked, column=column, level=level)
+        summary = release.posterior(**options).summary(asked, column=column, by=by, level=level)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)

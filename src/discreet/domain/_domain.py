@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from math import prod
 from os import PathLike
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import real, unfit
+from discreet._core.display import paragraph, table
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
+from discreet._core.text import counted
 from discreet.domain._column import Column
 from discreet.domain._constraints import Constraint, Readers, compiled, fitting, possible
 from discreet.domain._declared import DECLARED, plain_entries
@@ -24,6 +28,7 @@ from discreet.domain._records import Records
 from discreet.domain._totals import PublishedTotals, published
 
 _MOST_FLAT = 2**62
+_SHOWN = 50  # columns, in a notebook
 
 
 class _Frozen(dict[str, Any]):
@@ -155,6 +160,18 @@ class Domain:
 
     def __hash__(self) -> int:
         return hash(self.to_toml())
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, column in islice(self.columns.items(), _SHOWN):
+            facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
+            cells = "" if column.size is None else f"{column.size:,}"
+            rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
+        size = f", {counted(self.size, 'cell')}" if self.size is not None else ""
+        more = [f"and {len(self.columns) - _SHOWN:,} more columns"] if len(self.columns) > _SHOWN else []
+        declared = [f"{len(found):,} declared under {name}" for name in DECLARED if (found := getattr(self, name))]
+        head = paragraph(f"{counted(len(self.columns), 'column')}{size}")
+        return head + table(("column", "kind", "cells", "declared"), rows) + paragraph(*more, *declared)
 
     # -- facts --------------------------------------------------------------------------------------------------
 

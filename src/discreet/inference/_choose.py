@@ -6,10 +6,10 @@ from typing import Any
 
 from discreet.inference._mechanism_aware import mechanism_posterior
 from discreet.inference._posterior import Posterior
-from discreet.inference._released import read_certificate
 from discreet.inference._urn.process import process_posterior
 from discreet.mechanisms._evidence import ContinuedUrn
 from discreet.releases._mechanism_step import certified_mechanism
+from discreet.releases._read import read_certificate
 
 
 def posterior(

@@ -12,12 +12,13 @@ import numpy as np
 
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
+from discreet._core.warnings import ReleaseTakenForSample
 from discreet.domain import Boolean, Category, OpenLabels
 from discreet.domain._column import Column
 from discreet.inference._arviz import inference_data
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._released import read_release
-from discreet.inference._warnings import NotConverged, ReleaseTakenForSample
+from discreet.inference._warnings import NotConverged
 
 _LARGE_SHARE = 0.05  # 2 m / n from which the width of an interval changes visibly
 

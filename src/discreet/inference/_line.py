@@ -161,7 +161,7 @@ class Line:
             values, cumulated = self._ordered
             place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)
             rows = np.zeros_like(place) if len(values) == 1 else np.arange(len(place))
-            return np.asarray(values[rows, place])
+            return np.where(np.isnan(cumulated[:, -1]), np.nan, values[rows, place])
         ends = [part for part in (self.low, self.own_low.ravel()) if part.size]
         least = min(float(part.min()) for part in ends)
         most = max(float(part.max()) for part in (self.high, self.own_high.ravel()) if part.size)
@@ -170,4 +170,4 @@ class Line:
             middle = below + (reached - below) / 2
             holds = self.at_most(middle) >= q * (1.0 - 1e-12)
             reached, below = np.where(holds, middle, reached), np.where(holds, below, middle)
-        return reached
+        return np.where(np.isnan(self.at_most(most)), np.nan, reached)

@@ -20,11 +20,13 @@ from discreet.domain import Domain, Records
 from discreet.inference._counts import Counted, given_counts, given_records, known_evidence, noisy
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
-from discreet.inference._released import _table, read_certificate, read_release, unreadable
+from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms._evidence import NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
+from discreet.releases._read import read_certificate
+from discreet.releases._table import unreadable
 
 if TYPE_CHECKING:
     import polars as pl

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.checks import real
+from discreet._core.display import listing, paragraph
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
+from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.inference._functional import Functional, functional, needs_order
+from discreet.inference._groups import code_of, groups_of, near_zero, restricted, support_in
 from discreet.inference._line import Draws, Line
-from discreet.inference._summary import Estimate, Summary
+from discreet.inference._summary import Estimate, Summary, estimated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -181,7 +182,14 @@ class Posterior:
         ]
         return np.concatenate(parts), labels
 
-    def summary(self, functionals: Sequence[Evaluated], *, column: str | None = None, level: float = 0.95) -> Summary:
+    def summary(
+        self,
+        functionals: Sequence[Evaluated],
+        *,
+        column: str | None = None,
+        by: str | None = None,
+        level: float = 0.95,
+    ) -> Summary:
         """Return posterior mean, standard deviation and equal-tailed interval of some functionals.
 
         Parameters
@@ -190,34 +198,149 @@ class Posterior:
             As for :meth:`evaluate`.
         column : str, optional
             The column; the only one by default.
+        by : str, optional
+            A column with cells, categories or truth values: the functionals of the distribution within each, as of
+            :meth:`given`. A note names the groups of a share near zero.
         level : float
             Probability of the interval, between 0 and 1.
 
         Returns
         -------
         Summary
-            A row a functional, with the number of effective draws.
+            A row per functional, and group, with the number of effective draws.
+
+        Examples
+        --------
+        >>> from discreet.domain import Boolean, Integer
+        >>> pay = Domain(columns={"wage": Integer(lower=1, upper=2), "senior": Boolean()})
+        >>> posterior = Posterior.of_arrays(pay, pay.unflat(np.arange(4)), [[0.3, 0.1, 0.2, 0.4]])
+        >>> [(row.group, round(row.mean, 9)) for row in posterior.summary(["mean"], column="wage", by="senior").rows]
+        [('false', 1.4), ('true', 1.8)]
         """
-        tail = (1.0 - _level(level)) / 2.0
-        values, labels = self._evaluate(functionals, column)
-        rows = []
-        for label, found in zip(labels, values.T, strict=True):
-            lower, upper = np.quantile(found, [tail, 1.0 - tail])
-            chains = found.reshape(self.chains, -1) if self.chains else None
-            rows.append(
-                Estimate(
-                    name=label.name,
-                    mean=float(found.mean()),
-                    sd=float(found.std(ddof=1)) if len(found) > 1 else math.nan,
-                    lower=float(lower),
-                    upper=float(upper),
-                    effective_draws=float(self.draws) if chains is None else effective_sample_size(chains),
-                    r_hat=None if chains is None else r_hat(chains),
-                    unit=label.unit,
-                )
-            )
+        _level(level)
+        if not functionals:
+            raise ParameterError("name at least one functional, such as 'mean'")
         only = column or self.domain.names[0]
-        return Summary(rows=tuple(rows), level=level, kind=self.domain.columns[only].kind, notes=self.notes)
+        kind = self.domain.columns[only].kind if only in self.domain.columns else ""
+        if by is not None:
+            return self._by_group(functionals, column, by, level, kind)
+        values, labels = self._evaluate(functionals, column)
+        return Summary(rows=self._rows(values, labels, level), level=level, kind=kind, notes=self.notes)
+
+    def _rows(self, values: Floats, labels: list[Functional], level: float, **group: Any) -> tuple[Estimate, ...]:
+        return tuple(
+            estimated(label.name, found, level=level, chains=self.chains, unit=label.unit, **group)
+            for label, found in zip(labels, values.T, strict=True)
+        )
+
+    def _by_group(self, asked: Sequence[Evaluated], column: str | None, by: str, level: float, kind: str) -> Summary:
+        """Return the summary of every group, in one pass over the blocks."""
+        groups, labels = groups_of(self.domain, by), []
+        values, masses = [], []
+        for draws in self._blocks():
+            parts = [restricted(group, self.support, draws) for group in groups]
+            found = [
+                self._of_block(support_in(group, self.support), part)._evaluate(asked, column)
+                for group, (part, _) in zip(groups, parts, strict=True)
+            ]
+            labels = found[0][1]
+            values.append([part for part, _ in found])
+            masses.append(np.stack([mass for *_, mass in parts], axis=1))
+        shares = np.concatenate(masses)
+        rows = [
+            row
+            for at, group in enumerate(groups)
+            for row in self._rows(
+                np.concatenate([block[at] for block in values]),
+                labels,
+                level,
+                group=group.label,
+                share=float(shares[:, at].mean()),
+            )
+        ]
+        notes = (*self.notes, *near_zero(groups, shares, by, level))
+        return Summary(rows=tuple(rows), level=level, kind=kind, notes=notes, by=by)
+
+    def given(self, column: str, value: Any) -> Posterior:
+        """Return the posterior of the distribution within a group: of the records that have a value in a column.
+
+        Parameters
+        ----------
+        column : str
+            A column with cells, categories or truth values.
+        value : object
+            One of its values, None for null; of a cell, any value in it.
+
+        Returns
+        -------
+        Posterior
+            Each draw restricted to those records, and normalised. What a draw without mass there has is NaN.
+
+        Raises
+        ------
+        ParameterError
+            When there is no such column, or the value is not declared.
+        """
+        group = code_of(self.domain, column, value)
+        return replace(
+            self,
+            support=support_in(group, self.support),
+            block=lambda index: restricted(group, self.support, self.block(index))[0],
+            notes=(*self.notes, f"of the records with {column} = {group.label}"),
+        )
+
+    def _of_block(self, support: Records, draws: Draws) -> Posterior:
+        """Return the posterior of one block alone, on another support."""
+        return replace(self, support=support, draws=len(draws.weights), block=lambda _: draws, blocks=1, chains=0)
+
+    def regress(
+        self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95
+    ) -> Summary:
+        """Return the coefficients of a regression in the population, with intervals.
+
+        Each draw is a whole distribution, and has the coefficients that a regression of the whole population would
+        give, whether or not its model is true: no standard error is estimated from released records. Needs the extra
+        ``formula``.
+
+        Parameters
+        ----------
+        formula : str
+            Such as "wage ~ age + C(sex)": see `formulaic <https://matthewwardrop.github.io/formulaic/>`_. Dates count
+            in days, datetimes and durations in seconds; records with a null in one of the columns are left out. It is
+            code: take none from a stranger. ``center`` and the like take the posterior's support without weights.
+        kind : {"linear", "logistic"}, optional
+            Least squares, or log-odds. By default logistic where the outcome is a column of truth values or of two
+            categories.
+        level : float
+            Probability of the intervals, between 0 and 1.
+
+        Returns
+        -------
+        Summary
+            A row per coefficient. Cells enter by their middles, and a note says which.
+
+        Raises
+        ------
+        MissingExtra
+            When formulaic is not installed.
+        ParameterError
+            When the formula cannot be read, names no column, or does not determine its coefficients.
+
+        Examples
+        --------
+        >>> from discreet.domain import Boolean, Integer
+        >>> pay = Domain(columns={"wage": Integer(lower=1, upper=2), "senior": Boolean()})
+        >>> posterior = Posterior.of_arrays(pay, pay.unflat(np.arange(4)), [[0.3, 0.1, 0.2, 0.4]])
+        >>> [(row.name, round(row.mean, 9)) for row in posterior.regress("wage ~ C(senior)").rows]
+        [('Intercept', 1.4), ('C(senior)[T.True]', 0.4)]
+        """
+        from discreet.inference._regression import regression
+
+        _level(level)
+        found = regression(self.domain, self.support, self._blocks(), formula, kind)
+        labels = [Functional(name, Line.mean) for name in found.names]
+        rows = self._rows(found.draws, labels, level)
+        return Summary(rows=rows, level=level, notes=(*self.notes, *found.notes))
 
     def cdf(self, at: Sequence[float] | Floats, *, column: str | None = None, level: float = 0.95) -> Band:
         """Return the posterior of the distribution function at some values, with pointwise and simultaneous bands.
@@ -247,6 +370,52 @@ class Posterior:
         scaled = np.abs(values - mean) / np.where(sd > 0.0, sd, 1.0)
         reach = float(np.quantile(scaled.max(axis=1), level, method="higher")) * sd
         return Band(points, mean, lower, upper, np.clip(mean - reach, 0.0, 1.0), np.clip(mean + reach, 0.0, 1.0))
+
+    def plot(self, *, column: str | None = None, level: float = 0.95, axes: Any = None) -> Any:
+        """Draw the posterior of a column's distribution with its uncertainty.
+
+        Of an ordered column it is the distribution function, with the pointwise intervals and the simultaneous band of
+        :meth:`cdf`; of any other the share of each category, with its interval. Needs the extra ``report``.
+
+        Parameters
+        ----------
+        column : str, optional
+            The column; the only one by default.
+        level : float
+            Probability of the intervals and the band.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; in a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        MissingExtra
+            When matplotlib is not installed.
+        ParameterError
+            When the column is unknown, or of open labels.
+        """
+        from discreet.inference._plots import distribution
+
+        return distribution(self, column, level, axes)
+
+    # -- as text ------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Posterior: {self._said}>"
+
+    def _repr_html_(self) -> str:
+        return paragraph(f"Posterior: {self._said}.") + listing(self.notes)
+
+    @property
+    def _said(self) -> str:
+        chains = f" in {counted(self.chains, 'chain')}" if self.chains else ""
+        own = "" if len(self.support) else " of their own"
+        pieces = f"{counted(len(self.support), 'record')}" if len(self.support) else "records"
+        return f"{counted(self.draws, 'draw')}{chains} on {pieces}{own}, columns {', '.join(self.domain.names)}"
 
     # -- whole draws --------------------------------------------------------------------------------------------
 

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._core import parquet
 from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
-from discreet._core.checks import unfit
-from discreet._core.errors import DataError, FileProblem, ParameterError
-from discreet._core.writing import file_sha256, require_settled
+from discreet._core.errors import DataError
 from discreet.domain import Domain, OpenLabels, Records
 from discreet.domain._column import Column
-from discreet.domain._spreadsheet import unescaped_frame
 from discreet.mechanisms._evidence import ContinuedUrn
-from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
-from discreet.releases._publish import Release
+from discreet.releases._read import read_certificate, require_own
+from discreet.releases._release import Release
+from discreet.releases._table import as_polars, scanned, unreadable
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-def unreadable() -> DataError:
-    return DataError(None, "the release cannot be read", "give the file that belongs to the certificate, unchanged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,31 +48,6 @@ class Released:
         return float(self.counts.sum())
 
 
-def read_certificate(release: Any, certificate: Any = None) -> Certificate:
-    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it.
-
-    Raises
-    ------
-    ParameterError
-        When there is none.
-    FileProblem
-        When it cannot be read.
-    """
-    if isinstance(certificate, Certificate):
-        return certificate.whole()
-    if isinstance(certificate, (str, os.PathLike)):
-        return Certificate.read(certificate).whole()
-    if isinstance(release, Release):
-        return release.certificate
-    if isinstance(release, (str, os.PathLike)):
-        require_settled(release)
-        beside = Path(release).with_suffix(".certificate.json")
-        if beside.exists():
-            return Certificate.read(beside).whole()
-        raise FileProblem(release, f"its certificate {beside.name} is not beside it", "say where it is")
-    raise ParameterError("give the certificate of the release, or the domain it was declared on")
-
-
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
     """Read a release.
 
@@ -99,7 +66,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     """
     certificate = None if isinstance(facts, Domain) else read_certificate(release, facts)
     if certificate is not None and weights is None:
-        _require_own(certificate, release)
+        require_own(certificate, release._source if isinstance(release, Release) else release)
     domain = facts if certificate is None else Domain.from_dict(certificate.facts["domain"])
     table = _distinct(release, domain, weights)
     codes = [_encoded(table[name], name, column) for name, column in domain.columns.items()]
@@ -113,18 +80,6 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
         certified=certificate is not None,
         held=None if certificate is None else int(certificate.facts["records"]),
     )
-
-
-def _require_own(certificate: Certificate, release: Any) -> None:
-    """Refuse a file beside another file's certificate; one with weights is no longer the file that was released."""
-    path = release.path if isinstance(release, Release) and release.records is None else release
-    stated = certificate.facts["released"].get("sha256")
-    if stated is not None and isinstance(path, (str, os.PathLike)) and stated != file_sha256(path):
-        raise FileProblem(
-            path,
-            "it is not the file that its certificate was written for",
-            "give the two that were written together, or read the file and give the table",
-        )
 
 
 def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame:
@@ -146,32 +101,8 @@ def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame
 
 
 def _table(release: Any) -> pl.LazyFrame:
-    import narwhals as nw
-
-    source = release
-    if isinstance(release, Release):
-        source = release.path if release.records is None else release.records
-    if isinstance(source, (str, os.PathLike)):
-        return _scanned(os.fspath(source))
-    try:
-        frame: Any = nw.from_native(source)
-    except TypeError:
-        raise unfit("a release", "a table or a file", source) from None
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    made: pl.DataFrame = frame.to_polars()
-    return made.lazy()
-
-
-def _scanned(path: str) -> pl.LazyFrame:
-    import polars as pl
-
-    require_settled(path)
-    if not Path(path).is_file():
-        raise FileProblem(path, "there is no such file", "check the path")
-    if path.lower().endswith(".csv"):
-        return quietly(lambda: unescaped_frame(pl.scan_csv(path, glob=False, infer_schema=False)), unreadable())
-    return quietly(lambda: parquet.scanned(path), unreadable())
+    source = release._source if isinstance(release, Release) else release
+    return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
 
 
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet._core.checks import positive_size
+from discreet._core.display import alarm, listing, table
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, counted, percent, rounded_up, sentence
 from discreet.domain import Domain
@@ -209,15 +210,7 @@ class Plan:
         return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
 
     def _repr_html_(self) -> str:
-        import html
-
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows()
-        )
-        header = "".join(f"<th>{name}</th>" for name in _HEADER)
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        first = "".join(f'<p style="color:#b3001e"><b>{html.escape(line)}</b></p>' for line in self.verdict)
-        return f"{first}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
+        return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
 
 
 def plan(

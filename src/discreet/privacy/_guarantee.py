@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from discreet._core.checks import choice, integer, real
+from discreet._core.display import listing, paragraph, table
 from discreet._core.errors import BudgetError, GuaranteeKindError
 from discreet._core.numeric import log_ratio
-from discreet._core.text import as_written
+from discreet._core.text import as_written, counted, rounded_up
 from discreet.privacy._profile import Profile, keeps_shape
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]
+_SHOWN = (0.1, 0.5, 1.0, 2.0, 4.0)  # epsilons, in a notebook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,13 @@ class Guarantee:
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
         }
+
+    def _repr_html_(self) -> str:
+        protected = counted(self.relation.group, "record")
+        said = f"{self.kind}, by {self.theorem}: {self.relation.name} of {protected}, {self.n:,} records"
+        deltas = [(as_written(e), rounded_up(self.delta(e))) for e in _SHOWN]
+        assumed = [f"it assumes: {one}" for one in self.assumptions]
+        return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *self.caveats])
 
     def meets(self, budget: Budget) -> bool:
         """Return whether the guarantee is at least as strong as ``budget``."""

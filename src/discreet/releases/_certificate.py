@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from discreet._core.display import alarm, listing, paragraph
 from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.random import fresh_identity
 from discreet._core.reading import read_json
 from discreet._core.text import counted, harmless, percent, rounded_up
 from discreet._core.version import __version__
@@ -71,6 +73,7 @@ class Certificate:
             "discreet_certificate": SCHEMA,
             "library": {"name": "discreet", "version": __version__},
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            **({} if seeded else {"identity": fresh_identity()}),  # a seeded release is the same, byte for byte
             "mechanism": {"name": step.name, "parameters": step.parameters},
             "domain": _as_json(step.domain),
             "records": guarantee.n,
@@ -104,6 +107,11 @@ class Certificate:
         """The ``file``, ``rows`` and ``sha256`` of each released table."""
         released = self.whole().facts["released"]
         return list(released.get("tables", [released]))
+
+    @property
+    def identity(self) -> Any:
+        """The random identity of the release; None where it has none: seeded ones, and those of earlier versions."""
+        return self.facts.get("identity")
 
     @property
     def epsilon(self) -> float:
@@ -194,15 +202,10 @@ class Certificate:
         return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        statement = html.escape(self.whole().facts["guarantee"]["statement"])
-        poor = f'<p style="color:#b3001e"><b>{html.escape(self.poor)}</b></p>' if self.poor else ""
-        said = "".join(f"<li>{html.escape(line)}</li>" for line in self._said())
-        return (
-            f"{poor}<p><b>{statement}</b></p><p>{html.escape(self.summary)}</p><ul>{said}</ul>"
-            f"<p>{html.escape(self.facts['shows'])}</p>"
-        )
+        first = alarm(self.poor) if self.poor else ""
+        statement = paragraph(self.whole().facts["guarantee"]["statement"], strong=True)
+        said = f"{statement}{paragraph(self.summary)}{listing(self._said())}"
+        return f"{first}{said}{paragraph(self.facts['shows'])}"
 
     def __str__(self) -> str:
         return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"

@@ -60,6 +60,12 @@ def rebuilt(facts: Mapping[str, Any]) -> tuple[Step, Guarantee]:
     return _step(mechanism, facts["size"]), guarantee
 
 
+def released_step(facts: Mapping[str, Any]) -> Step:
+    """Return the step of a certificate."""
+    step = rebuilt_elsewhere(facts)
+    return _step(certified_mechanism(facts), facts["size"]) if step is None else step
+
+
 def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
     """Return the mechanism as the facts of a certificate state it.
 

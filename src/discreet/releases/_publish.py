@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from discreet._core.errors import FileProblem, ParameterError, RelationNotSupported
-from discreet._core.lazy import nw, pl
+from discreet._core.errors import RelationNotSupported
+from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public, secure
-from discreet._core.text import counted
-from discreet._core.writing import file_sha256, new_folder, together
 from discreet.confidential import Confidential
 from discreet.confidential._count import public_size
 from discreet.confidential._frames import to_frame_kind
@@ -31,66 +27,10 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible, require_made_for
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName, require_kind
-from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
+from discreet.releases._certificate import Certificate
 from discreet.releases._mechanism_step import step_of
-from discreet.releases._replaced import require_whole_pair
+from discreet.releases._release import Release, place, write
 from discreet.releases._step import Frames, Publishable, Step
-from discreet.releases._writing import CERTIFICATE_KEY, PROMISE_KEY, check_folder, check_output, write_frames
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Release:
-    """Public tables, one or several, and what was promised about them.
-
-    Parameters
-    ----------
-    records : dataframe, list of dataframe or None
-        The released records: pandas for pandas, Polars for Polars and files, PyArrow for everything else. A list of
-        tables from a model. None when they were written to files.
-    certificate : Certificate
-        What was promised.
-    info : dict
-        Public facts about the run: who chose the mechanism and why.
-    path, certificate_path : Path or None
-        Where they were written; the path of a model's tables is their folder.
-    """
-
-    records: Any
-    certificate: Certificate
-    info: dict[str, Any]
-    path: Path | None = None
-    certificate_path: Path | None = None
-
-    def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
-        """Write the records to Parquet or CSV and the certificate beside them, or several tables to a new folder.
-
-        All of it appears, or nothing. Raises FileProblem when something cannot be written, or would replace something
-        else than a release with its certificate.
-        """
-        if self.records is None:
-            raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
-        several = self.certificate.several
-        frames = [nw.from_native(one).to_polars() for one in (self.records if several else [self.records])]
-        paths = _place(out, certificate, several=several, inputs=())
-        tables = (iter([frame]) for frame in frames)
-        written = _write(tables, dict(frames[0].schema), self.certificate, paths, inputs=())
-        return replace(self, certificate=written, path=paths[0], certificate_path=paths[1])
-
-    def __str__(self) -> str:
-        tables = self.certificate.tables
-        several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
-        return f"{several}{counted(tables[0]['rows'], 'released record')}\n{self.certificate}"
-
-    def __repr__(self) -> str:
-        return f"<Release: {self.certificate.summary}>"
-
-    def _repr_html_(self) -> str:
-        import html
-
-        first = self.records[0] if isinstance(self.records, list) else self.records
-        table = getattr(first, "_repr_html_", lambda: "")()
-        why = f"<p>{html.escape(self.info['why'])}</p>" if "why" in self.info else ""
-        return f"{self.certificate._repr_html_()}{why}{table}"
 
 
 def publish(
@@ -182,7 +122,7 @@ def publish(
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     generator = secure() if rng is None else rng
     inputs, several = (facts.path,), step.tables is not None
-    paths = None if out is None else _place(out, certificate, several=several, inputs=inputs)
+    paths = None if out is None else place(out, certificate, several=several, inputs=inputs)
     between = Relation(name=relation, group=facts.max_records)
     guarantee = step.guarantee(between, n=_public_number(confidential, step, between))
     require_kind(guarantee, frozenset(accept))
@@ -205,7 +145,7 @@ def publish(
     document = document.releasing(**step.outcome(output, guarantee.n))
     tables = step.frames(output, rng=public(generator))
     if paths is not None:
-        document = _write(tables, dict(step.nothing().schema), document, paths, inputs=inputs)
+        document = write(tables, dict(step.nothing().schema), document, paths, inputs=inputs)
         return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
     records, document = _in_memory(tables, document, facts.frame_kind)
     return Release(records=records, certificate=document, info=info or {})
@@ -228,61 +168,3 @@ def _in_memory(tables: Iterator[Frames], document: Certificate, frame_kind: str)
     document = document.holding([{"file": None, "rows": table.height, "sha256": None} for table in whole])
     records = [to_frame_kind(table, frame_kind) for table in whole]
     return records if document.several else records[0], document
-
-
-def _place(
-    out: str | os.PathLike[str], certificate: str | os.PathLike[str] | None, *, several: bool, inputs: tuple[Any, ...]
-) -> tuple[Path, Path]:
-    """Return where a release and its certificate go: a file beside another, or a folder that holds all.
-
-    What cannot be written, or holds something else, is refused.
-    """
-    if not several:
-        paths = check_output(out, certificate, inputs=inputs)
-        require_whole_pair(*paths)
-        return paths
-    if certificate is not None:
-        raise ParameterError("a folder of tables holds its certificate. Leave out the certificate's name")
-    folder = check_folder(out)
-    return folder, folder / FOLDER_CERTIFICATE
-
-
-def _write(
-    tables: Iterator[Frames],
-    schema: dict[str, Any],
-    document: Certificate,
-    paths: tuple[Path, Path],
-    *,
-    inputs: tuple[Any, ...],
-) -> Certificate:
-    """Write everything at once; return the certificate with what was written."""
-    if document.several:
-        return _write_folder(tables, schema, document, paths[0])
-    with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
-        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=_carried(document, paths[1]))
-        written = document.holding([_listed(paths[0], rows, Path(table.name))])
-        certificate.write(written.to_json().encode())
-    return written
-
-
-def _write_folder(tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path) -> Certificate:
-    listed, carried = [], _carried(document, folder / FOLDER_CERTIFICATE)
-    with new_folder(folder) as part:
-        for number, frames in enumerate(tables, start=1):
-            path = part / f"table-{number:02}.parquet"
-            with together(path) as (file,):
-                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=carried)
-            listed.append(_listed(path, rows, path))
-        written = document.holding(listed)
-        with together(part / FOLDER_CERTIFICATE) as (file,):
-            file.write(written.to_json().encode())
-    return written
-
-
-def _carried(document: Certificate, certificate: Path) -> dict[str, str]:
-    """Return what a Parquet file says of itself."""
-    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"]}
-
-
-def _listed(path: Path, rows: int, file: Path) -> dict[str, Any]:
-    return {"file": path.name, "rows": rows, "sha256": file_sha256(file)}

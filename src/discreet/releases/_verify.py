@@ -23,6 +23,8 @@ from discreet.releases._errata import erratum_of, written_by
 from discreet.releases._mechanism_step import rebuilt
 from discreet.releases._promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, promise
 from discreet.releases._step import Step
+from discreet.releases._table import told
+from discreet.releases._writing import IDENTITY_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,8 @@ def verify(
         checks = _recomputed(certificate)
     if data is not None and checks[-1].what != "certificate":
         several = certificate.several
-        checks += _check_folder(certificate, Path(data)) if several else _check_file(facts["released"], data)
+        file = {**facts["released"], "identity": certificate.identity}
+        checks += _check_folder(certificate, Path(data)) if several else _check_file(file, data)
     return [one if one.agrees else replace(one, erratum=erratum_of(one.what, facts)) for one in checks]
 
 
@@ -215,7 +218,8 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     checks = [_compare("tables in the folder", names, sorted(file.name for file in folder.glob("*.parquet")))]
     for name, table in zip(names, certificate.tables, strict=True):
         if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
-            checks += _check_file({**table, "columns": columns}, file, named=name)
+            stated = {**table, "columns": columns, "identity": certificate.identity}
+            checks += _check_file(stated, file, named=name)
     return checks
 
 
@@ -236,4 +240,7 @@ def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: s
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file"))
     checks.append(_compare(f"{what}.columns (in the file)", released.get("columns"), columns))
     checks.append(_compare(f"{what}.rows (in the file)", released.get("rows"), rows))
+    identity = told(path, IDENTITY_KEY)
+    if path.suffix.lower() != ".csv" and (identity, released["identity"]) != (None, None):
+        checks.append(_compare(f"{what}.identity (in the file)", released["identity"], identity))
     return checks

@@ -12,8 +12,8 @@ from discreet._core.lazy import pl
 from discreet._core.writing import check_outputs, check_writable, writing_problem
 from discreet.domain._spreadsheet import escaped_frame
 
-CERTIFICATE_KEY, PROMISE_KEY = "discreet.certificate", "discreet.promise"
-"""What a released Parquet file says of itself: the name of its certificate, and what was promised."""
+CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
+"""What a released Parquet file says of itself: its certificate's name, whose release it is, and what was promised."""
 
 
 def check_output(

@@ -25,7 +25,7 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import Estimates
 from discreet.privacy import Budget
 from discreet.releases import publish
-from discreet.releases._publish import Release
+from discreet.releases._release import Release
 from discreet.testing._facts import small_domain
 from discreet.testing._statistics import RATE
 from discreet.testing._universes import table_of

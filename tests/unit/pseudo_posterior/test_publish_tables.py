@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import discreet
 from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
@@ -61,7 +62,7 @@ def test_the_certificate_holds_nothing_that_was_measured(tmp_path) -> None:
     for i, shift in enumerate((0, 40)):
         closed = confidential(TABLE.with_columns(pl.col("visits") + shift), VISITS)
         facts.append(publish(closed, mechanism, out=tmp_path / str(i), accept={"asymptotic"}).certificate.facts)
-        for name in ("created", "released"):
+        for name in ("created", "identity", "released"):
             del facts[-1][name]
     assert facts[0] == facts[1]
 
@@ -74,7 +75,14 @@ def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
     for key, value in (("epsilon", 0.1), ("delta", 0.1), ("kind", "empirical"), ("caveats", [])):
         path.write_text(json.dumps({**whole, "guarantee": {**whole["guarantee"], key: value}}))
         assert [c.what for c in verify(folder) if not c.agrees] == [f"guarantee.{key}"]
+    path.write_text(json.dumps({**whole, "identity": "0" * 32}))
+    assert [c.what for c in verify(folder) if not c.agrees] == [
+        f"table-0{i}.parquet.identity (in the file)" for i in (1, 2)
+    ]
+    with pytest.raises(FileProblem, match="not of the release"):
+        discreet.read(folder)
     path.write_text(json.dumps(whole))
+    assert [len(table) for table in discreet.read(folder).table()] == [len(TABLE)] * 2
     (folder / "table-02.parquet").write_bytes(b"other")
     assert [c.what for c in verify(folder) if not c.agrees] == ["table-02.parquet.sha256"]
     path.write_text("{}")
@@ -107,8 +115,8 @@ def test_the_verify_command_checks_a_folder_of_tables(tmp_path, capsys) -> None:
     assert run(["verify", str(folder)]) == 1
     said = capsys.readouterr().out
     assert said.startswith("table-02.parquet.sha256: the certificate says ")
-    # Its columns and rows are not looked at any more.
-    assert said.endswith(f"1 of {claims - 2} claims disagree: do not rely on this certificate.\n")
+    # Its columns, rows and identity are not looked at any more.
+    assert said.endswith(f"1 of {claims - 3} claims disagree: do not rely on this certificate.\n")
     (folder / "table-02.parquet").unlink()
     assert run(["verify", str(folder), "--json"]) == 1
     assert not json.loads(capsys.readouterr().out)["agrees"]
@@ -253,7 +261,7 @@ def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
 
 
 def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
-    import discreet.releases._publish as module
+    import discreet.releases._release as module
 
     def fail(*_, **__):
         raise OSError

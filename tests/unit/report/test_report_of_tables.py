@@ -19,7 +19,7 @@ from discreet.domain import Category, Domain, Integer
 from discreet.pseudo_posterior import CensoredPosterior
 from discreet.pseudo_posterior._synthesiser import FromModel
 from discreet.releases import publish
-from discreet.releases._publish import Release
+from discreet.releases._release import Release
 from discreet.report import write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden"

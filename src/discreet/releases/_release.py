@@ -1,0 +1,301 @@
+"""A release: its records and its certificate as one object, to write, and to draw conclusions from."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from discreet._core.display import paragraph
+from discreet._core.errors import FileProblem, MissingExtra, ParameterError
+from discreet._core.lazy import nw
+from discreet._core.text import counted, harmless, sentence
+from discreet._core.writing import file_sha256, new_folder, together
+from discreet.domain import Domain
+from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
+from discreet.releases._replaced import require_whole_pair
+from discreet.releases._sample import taken_for_sample
+from discreet.releases._step import Frames
+from discreet.releases._table import typed
+from discreet.releases._writing import (
+    CERTIFICATE_KEY,
+    IDENTITY_KEY,
+    PROMISE_KEY,
+    check_folder,
+    check_output,
+    write_frames,
+)
+
+_ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Release:
+    """Public tables, one or several, what was promised about them, and what follows from them about the population.
+
+    Parameters
+    ----------
+    records : dataframe, list of dataframe or None
+        The released records: pandas for pandas, Polars for Polars and files, PyArrow for everything else. A list of
+        tables from a model. None when they are in files.
+    certificate : Certificate
+        What was promised.
+    info : dict
+        Public facts about the run: who chose the mechanism and why.
+    path, certificate_path : Path or None
+        Where they are; the path of a model's tables is their folder.
+    """
+
+    records: Any
+    certificate: Certificate
+    info: dict[str, Any]
+    path: Path | None = None
+    certificate_path: Path | None = None
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+
+    # -- what was released ----------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The declared domain, as the certificate has it."""
+        return Domain.from_dict(self.certificate.whole().facts["domain"])
+
+    @property
+    def promise(self) -> str:
+        """What was promised, in one plain sentence."""
+        return str(self.certificate.whole().facts["guarantee"]["statement"])
+
+    def table(self) -> Any:
+        r"""Return the released table as a Polars dataframe; a list of several tables from a model.
+
+        **The records are no sample of the population**: they were drawn from ``n`` confidential ones, most mechanisms
+        with noise. :math:`s/\sqrt m` computed from ``m`` of them is not a standard error, however large ``m`` is. Take
+        intervals from :meth:`estimate` and :meth:`regress`.
+
+        Raises
+        ------
+        FileProblem, DataError
+            When a file cannot be read.
+
+        Warns
+        -----
+        ReleaseTakenForSample
+            Once per object, where such a standard error would be visibly too small: it says by what factor, at least.
+        """
+        return self._tables()
+
+    def to_pandas(self) -> Any:
+        """Return the released table as a pandas dataframe; a list of several tables. See :meth:`table`.
+
+        Raises
+        ------
+        MissingExtra
+            When pandas or PyArrow is not installed.
+        """
+        try:
+            import pandas  # noqa: F401
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
+        made = self._tables()
+        return [one.to_pandas() for one in made] if isinstance(made, list) else made.to_pandas()
+
+    # -- what follows from it -------------------------------------------------------------------------------------
+
+    def posterior(self, **options: Any) -> Any:
+        """Return the posterior of the population given the release: see :func:`discreet.inference.posterior`.
+
+        Parameters
+        ----------
+        **options
+            Its ``strength``, ``draws`` and ``seed``. Without any, the posterior is computed once and
+            kept with the release; with some, each time.
+
+        Returns
+        -------
+        Posterior
+            Draws of the population's distribution.
+
+        Raises
+        ------
+        ParameterError
+            When the mechanism has no posterior.
+        """
+        if options:
+            return import_module(_ANALYSIS).posterior(self, **options)
+        if "posterior" not in self._kept:
+            self._kept["posterior"] = import_module(_ANALYSIS).posterior(self)
+        return self._kept["posterior"]
+
+    def estimate(
+        self,
+        functionals: Sequence[str | Callable[[Any, Any], Any]],
+        *,
+        column: str | None = None,
+        by: str | None = None,
+        level: float = 0.95,
+    ) -> Any:
+        """Return numbers of the population with credible intervals: the ``summary`` of :meth:`posterior`.
+
+        Parameters
+        ----------
+        functionals : sequence of str or callable
+            Such as "mean", "q25", "P(>1000)", or functions of values and weights.
+        column : str, optional
+            The column that they are about; the only one by default.
+        by : str, optional
+            A column of groups: one row per group and functional, of the distribution of ``column`` within it.
+        level : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        Summary
+            Which prints as a table.
+
+        Raises
+        ------
+        ParameterError
+            When a column or a functional is unknown, or the mechanism has no posterior.
+        """
+        return self.posterior().summary(functionals, column=column, by=by, level=level)
+
+    def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:
+        """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
+
+        Parameters
+        ----------
+        formula : str
+            Such as "wage ~ age + C(sex)". It is code: take none from a stranger.
+        kind : {"linear", "logistic"}, optional
+            By default logistic where the outcome has two values, true and false or two categories.
+        level : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        Summary
+            A row per coefficient.
+        """
+        return self.posterior().regress(formula, kind=kind, level=level)
+
+    # -- as files -------------------------------------------------------------------------------------------------
+
+    def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
+        """Write the records to Parquet or CSV and the certificate beside them, or several tables to a new folder.
+
+        All of it appears, or nothing. Raises FileProblem when something cannot be written, or would replace something
+        else than a release with its certificate.
+        """
+        if self.records is None:
+            raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
+        several = self.certificate.several
+        frames = [nw.from_native(one).to_polars() for one in (self.records if several else [self.records])]
+        paths = place(out, certificate, several=several, inputs=())
+        tables = (iter([frame]) for frame in frames)
+        written = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=())
+        return replace(self, certificate=written, path=paths[0], certificate_path=paths[1])
+
+    # -- as text --------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        tables = self.certificate.tables
+        several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
+        return f"{several}{counted(tables[0]['rows'], 'released record')}\n{self.certificate}"
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f" in {self.path}"
+        columns = ", ".join(map(str, self.certificate.facts["released"]["columns"]))
+        return f"<Release{harmless(where)}: {harmless(self.certificate.summary)}; columns {harmless(columns)}>"
+
+    def _repr_html_(self) -> str:
+        first = self.records[0] if isinstance(self.records, list) else self.records
+        table = getattr(first, "_repr_html_", lambda: "")()
+        where = [] if self.path is None else [f"In {self.path}."]
+        why = [self.info["why"]] if "why" in self.info else []
+        sample = taken_for_sample(self.certificate)
+        told = [] if sample is None else [sentence(f"{sample}.")]
+        return f"{self.certificate._repr_html_()}{paragraph(*where, *why, *told)}{table}"
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _source(self) -> Any:
+        """The records, or the file or folder that they are in."""
+        return self.path if self.records is None else self.records
+
+    def _tables(self) -> Any:
+        """Return what :meth:`table` does, and warn once of what its records are not."""
+        sample = taken_for_sample(self.certificate)
+        if sample is not None and "warned" not in self._kept:
+            self._kept["warned"] = True
+            warnings.warn(sample, stacklevel=4)
+        if not self.certificate.several:
+            return typed(self._source, self.certificate)
+        if self.records is not None:
+            return [typed(one, self.certificate) for one in self.records]
+        folder = Path(str(self.path))
+        return [typed(folder / Path(str(one["file"])).name, self.certificate) for one in self.certificate.tables]
+
+
+def place(
+    out: str | os.PathLike[str], certificate: str | os.PathLike[str] | None, *, several: bool, inputs: tuple[Any, ...]
+) -> tuple[Path, Path]:
+    """Return where a release and its certificate go: a file beside another, or a folder that holds all.
+
+    What cannot be written, or holds something else, is refused.
+    """
+    if not several:
+        paths = check_output(out, certificate, inputs=inputs)
+        require_whole_pair(*paths)
+        return paths
+    if certificate is not None:
+        raise ParameterError("a folder of tables holds its certificate. Leave out the certificate's name")
+    folder = check_folder(out)
+    return folder, folder / FOLDER_CERTIFICATE
+
+
+def write(
+    tables: Iterator[Frames],
+    schema: dict[str, Any],
+    document: Certificate,
+    paths: tuple[Path, Path],
+    *,
+    inputs: tuple[Any, ...],
+) -> Certificate:
+    """Write everything at once; return the certificate with what was written."""
+    if document.several:
+        return _write_folder(tables, schema, document, paths[0])
+    with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=_carried(document, paths[1]))
+        written = document.holding([_listed(paths[0], rows, Path(table.name))])
+        certificate.write(written.to_json().encode())
+    return written
+
+
+def _write_folder(tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path) -> Certificate:
+    listed, carried = [], _carried(document, folder / FOLDER_CERTIFICATE)
+    with new_folder(folder) as part:
+        for number, frames in enumerate(tables, start=1):
+            path = part / f"table-{number:02}.parquet"
+            with together(path) as (file,):
+                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=carried)
+            listed.append(_listed(path, rows, path))
+        written = document.holding(listed)
+        with together(part / FOLDER_CERTIFICATE) as (file,):
+            file.write(written.to_json().encode())
+    return written
+
+
+def _carried(document: Certificate, certificate: Path) -> dict[str, str]:
+    """Return what a Parquet file says of itself."""
+    identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
+    return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"], **identity}
+
+
+def _listed(path: Path, rows: int, file: Path) -> dict[str, Any]:
+    return {"file": path.name, "rows": rows, "sha256": file_sha256(file)}

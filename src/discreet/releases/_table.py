@@ -1,0 +1,82 @@
+"""Reading a released table back: of a file, nothing is read before it is asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from discreet._core import parquet
+from discreet._core.boundary import quietly
+from discreet._core.checks import unfit
+from discreet._core.errors import DataError, FileProblem
+from discreet._core.lazy import nw, pl
+from discreet._core.writing import require_settled
+from discreet.domain import Domain
+from discreet.domain._column import Column
+from discreet.domain._spreadsheet import unescaped_frame
+from discreet.releases._certificate import Certificate
+from discreet.releases._mechanism_step import released_step
+
+
+def unreadable() -> DataError:
+    return DataError(None, "the release cannot be read", "give the file that belongs to the certificate, unchanged")
+
+
+def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
+    """Scan a released file; the columns of CSV are texts. Raises FileProblem or DataError when it cannot be read."""
+    require_settled(path)
+    if not Path(path).is_file():
+        raise FileProblem(path, "there is no such file", "check the path")
+    if _is_csv(path):
+        return quietly(lambda: unescaped_frame(pl.scan_csv(Path(path), glob=False, infer_schema=False)), unreadable())
+    return quietly(lambda: parquet.scanned(path), unreadable())
+
+
+def told(path: str | os.PathLike[str], key: str) -> str | None:
+    """Return what a released Parquet file says of itself under a key; CSV says nothing."""
+    return None if _is_csv(path) else quietly(lambda: parquet.texts(path), unreadable()).get(key)
+
+
+def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
+    """Return a released table: texts of CSV in the types that were released."""
+    if not isinstance(source, (str, os.PathLike)):
+        return as_polars(source)
+    frame = quietly(scanned(source).collect, unreadable())
+    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _is_csv(source) else frame
+
+
+def as_polars(source: Any) -> pl.DataFrame:
+    """Return a dataframe of any library as Polars has it. Raises ParameterError when it is none."""
+    try:
+        frame: Any = nw.from_native(source)
+    except TypeError:
+        raise unfit("a release", "a table or a file", source) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    made: pl.DataFrame = frame.to_polars()
+    return made
+
+
+def _is_csv(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix.lower() == ".csv"
+
+
+def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
+    """Read texts as the types of the released columns."""
+    domain = Domain.from_dict(certificate.facts["domain"])
+    schema = released_step(certificate.facts).nothing().schema
+    parts = []
+    for name, dtype in schema.items():
+        texts, column = frame[name], _column(domain, name)
+        reads = column is not None and not column._accepts(pl.String())
+        parts.append((column.parse(texts) if reads else texts).cast(dtype).alias(name))  # type: ignore[union-attr]
+    return pl.DataFrame(parts)
+
+
+def _column(domain: Domain, name: str) -> Column | None:
+    """Return the declared column that a released one belongs to: of counts, also as the ends of its cells."""
+    for ending in ("", "_from", "_to"):
+        if name.endswith(ending) and (found := domain.columns.get(name.removesuffix(ending))) is not None:
+            return found
+    return None
