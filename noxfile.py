@@ -51,7 +51,8 @@ def architecture(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The test-suite, with doctests."""
     session.install("-e", f".[{','.join(EXTRAS)}]", *GROUPS["test"])
-    session.run("pytest", *(session.posargs or ["-n", "auto"]))
+    # neighbouring tests stay with one process, so that it makes what they share once
+    session.run("pytest", *(session.posargs or ["-n", "auto", "--dist", "worksteal"]))
 
 
 @nox.session
