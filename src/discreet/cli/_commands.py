@@ -492,8 +492,24 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
 @click.option("--by", help="Column of groups. The numbers are then those within each group, one row per group.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Probability of the intervals.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
-@click.option("--strength", type=float, help="Weight of the prior, in records. By default that of an urn, otherwise 1.")
+@click.option(
+    "--strength", type=float, help="Weight of the prior, in records. By default that of an urn, otherwise a tree."
+)
 @click.option("--draws", type=click.IntRange(2), default=1000, show_default=True, help="Number of posterior draws.")
+@click.option(
+    "--of",
+    type=click.Choice(["population", "table"]),
+    default="population",
+    show_default=True,
+    help="Who the numbers are about: the population, or the confidential records themselves.",
+)
+@click.option(
+    "--within",
+    type=click.Choice(["bounds", "process", "even"]),
+    default="bounds",
+    show_default=True,
+    help="What is known of the values within a cell: nothing, a prior, or that they are spread evenly.",
+)
 @click.option(
     "--seed",
     type=int,

@@ -19,7 +19,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference._noise import Noise
-from discreet.inference._prior import log_prior
+from discreet.inference._prior import Prior, log_prior
 from discreet.inference._splits import Splits
 from discreet.inference._sums import Law, Level, Sums
 from discreet.inference._tree_records import TreeRecords
@@ -100,6 +100,18 @@ class _Lattice:
         """Return the law of a cell's count: prior and likelihood."""
         return Law.of(int(numbers[0]), log_prior(alpha, self.counts(numbers), self.step) + logarithms)
 
+    def weights(self, shares: Floats) -> list[Callable[[Integers], Floats]]:
+        """Return the logarithms of the prior weights of the counts of sets, one function for equal shares."""
+        made = {a: self._weight(a) for a in set(shares.tolist())}
+        return [made[a] for a in shares.tolist()]
+
+    def _weight(self, share: float) -> Callable[[Integers], Floats]:
+        whole = np.log([self.step - self.step // 2, self.step])  # of whole numbers that round to 0, and to another one
+        return lambda numbers: log_prior(share, self.counts(numbers), self.step) - whole[np.minimum(numbers, 1)]
+
+    def levels(self, prior: Prior) -> list[Level]:
+        return [Level(level.of, self.weights(level.shares)) for level in prior.levels]
+
     def draw(self, sums: Sums, draws: int, rng: np.random.Generator) -> Floats:
         return self.counts(sums.draw(draws, rng))
 
@@ -107,36 +119,37 @@ class _Lattice:
 # -- released counts ----------------------------------------------------------------------------------------------
 
 
-def noisy(alpha: Floats, records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator) -> Counted:
+def noisy(prior: Prior, records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator) -> Counted:
     """Draw the counts given one noisy count per cell."""
     lattice = _Lattice.fine(records, noise.spread)
-    laws = _each(lambda a, y: _near(lattice, a, y, noise), alpha, counts)
-    return Counted(lattice.draw(Sums(laws, lattice.total), draws, rng), lattice.step)
+    laws = _each(lambda a, y: _near(lattice, a, y, noise), prior.alpha, counts)
+    return Counted(lattice.draw(Sums(laws, lattice.total, lattice.levels(prior)), draws, rng), lattice.step)
 
 
 def given_counts(
-    evidence: CellEvidence, alpha: Floats, records: int, counts: Floats, draws: int, rng: np.random.Generator
+    evidence: CellEvidence, prior: Prior | Floats, records: int, counts: Floats, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the confidential counts given released ones.
 
     Raises ParameterError when what was released does not determine the posterior.
 
     ``evidence``: of the mechanism, as its certificate states it.
-    ``alpha``, shape (k,): Prior masses of the cells, of the leaves for a tree.
+    ``prior``: of the cells, of the leaves for a tree; or the masses of a Dirichlet process there.
     ``records``: number of confidential records.
     ``counts``, shape (k,): released; ``nan`` where none was.
     """
+    prior = Prior.of(prior)
     assert isinstance(evidence, NoisyCellCounts)  # no other mechanism releases counts
     noise = Noise.of(evidence.law, evidence.scale)
     if isinstance(evidence, ThresholdedCounts):
         lattice = _Lattice.fine(records, noise.spread)
-        laws = _each(lambda a, y: _above(lattice, a, y, noise, evidence.threshold), alpha, counts)
-        return Counted(lattice.draw(Sums(laws, lattice.total), draws, rng), lattice.step)
+        laws = _each(lambda a, y: _above(lattice, a, y, noise, evidence.threshold), prior.alpha, counts)
+        return Counted(lattice.draw(Sums(laws, lattice.total, lattice.levels(prior)), draws, rng), lattice.step)
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
     if isinstance(evidence, NoisyTree):
-        return _tree_counts(evidence, alpha, records, counts, draws, rng)
-    return noisy(alpha, records, counts, noise, draws, rng)
+        return _tree_counts(evidence, prior, records, counts, draws, rng)
+    return noisy(prior, records, counts, noise, draws, rng)
 
 
 def _each(law: Callable[[float, float], Law], alpha: Floats, counts: Floats) -> list[Law]:
@@ -167,28 +180,61 @@ def _above(lattice: _Lattice, alpha: float, y: float, noise: Noise, least: int) 
 
 
 def _tree_counts(
-    evidence: NoisyTree, alpha: Floats, records: int, counts: Floats, draws: int, rng: np.random.Generator
+    evidence: NoisyTree, prior: Prior, records: int, counts: Floats, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the counts of the leaves given the best estimates that the noisy counts of all nodes give."""
     noise = Noise("gaussian", evidence.law.standard_deviation(evidence.scale))
     lattice = _Lattice.fine(records, noise.scale)
     tree = evidence.consistent.tree
     order = tree.in_order()
-    laws = _each(lambda a, y: _near(lattice, a, y, noise), alpha[order], counts[order])
+    laws = _each(lambda a, y: _near(lattice, a, y, noise), _in(prior, order), counts[order])
+    shares = {len(level.shares): level.shares for level in prior.levels}
     levels: list[Level] = []
     first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
-    for level in reversed(evidence.consistent.measured[:-1]):
-        node = _nodes(tree, level)[order]
-        node = np.cumsum(np.diff(node, prepend=node[0]) != 0)
-        sums = np.bincount(node, weights=counts[order])
-        levels.append(Level(node[first], [_of_a_node(y, noise, lattice) for y in sums]))
-        first = np.searchsorted(node, np.arange(len(sums)))
+    for node, measured in _sets(tree, order, set(evidence.consistent.measured[:-1])):
+        number = int(node[-1]) + 1
+        weights = lattice.weights(shares[number]) if number in shares else []
+        if measured:
+            told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
+            weights = [_both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
+        if weights:
+            levels.append(Level(node[first], weights))
+            first = np.searchsorted(node, np.arange(number))
     found = lattice.draw(Sums(laws, lattice.total, levels), draws, rng)
     leaves = np.empty_like(found)
     leaves[:, order] = found
     other = evidence.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
     text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance" if other else ""
     return Counted(leaves, lattice.step, text)
+
+
+def along(tree: Tree, base: Floats) -> Prior:
+    """Return the prior of a tree of sets."""
+    order = tree.in_order()
+    sets, first = [], np.arange(len(order))
+    for node, _ in _sets(tree, order, set()):
+        if int(node[-1]) + 1 < len(first):
+            sets.append(node[first])
+            first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
+    return Prior.nested(base[order], sets, order)
+
+
+def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
+    """Return the node of each leaf in order, numbered in order, level by level from the leaves up to the root."""
+    found = []
+    for level in reversed(range(tree.depth)):
+        node = _nodes(tree, level)[order]
+        found.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
+    return found
+
+
+def _in(prior: Prior, order: Integers) -> Floats:
+    """Return the prior's masses of leaves in order: a tree has them so."""
+    return prior.alpha if prior.order is not None else prior.alpha[order]
+
+
+def _both(one: Callable[[Integers], Floats], other: Callable[[Integers], Floats]) -> Callable[[Integers], Floats]:
+    return lambda numbers: one(numbers) + other(numbers)
 
 
 def _nodes(tree: Tree, level: int) -> Integers:
@@ -207,29 +253,32 @@ def _of_a_node(y: float, noise: Noise, lattice: _Lattice) -> Callable[[Integers]
 
 
 def given_records(
-    evidence: CellEvidence, alpha: Floats, records: int, drawn: Integers, draws: int, rng: np.random.Generator
+    evidence: CellEvidence, prior: Prior | Floats, records: int, drawn: Integers, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the confidential counts given released records.
 
-    ``evidence``, ``alpha``, ``records``: as for :func:`given_counts`.
+    ``evidence``, ``prior``, ``records``: as for :func:`given_counts`.
     ``drawn``, shape (k,): released records of each cell, or leaf.
     """
+    prior = Prior.of(prior)
     if isinstance(evidence, DrawnFromCounts):
-        return _drawn(evidence, alpha, records, drawn, draws, rng)
+        return _drawn(evidence, prior, records, drawn, draws, rng)
     if isinstance(evidence, NoisyTree):
-        return _tree_records(evidence, alpha, records, drawn, draws, rng)
-    return _Positive(evidence, alpha, records, drawn).draw(draws, rng)
+        return _tree_records(evidence, prior, records, drawn, draws, rng)
+    return _Positive(evidence, prior, records, drawn).draw(draws, rng)
 
 
 def _tree_records(
-    evidence: NoisyTree, alpha: Floats, records: int, drawn: Integers, draws: int, rng: np.random.Generator
+    evidence: NoisyTree, prior: Prior, records: int, drawn: Integers, draws: int, rng: np.random.Generator
 ) -> Counted:
     reading = evidence.consistent
     nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
     splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
     spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
+    alpha, halved = (prior.alpha, False) if prior.base is None else (prior.base, True)
     merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-    found = TreeRecords(merged, records, splits, spread=spread, stratified=stratified).draw(draws, rng)
+    below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, halved=halved)
+    found = below.draw(draws, rng)
     counts = _divided(found, splits.leaf, alpha, rng)
     text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
     return Counted(counts, 1, text)
@@ -247,10 +296,10 @@ def _divided(sums: Floats, of: Indices, alpha: Floats, rng: np.random.Generator)
 
 
 def _drawn(
-    evidence: DrawnFromCounts, alpha: Floats, records: int, drawn: Integers, draws: int, rng: np.random.Generator
+    evidence: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the counts where records were drawn from them without noise."""
-    cells = np.arange(len(alpha))
+    cells = np.arange(len(prior.alpha))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
         return evidence.log_weight(records, which, counts, drawn[which])
@@ -262,8 +311,10 @@ def _drawn(
     for cell in cells:
         numbers = lattice.numbers(low[cell], high[cell])
         counts = np.minimum(numbers * lattice.step, records)
-        laws.append(lattice.law(alpha[cell], numbers, log_weight(counts, np.full(len(counts), cell)) + tilt * counts))
-    return Counted(lattice.draw(Sums(laws, lattice.total), draws, rng), lattice.step)
+        laws.append(
+            lattice.law(prior.alpha[cell], numbers, log_weight(counts, np.full(len(counts), cell)) + tilt * counts)
+        )
+    return Counted(lattice.draw(Sums(laws, lattice.total, lattice.levels(prior)), draws, rng), lattice.step)
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
@@ -316,16 +367,17 @@ class _Positive:
     exact for an unknown sum. Stratified ones: each number is its share to within one, neighbours independently.
     """
 
-    def __init__(self, evidence: NoisyCellCounts, alpha: Floats, records: int, drawn: Integers) -> None:
-        self._evidence, self._alpha, self._records = evidence, alpha, records
+    def __init__(self, evidence: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
+        self._evidence, self._records = evidence, records
         self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
         self._noise = Noise.of(evidence.law, evidence.scale)
         self._each = records / self._size
         self._stratified = evidence.sampling == "stratified"
         self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
-        self._kinds, self._of = np.unique(np.stack((self._drawn, alpha), axis=1), axis=0, return_inverse=True)
+        self._kinds, self._of = np.unique(np.stack((self._drawn, prior.alpha), axis=1), axis=0, return_inverse=True)
         self._of = self._of.ravel()
         self._lattice = _Lattice.fine(records, math.hypot(self._noise.spread, self._each / math.sqrt(6.0)))
+        self._levels = self._lattice.levels(prior)
 
     @property
     def _approximation(self) -> str:
@@ -357,7 +409,7 @@ class _Positive:
         kept: dict[float, float] = {}
 
         def cost(value: float) -> float:
-            kept[value] = -self._sums(value).log
+            kept[value] = min(-self._sums(value).log, 1e100)  # finite where no counts have the sum
             return kept[value]
 
         best = float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.2 * width}).x)
@@ -375,7 +427,7 @@ class _Positive:
         total = math.exp(value) if self._evidence.rescaled else float(self._records)
         shift = 0.0 if self._evidence.rescaled else value
         laws = [self._law(int(z), alpha, total / self._size, shift) for z, alpha in self._kinds]
-        return Sums([laws[i] for i in self._of], self._lattice.total)
+        return Sums([laws[i] for i in self._of], self._lattice.total, self._levels)
 
     def _law(self, drawn: int, alpha: float, each: float, shift: float) -> Law:
         """Return the law of the count of a cell with so many released records, of which each stands for ``each``."""

@@ -15,7 +15,7 @@ from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.text import with_article
 from discreet.domain import Boolean, Category
 from discreet.domain._column import Column
-from discreet.inference._line import Line
+from discreet.inference._line import Line, variances
 
 _FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
 _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
@@ -30,11 +30,22 @@ class Functional:
     ``of``: from a :class:`~discreet.inference._line.Line` to one number per draw.
     ``unit``, {"value", "length", "number"}: whether the result is a value of the column, a difference of two, or
     neither.
+    ``bounds``: from the two lines whose cells hold their mass at their least and at their greatest values, to the
+    least and the greatest number, per draw, over all distributions within cells. By default that of a number that only
+    grows, or only falls, when mass moves up.
     """
 
     name: str
     of: Callable[[Line], Floats]
     unit: str = "number"
+    bounds: Callable[[Line, Line], tuple[Floats, Floats]] | None = None
+
+    def between(self, least: Line, most: Line) -> tuple[Floats, Floats]:
+        """Return the least and the greatest number of each draw, over all distributions within cells."""
+        if self.bounds is not None:
+            return self.bounds(least, most)
+        ends = self.of(least), self.of(most)
+        return np.minimum(*ends), np.maximum(*ends)
 
 
 def functional(name: str, column: Column) -> Functional:
@@ -55,15 +66,15 @@ def functional(name: str, column: Column) -> Functional:
     """
     text = name.strip()
     if found := _PROBABILITY.fullmatch(text):
-        return Functional(text, _probability(found[1], found[2], column, text))
+        return _probability(found[1], found[2], column, text)
     if not _ordered(column):
         raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
     if text == "mean":
         return Functional(text, Line.mean, "value")
     if text == "variance":
-        return Functional(text, Line.variance)
+        return Functional(text, Line.variance, bounds=variances)
     if text == "sd":
-        return Functional(text, lambda line: np.sqrt(line.variance()), "length")
+        return Functional(text, lambda line: np.sqrt(line.variance()), "length", _deviations)
     if (found := _QUANTILE.fullmatch(text)) and 0.0 < float(found[1]) < 100.0:
         level = float(found[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value")
@@ -80,7 +91,12 @@ def _ordered(column: Column) -> bool:
     return column.kind != "open_labels" and not (isinstance(column, Category) and not column.ordered)
 
 
-def _probability(sign: str | None, text: str, column: Column, name: str) -> Callable[[Line], Floats]:
+def _deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
+    low, high = variances(least, most)
+    return np.sqrt(low), np.sqrt(high)
+
+
+def _probability(sign: str | None, text: str, column: Column, name: str) -> Functional:
     if sign is None:
         first, dots, last = text.partition("..")
         if not dots:
@@ -88,17 +104,26 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Call
         low, high = _point(first, column, name), _point(last, column, name)
         if low > high:
             raise ParameterError(f"{name!r} is empty, since its first value is above its last")
-        return lambda line: line.at_most(high) - line.at_most(low, strict=True)
-    if sign == "=" and not _ordered(column):
-        return _share(text, column, name)
-    a = _point(text, column, name)
-    return {
-        ">": lambda line: 1.0 - line.at_most(a),
-        ">=": lambda line: 1.0 - line.at_most(a, strict=True),
-        "<": lambda line: line.at_most(a, strict=True),
-        "<=": lambda line: line.at_most(a),
-        "=": lambda line: line.at_most(a) - line.at_most(a, strict=True),
-    }[sign]
+        return _between(low, high, name)
+    if sign == "=":
+        if not _ordered(column):
+            return Functional(name, _share(text, column, name))
+        point = _point(text, column, name)
+        return _between(point, point, name)
+    a, strict = _point(text, column, name), sign in ("<", ">=")
+    if sign in ("<", "<="):
+        return Functional(name, lambda line: line.at_most(a, strict=strict))
+    return Functional(name, lambda line: 1.0 - line.at_most(a, strict=strict))
+
+
+def _between(low: float, high: float, name: str) -> Functional:
+    """Return the share of values from ``low`` to ``high``; its bounds are those of cells inside and cells touched."""
+
+    def bounds(least: Line, most: Line) -> tuple[Floats, Floats]:
+        inside = most.at_most(high) - least.at_most(low, strict=True)
+        return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
+
+    return Functional(name, lambda line: line.at_most(high) - line.at_most(low, strict=True), bounds=bounds)
 
 
 def _share(text: str, column: Column, name: str) -> Callable[[Line], Floats]:

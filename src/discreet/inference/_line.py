@@ -7,7 +7,7 @@ interval, or over the equally spaced points of a cell of whole numbers, dates or
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,19 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
 
 
+def _extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return the least and the greatest value that a record of each cell may have; an interval lacks its upper edge."""
+    edges = getattr(column, "_edges", None)
+    if edges is None:
+        return piece_ends(column, codes)[:2]
+    last = np.nextafter(edges[1:], -np.inf)
+    last[-1] = edges[-1]
+    cells = np.asarray(codes, dtype=np.int64)
+    null = cells == column.values
+    inside = np.where(null, 0, cells)
+    return np.where(null, np.nan, edges[inside]), np.where(null, np.nan, last[inside])
+
+
 class Line:
     """A block of draws seen along one column; nulls are left out, so everything is about the values that are not null.
 
@@ -59,13 +72,28 @@ class Line:
     ``codes``, shape (S,): the column of the support.
     ``draws``: the block.
     ``at``: the column's place in the domain.
+    ``end``: with "least" or "most", all the mass of a cell lies at its least or its greatest value.
     """
 
-    def __init__(self, column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> None:
-        low, high, self.step = piece_ends(column, codes)
+    def __init__(
+        self,
+        column: Column,
+        codes: npt.NDArray[Any],
+        draws: Draws,
+        at: int,
+        end: Literal["least", "most"] | None = None,
+    ) -> None:
+        def ends(codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+            if end is None:
+                return piece_ends(column, codes)[:2]
+            value = _extremes(column, codes)[end == "most"]
+            return value, value
+
+        low, high = ends(codes)
+        self.step = piece_ends(column, codes[:1])[2] if end is None else 0.0
         shape = draws.own_weights.shape
         if draws.own is not None:
-            own = tuple(part.reshape(shape) for part in piece_ends(column, draws.own.columns[at])[:2])
+            own = tuple(part.reshape(shape) for part in ends(draws.own.columns[at]))
         else:
             own = (np.empty(shape), np.empty(shape))
         kept, present = ~np.isnan(low), ~np.isnan(own[0])
@@ -171,3 +199,34 @@ class Line:
             holds = self.at_most(middle) >= q * (1.0 - 1e-12)
             reached, below = np.where(holds, middle, reached), np.where(holds, below, middle)
         return np.where(np.isnan(self.at_most(most)), np.nan, reached)
+
+
+def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
+    """Return the least and the greatest variance of each draw, over all distributions within cells.
+
+    They are the least, over centres, of the mean square distance to the nearest value of each cell, and to the furthest
+    one: the latter by the minimax theorem, since a cell's mass may be split between its ends.
+
+    ``least``, ``most``: the draws with each cell's mass at its least and at its greatest value.
+    """
+    parts = [(least.weights, least.low, most.low), (least.own_weights, least.own_low, most.own_low)]
+    return _spread(least, most, parts, _nearest), _spread(least, most, parts, _furthest)
+
+
+def _nearest(centre: Floats, low: Floats, high: Floats) -> Floats:
+    return np.clip(centre, low, high)
+
+
+def _furthest(centre: Floats, low: Floats, high: Floats) -> Floats:
+    return np.where(centre < low + (high - low) / 2, high, low)
+
+
+def _spread(least: Line, most: Line, parts: list[tuple[Floats, Floats, Floats]], pick: Any) -> Floats:
+    """Return the least mean square distance from a centre to what is picked of each cell: convex in the centre."""
+    low, high = least.mean(), most.mean()  # the centre is the mean of what is picked
+    for _ in range(_HALVINGS // 2):
+        centre = low + (high - low) / 2
+        picked = sum((w * pick(centre[:, None], a, b)).sum(axis=1) for w, a, b in parts)
+        low, high = np.where(picked > centre, centre, low), np.where(picked > centre, high, centre)
+    centre = (low + (high - low) / 2)[:, None]
+    return np.asarray(sum((w * (pick(centre, a, b) - centre) ** 2).sum(axis=1) for w, a, b in parts))

@@ -17,11 +17,13 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
-from discreet.inference._counts import Counted, given_counts, given_records, known_evidence, noisy
+from discreet.inference._counts import Counted, along, given_counts, given_records, known_evidence, noisy
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
+from discreet.inference._prior import Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
+from discreet.mechanisms import Mechanism
 from discreet.mechanisms._evidence import NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
@@ -34,17 +36,21 @@ if TYPE_CHECKING:
 _MOST_CELLS = 65_536
 _MOST_NUMBERS = 1 << 28
 _COUNT, _ERROR = "count", "standard_error"
+_PROCESS = (
+    "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
+    "the values are the prior's, and a heap of them at round numbers is not foreseen"
+)
 
 
 def mechanism_posterior(
     release: Any,
     certificate: Any = None,
     *,
-    strength: float = 1.0,
+    strength: float | None = None,
     draws: int = 1000,
     seed: int = 0,
     of: Literal["population", "table"] = "population",
-    within: Literal["even", "process"] = "even",
+    within: Literal["even", "process", "bounds"] = "bounds",
 ) -> Posterior:
     r"""Return the posterior of the population given the release of a histogram mechanism, noise and all.
 
@@ -60,8 +66,11 @@ def mechanism_posterior(
         Released records, or the released table of counts.
     certificate : Certificate or path of one, optional
         The one found with the release by default.
-    strength : float
+    strength : float, optional
         :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
+        By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
+        shares of the halves are :math:`\mathrm{Beta}(\frac12,\frac12)` (with a base measure that is not uniform, its
+        shares are the parameters). It is wide on every scale, so that sums of many cells are not drawn to the prior.
     draws : int
         Number of draws; they are independent.
     seed : int
@@ -69,9 +78,10 @@ def mechanism_posterior(
     of : {"population", "table"}
         What is asked about: the distribution that the confidential records were drawn from, or these records
         themselves, whose intervals are shorter.
-    within : {"even", "process"}
-        Where cells are intervals: mass spread evenly over a cell, as the domain decodes it; or a Dirichlet process
-        within each cell too, of which nothing was seen, so that intervals say what is not known about it.
+    within : {"bounds", "process", "even"}
+        What is known of the values within a cell. Nothing: where a question cuts a cell, the interval holds wherever
+        in its cell each value lies. A prior: a Dirichlet process within each cell, for a single numeric column of
+        intervals. All: mass is spread evenly over a cell, as the domain decodes it, which is too good for most columns.
 
     Returns
     -------
@@ -107,25 +117,64 @@ def mechanism_posterior(
     """
     known = read_certificate(release, certificate)
     facts, mechanism = known.facts, certified_mechanism(known.facts)
-    domain, records = mechanism.domain, int(facts["records"])
-    evidence, rng = known_evidence(mechanism), seeded(seed)
-    alpha, wanted = _prior_masses(domain, strength), _number(draws, domain)
+    domain, rng = mechanism.domain, seeded(seed)
+    (
+        known_evidence(mechanism),
+        _prior_masses(domain, 1.0 if strength is None else strength),
+        _number(draws, domain),
+    )  # before files are read
+    records, from_data = facts["size"] is not None, facts["released"].get("share_from_data")
+    if not records:
+        seen = _read_counts(release, domain)
+    elif isinstance(evidence, ThresholdedCounts) and from_data == 0.0:  # none was kept: as a table of counts says it
+        seen, records = np.full(domain.size or 0, np.nan), False
+    else:
+        released = read_release(release, Certificate(facts=facts))
+        seen = np.zeros(domain.size or 0)
+        seen[domain.flat(released.records)] = released.counts
+    return posterior_of_counts(
+        mechanism, int(facts["records"]), seen, released=records, strength=strength, draws=draws,
+        rng=rng, of=of, within=within,
+    )  # fmt: skip
+
+
+def posterior_of_counts(
+    mechanism: Mechanism,
+    records: int,
+    seen: Floats,
+    *,
+    released: bool,
+    strength: float | None,
+    draws: int,
+    rng: np.random.Generator,
+    of: Literal["population", "table"] = "population",
+    within: Literal["even", "process", "bounds"] = "bounds",
+) -> Posterior:
+    """Return the posterior given what was released of each cell; the rest as for :func:`mechanism_posterior`.
+
+    ``records``: confidential ones.
+    ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
+    ``released``: whether they are records.
+    """
+    evidence, domain = known_evidence(mechanism), mechanism.domain
+    base, wanted = _prior_masses(domain, 1.0), _number(draws, domain)
     leaf = None
     if isinstance(evidence, NoisyTree):
         leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
-    if facts["size"] is None:
-        counts = _at(leaf, _read_counts(release, domain))
-        counted = given_counts(evidence, _at(leaf, alpha), records, counts, wanted, rng)
-    elif isinstance(evidence, ThresholdedCounts) and facts["released"].get("share_from_data") == 0.0:
-        counted = given_counts(evidence, alpha, records, np.full(len(alpha), np.nan), wanted, rng)  # none was kept
+    told = _at(leaf, seen)
+    masses = _at(leaf, base)
+    if strength is not None:
+        prior = Prior(strength * masses)
+    elif isinstance(evidence, NoisyTree):
+        prior = along(evidence.consistent.tree, masses)
     else:
-        released = read_release(release, Certificate(facts=facts))
-        drawn = np.zeros(len(alpha))
-        drawn[domain.flat(released.records)] = released.counts
-        reached = np.rint(_at(leaf, drawn)).astype(np.int64)
-        counted = given_records(evidence, _at(leaf, alpha), records, reached, wanted, rng)
+        prior = Prior.halving(masses)
+    if released:
+        counted = given_records(evidence, prior, records, np.rint(told).astype(np.int64), wanted, rng)
+    else:
+        counted = given_counts(evidence, prior, records, told, wanted, rng)
     about = {"mechanism": mechanism.name, "records": records, "strength": strength, "of": of}
-    return _posterior(domain, counted, alpha, leaf, rng, within=within, about=about)
+    return _posterior(domain, counted, prior, base, leaf, rng, within=within, about=about)
 
 
 def noisy_counts_posterior(
@@ -135,11 +184,11 @@ def noisy_counts_posterior(
     n: int,
     noise: str | Callable[[Floats], Floats],
     scale: float,
-    strength: float = 1.0,
+    strength: float | None = None,
     draws: int = 1000,
     seed: int = 0,
     of: Literal["population", "table"] = "population",
-    within: Literal["even", "process"] = "even",
+    within: Literal["even", "process", "bounds"] = "bounds",
 ) -> Posterior:
     r"""Return the posterior of the population given noisy counts of all cells, by whatever tool they were released.
 
@@ -179,13 +228,14 @@ def noisy_counts_posterior(
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    alpha, n, rng = _prior_masses(domain, strength), positive_size("n", n), seeded(seed)
+    base, n, rng = _prior_masses(domain, 1.0), positive_size("n", n), seeded(seed)
     given = np.asarray(counts, dtype=np.float64)
-    if given.shape != alpha.shape or not np.isfinite(given).all():
-        raise ParameterError(f"give one finite noisy count for each cell, {len(alpha):,} in all")
-    counted = noisy(alpha, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
+    if given.shape != base.shape or not np.isfinite(given).all():
+        raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
+    prior = Prior.halving(base) if strength is None else Prior(_prior_masses(domain, strength))
+    counted = noisy(prior, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
     about = {"mechanism": "noisy counts", "records": n, "strength": strength, "of": of}
-    return _posterior(domain, counted, alpha, None, rng, within=within, about=about)
+    return _posterior(domain, counted, prior, base, None, rng, within=within, about=about)
 
 
 def _prior_masses(domain: Domain, strength: float) -> Floats:
@@ -216,17 +266,20 @@ def _number(draws: int, domain: Domain) -> int:
 def _posterior(
     domain: Domain,
     counted: Counted,
-    alpha: Floats,
+    prior: Prior,
+    base: Floats,
     leaf: Indices | None,
     rng: np.random.Generator,
     *,
     within: str,
     about: dict[str, Any],
 ) -> Posterior:
-    target = continuous_domain(domain) if choice("within", within, ("even", "process")) == "process" else domain
+    choice("within", within, ("bounds", "process", "even"))
+    target = continuous_domain(domain) if within == "process" else domain
+    alpha = base * (about["strength"] or 1.0)  # within sets of which nothing is known but the sum
     masses = counted.counts
     if choice("of", about["of"], ("population", "table")) == "population":
-        masses = rng.standard_gamma(_at(leaf, alpha) + masses)
+        masses = prior.masses(masses, rng)
     masses = masses / masses.sum(axis=1, keepdims=True)
     if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
@@ -245,12 +298,20 @@ def _posterior(
         own_weights=own_weights,
         notes=(
             f"given what {about['mechanism']} released about {records}, taken as independent draws of the population, "
-            f"with a Dirichlet process prior of strength {about['strength']:g}",
+            + _said(about["strength"]),
             *(["about these records themselves, not the population"] if about["of"] == "table" else []),
+            *([_PROCESS] if within == "process" else []),
             *([f"approximate, not exact: {counted.approximation}"] if counted.approximation else []),
         ),
         facts={**about, "exact": not counted.approximation, "step": counted.step},
+        bounds=within == "bounds",
     )
+
+
+def _said(strength: float | None) -> str:
+    if strength is not None:
+        return f"with a Dirichlet process prior of strength {strength:g}"
+    return "with a prior that halves the cells again and again, each time with Beta(1/2, 1/2) shares, or the base's"
 
 
 def _read_counts(release: Any, domain: Domain) -> Floats:

@@ -18,7 +18,7 @@ from discreet.domain import Domain, Records
 from discreet.inference._functional import Functional, functional, needs_order
 from discreet.inference._groups import code_of, groups_of, near_zero, restricted, support_in
 from discreet.inference._line import Draws, Line
-from discreet.inference._summary import Estimate, Summary, estimated
+from discreet.inference._summary import Estimate, Summary, bounded, estimated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,6 +74,9 @@ class Posterior:
         What the posterior assumes, in words.
     facts : dict
         Numbers about it: prior, mechanism, truncation error.
+    bounds : bool
+        Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
+        number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class Posterior:
     chains: int = 0
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    bounds: bool = False
 
     @classmethod
     def of_arrays(
@@ -107,6 +111,7 @@ class Posterior:
         chains: int = 0,
         notes: tuple[str, ...] = (),
         facts: dict[str, Any] | None = None,
+        bounds: bool = False,
     ) -> Posterior:
         """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
 
@@ -134,6 +139,7 @@ class Posterior:
             chains=chains,
             notes=notes,
             facts=facts or {},
+            bounds=bounds,
         )
 
     # -- functionals --------------------------------------------------------------------------------------------
@@ -161,20 +167,26 @@ class Posterior:
         ParameterError
             When the column or the functional is unknown.
         """
-        return self._evaluate([functional], column)[0][:, 0]
+        return self._evaluate([functional], column)[0][:, 0, 0]
 
     def _evaluate(self, asked: Sequence[Evaluated], column: str | None) -> tuple[Floats, list[Functional]]:
-        """Return all functionals of all draws, in one pass over the blocks."""
+        """Return all functionals of all draws, in one pass over the blocks: shape (draws, functionals, 1).
+
+        With bounds the last axis has the least and the greatest number too.
+        """
         known, name = known_functionals(asked, self.domain, column), column or self.domain.names[0]
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name) if any(known) else None
+            ends = self._ends(draws, name) if any(known) and self.bounds else None
             values = []
             for item, named in zip(asked, known, strict=True):
                 if named is not None and line is not None:
-                    values.append(named.of(line))
+                    found = [named.of(line), *(named.between(*ends) if ends else ())]
                 else:
-                    values.append(np.asarray(item(*self._open(draws, column)), dtype=np.float64))  # type: ignore[operator]
+                    one = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
+                    found = [one] * (3 if self.bounds else 1)
+                values.append(np.stack(found, axis=1))
             parts.append(np.stack(values, axis=1))
         labels = [
             named or Functional(getattr(item, "__name__", "function"), Line.mean)
@@ -225,12 +237,13 @@ class Posterior:
         if by is not None:
             return self._by_group(functionals, column, by, level, kind)
         values, labels = self._evaluate(functionals, column)
-        return Summary(rows=self._rows(values, labels, level), level=level, kind=kind, notes=self.notes)
+        rows = self._rows(values, labels, level)
+        return Summary(rows=rows, level=level, kind=kind, notes=(*self.notes, *bounded(rows)))
 
     def _rows(self, values: Floats, labels: list[Functional], level: float, **group: Any) -> tuple[Estimate, ...]:
         return tuple(
             estimated(label.name, found, level=level, chains=self.chains, unit=label.unit, **group)
-            for label, found in zip(labels, values.T, strict=True)
+            for label, found in zip(labels, np.swapaxes(values, 0, 1), strict=True)
         )
 
     def _by_group(self, asked: Sequence[Evaluated], column: str | None, by: str, level: float, kind: str) -> Summary:
@@ -258,7 +271,7 @@ class Posterior:
                 share=float(shares[:, at].mean()),
             )
         ]
-        notes = (*self.notes, *near_zero(groups, shares, by, level))
+        notes = (*self.notes, *bounded(rows), *near_zero(groups, shares, by, level))
         return Summary(rows=tuple(rows), level=level, kind=kind, notes=notes, by=by)
 
     def given(self, column: str, value: Any) -> Posterior:
@@ -339,14 +352,15 @@ class Posterior:
         _level(level)
         found = regression(self.domain, self.support, self._blocks(), formula, kind)
         labels = [Functional(name, Line.mean) for name in found.names]
-        rows = self._rows(found.draws, labels, level)
+        rows = self._rows(found.draws[:, :, None], labels, level)
         return Summary(rows=rows, level=level, notes=(*self.notes, *found.notes))
 
     def cdf(self, at: Sequence[float] | Floats, *, column: str | None = None, level: float = 0.95) -> Band:
         """Return the posterior of the distribution function at some values, with pointwise and simultaneous bands.
 
         The simultaneous band is ``mean +- c sd``, with the least ``c`` such that the share ``level`` of the draws lies
-        within it at every value asked for.
+        within it at every value asked for. With bounds its lower end is that of the least distribution function that a
+        draw allows, and its upper end that of the greatest.
 
         Parameters
         ----------
@@ -361,15 +375,17 @@ class Posterior:
         name = self._one_column(column)
         parts = []
         for draws in self._blocks():
-            line = self._line(draws, name)
-            parts.append(np.stack([line.at_most(float(a)) for a in points], axis=1))
-        values = np.concatenate(parts)
+            ends = self._ends(draws, name)[::-1] if self.bounds else ()
+            lines = [self._line(draws, name), *ends]
+            parts.append(np.array([[line.at_most(float(a)) for a in points] for line in lines]))
+        values = np.concatenate(parts, axis=2).swapaxes(1, 2)
+        even, least, most = values[0], values[-2 % len(values)], values[-1]
         tail = (1.0 - _level(level)) / 2.0
-        lower, upper = np.quantile(values, [tail, 1.0 - tail], axis=0)
-        mean, sd = values.mean(axis=0), values.std(axis=0)
-        scaled = np.abs(values - mean) / np.where(sd > 0.0, sd, 1.0)
-        reach = float(np.quantile(scaled.max(axis=1), level, method="higher")) * sd
-        return Band(points, mean, lower, upper, np.clip(mean - reach, 0.0, 1.0), np.clip(mean + reach, 0.0, 1.0))
+        lower, upper = np.quantile(least, tail, axis=0), np.quantile(most, 1.0 - tail, axis=0)
+        below, above = _scaled(-least), _scaled(most)
+        reach = float(np.quantile(np.maximum(below, above).max(axis=1), level, method="higher"))
+        low, high = least.mean(axis=0) - reach * least.std(axis=0), most.mean(axis=0) + reach * most.std(axis=0)
+        return Band(points, even.mean(axis=0), lower, upper, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
 
     def plot(self, *, column: str | None = None, level: float = 0.95, axes: Any = None) -> Any:
         """Draw the posterior of a column's distribution with its uncertainty.
@@ -467,7 +483,7 @@ class Posterior:
 
         values, labels = self._evaluate(functionals, column)
         chains = max(1, self.chains)
-        parts = {label.name: part.reshape(chains, -1) for label, part in zip(labels, values.T, strict=True)}
+        parts = {label.name: part.reshape(chains, -1) for label, part in zip(labels, values[..., 0].T, strict=True)}
         return inference_data(parts, {**self.facts, "notes": list(self.notes)})
 
     # -- blocks -------------------------------------------------------------------------------------------------
@@ -484,9 +500,13 @@ class Posterior:
         needs_order(self.domain.columns[name])
         return name
 
-    def _line(self, draws: Draws, name: str) -> Line:
+    def _line(self, draws: Draws, name: str, end: Literal["least", "most"] | None = None) -> Line:
         at = self.domain.names.index(name)
-        return Line(self.domain.columns[name], self.support.columns[at], draws, at)
+        return Line(self.domain.columns[name], self.support.columns[at], draws, at, end)
+
+    def _ends(self, draws: Draws, name: str) -> tuple[Line, Line]:
+        """Return a block with each cell's mass at its least and at its greatest value."""
+        return self._line(draws, name, "least"), self._line(draws, name, "most")
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""
@@ -534,6 +554,12 @@ def _readable(column: Any, codes: Any) -> Any:
         labels = [*(column.categories if isinstance(column, Category) else (False, True)), None]
         return np.array(labels, dtype=object)[np.asarray(codes, dtype=np.int64)]
     return column.positions(codes)
+
+
+def _scaled(values: Floats) -> Floats:
+    """Return how far above its mean each number is, in standard deviations."""
+    sd = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(sd > 0.0, sd, 1.0))
 
 
 def _level(level: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from discreet._core.display import listing, table
 from discreet._core.text import about, aligned, percent_as_written
 from discreet.domain._temporal import moment_text
 from discreet.inference._diagnostics import effective_sample_size, r_hat
+
+_SAME = 1e-12  # difference of two computations of one number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,7 @@ class Estimate:
     "number".
     ``group``: which group it is about; None where it is about all.
     ``share``: posterior mean of the group's share of the population.
+    ``bounds``: whether the question cuts a cell, and the interval holds for all distributions within cells.
     """
 
     name: str
@@ -40,12 +44,21 @@ class Estimate:
     unit: str = "number"
     group: str | None = None
     share: float | None = None
+    bounds: bool = False
 
 
-def estimated(name: str, draws: Floats, *, level: float, chains: int, **about: Any) -> Estimate:
-    """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it."""
-    held = draws[~np.isnan(draws)]
-    lower, upper = np.quantile(held, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]) if len(held) else (math.nan, math.nan)
+def estimated(name: str, found: Floats, *, level: float, chains: int, **about: Any) -> Estimate:
+    """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it.
+
+    ``found``, shape (draws, 1) or (draws, 3): the number, and the least and the greatest that it may be.
+    """
+    draws = found[:, 0]
+    kept = ~np.isnan(draws)
+    held, least, most = found[kept, 0], found[kept, -2 % found.shape[1]], found[kept, -1]
+    bounds = not np.allclose(least, most, rtol=_SAME, atol=_SAME)
+    ends = (least, most) if bounds else (held, held)
+    tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
+    lower, upper = map(np.quantile, ends, tails) if len(held) else (math.nan, math.nan)
     chained = None
     if chains and len(held):
         chained = np.where(np.isnan(draws), held.mean(), draws).reshape(chains, -1)
@@ -57,7 +70,19 @@ def estimated(name: str, draws: Floats, *, level: float, chains: int, **about: A
         upper=float(upper),
         effective_draws=float(len(held)) if chained is None else effective_sample_size(chained),
         r_hat=None if chained is None else r_hat(chained),
+        bounds=bounds,
         **about,
+    )
+
+
+def bounded(rows: Iterable[Estimate]) -> tuple[str, ...]:
+    """Say which numbers have bounds."""
+    names = list(dict.fromkeys(row.name for row in rows if row.bounds))
+    if not names:
+        return ()
+    return (
+        f"bounds: the question cuts a cell, and the interval holds wherever in its cell each value lies: "
+        f"{', '.join(names)}",
     )
 
 

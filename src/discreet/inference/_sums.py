@@ -106,7 +106,7 @@ class Sums:
         tilted = {id(law): law.tilted(self._tilt) for law in laws}
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
         for of, log_weights in levels:
-            nodes = [law.weighted(log) for law, log in zip(self._joined(nodes, of), log_weights, strict=True)]
+            nodes = _weighted(self._joined(nodes, of), log_weights)
         (self._whole,) = self._joined(nodes, np.zeros(len(nodes), dtype=np.intp))
 
     def _joined(self, nodes: list[Law], of: Integers) -> list[Law]:
@@ -146,6 +146,16 @@ class Sums:
         numbers = np.empty_like(sums)
         numbers[self._order] = sums
         return numbers.T
+
+
+def _weighted(laws: Sequence[Law], log_weights: Sequence[Callable[[Integers], Floats]]) -> list[Law]:
+    """Return laws times weights; equal laws with equal weights are one object again."""
+    made: dict[tuple[int, int], Law] = {}
+    pairs = [(law, log, (id(law), id(log))) for law, log in zip(laws, log_weights, strict=True)]
+    for law, log, key in pairs:
+        if key not in made:
+            made[key] = law.weighted(log)
+    return [made[key] for *_, key in pairs]
 
 
 def _tilt(laws: Sequence[Law], total: int) -> float:

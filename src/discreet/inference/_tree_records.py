@@ -49,9 +49,19 @@ class TreeRecords:
     ``splits``: what the released records reach of the tree.
     ``spread``: standard deviation of the noise of a node, in records.
     ``stratified``: whether the records were drawn systematically along the tree.
+    ``halved``: whether each split has a prior of strength 1, with the shares that the masses have.
     """
 
-    def __init__(self, alpha: Floats, records: int, splits: Splits, *, spread: float, stratified: bool) -> None:
+    def __init__(
+        self,
+        alpha: Floats,
+        records: int,
+        splits: Splits,
+        *,
+        spread: float,
+        stratified: bool,
+        halved: bool = False,
+    ) -> None:
         self._alpha, self._records, self._splits, self._stratified = alpha, records, splits, stratified
         self._size = int(splits.drawn.sum())
         self._each = records / self._size
@@ -59,6 +69,11 @@ class TreeRecords:
         self._upto = np.concatenate(([0], np.cumsum(splits.drawn)))
         self._nodes: dict[tuple[int, int], _Node] = {}
         root = (0, len(alpha))
+        self._shares: dict[tuple[int, int], float] = {}
+        for split in range(len(splits.depth)) if halved else ():
+            start, end = self._parent(split)
+            for child in self._children(split):
+                self._shares[child] = float(alpha[slice(*child)].sum() / alpha[start:end].sum())
         self._nodes[root] = _Node(self._size, 0.0, np.array([float(records)]), 1)
         for split in range(len(splits.depth)):
             self._place(split)
@@ -67,7 +82,10 @@ class TreeRecords:
             parent = self._parent(split)
             logs = self._logs(split, self._nodes[parent].at)
             largest = logs.max(axis=1)
-            self._below[parent] = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
+            below = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
+            if parent in self._shares:
+                below = below + log_prior(self._shares[parent], self._nodes[parent].at)
+            self._below[parent] = below
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return independent draws of the leaves' counts, a row each."""
@@ -113,10 +131,13 @@ class TreeRecords:
             at = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1.0)
             self._nodes[start, end] = _Node(drawn, noise, np.minimum(at, self._records), step)
 
+    def _leaf(self, node: tuple[int, int]) -> float:
+        return self._shares.get(node, float(self._alpha[node[0]]))
+
     def _weight(self, node: tuple[int, int], counts: Floats) -> Floats:
         """Return the logarithm of the weight of what lies below a node, at some counts; -inf outside its lattice."""
         if node[1] - node[0] == 1:
-            return np.where(counts >= 0.0, log_prior(self._alpha[node[0]], np.maximum(counts, 0.0)), -math.inf)
+            return np.where(counts >= 0.0, log_prior(self._leaf(node), np.maximum(counts, 0.0)), -math.inf)
         at, logs = self._nodes[node].at, self._below[node]
         return np.interp(counts, at, logs, left=-math.inf, right=-math.inf)
 
@@ -125,10 +146,8 @@ class TreeRecords:
         listed = self._listed(split)
         first, second = self._children(split)
         other, node = (second if listed == first else first), self._nodes[listed]
-        if listed[1] - listed[0] == 1:
-            own = log_prior(self._alpha[listed[0]], node.at, node.step)
-        else:
-            own = self._below[listed]
+        single = listed[1] - listed[0] == 1
+        own = log_prior(self._leaf(listed), node.at, node.step) if single else self._below[listed]
         rest = sums[:, None] - node.at
         one = node.at if listed == first else rest
         return np.maximum(own + self._weight(other, rest) + self._log_split(split, one, sums[:, None]), -1e300)

@@ -112,8 +112,8 @@ class Release:
         Parameters
         ----------
         **options
-            Its ``strength``, ``draws`` and ``seed``. Without any, the posterior is computed once and
-            kept with the release; with some, each time.
+            Its ``strength``, ``draws``, ``seed``, ``of`` and ``within``. Without any, the posterior is computed once
+            and kept with the release; with some, each time.
 
         Returns
         -------

@@ -1,0 +1,164 @@
+"""What a cell does not tell: bounds against all ways to place a cell's mass, by hand and by listing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from discreet._core.random import seeded
+from discreet.domain import Category, Date, Domain, Integer, Numeric
+from discreet.inference import Posterior
+from discreet.inference._counts import noisy
+from discreet.inference._noise import Noise
+from discreet.inference._prior import Prior
+
+MASSES = [[0.2, 0.5, 0.3]]
+ASKED = ["mean", "q50", "P(>12)", "P(>=12)", "P(<12)", "P(<=12)", "P(5..20)", "P(=12)"]
+
+
+def bounded(column, masses=MASSES):
+    domain = Domain(columns={"x": column})
+    return Posterior.of_arrays(domain, domain.unflat(np.arange(domain.size)), masses, bounds=True)
+
+
+def test_bounds_by_hand() -> None:
+    """Cells 0 to 10, 10 to 20, 20 to 30 with masses .2, .5, .3; the least value above is 20 for values below 30."""
+    rows = bounded(Numeric(lower=0, upper=30, cells=3)).summary(ASKED)
+    ends = {row.name: (row.lower, row.upper) for row in rows.rows}
+    assert ends["mean"] == pytest.approx((11.0, 21.0))
+    assert ends["q50"] == pytest.approx((10.0, 20.0))
+    assert ends["P(>12)"] == ends["P(>=12)"] == pytest.approx((0.3, 0.8))
+    assert ends["P(<12)"] == ends["P(<=12)"] == pytest.approx((0.2, 0.7))
+    assert ends["P(5..20)"] == pytest.approx((0.5, 1.0))
+    assert ends["P(=12)"] == pytest.approx((0.0, 0.5))
+    assert all(row.bounds for row in rows.rows)
+    assert rows["mean"].mean == pytest.approx(0.2 * 5 + 0.5 * 15 + 0.3 * 25)
+    assert "bounds: the question cuts a cell" in str(rows)
+    assert all(row["bounds"] for row in rows.to_dict()["estimates"])
+
+
+def test_an_edge_belongs_to_the_cell_above() -> None:
+    rows = bounded(Numeric(lower=0, upper=30, cells=3)).summary(["P(>=10)", "P(<10)", "P(>10)", "P(<=30)"])
+    assert [row.bounds for row in rows.rows] == [False, False, True, False]
+    assert (rows["P(>=10)"].lower, rows["P(>=10)"].upper) == pytest.approx((0.8, 0.8))
+    assert (rows["P(>10)"].lower, rows["P(>10)"].upper) == pytest.approx((0.3, 0.8))
+
+
+def listed(cells, masses, number, steps=4):
+    """The least and greatest number over distributions that put a quarter of a cell's mass at each of four values."""
+    ways = [list(itertools.combinations_with_replacement(values, steps)) for values in cells]
+    found = [
+        number(np.concatenate([np.array(way) for way in chosen]), np.repeat(masses, steps) / steps)
+        for chosen in itertools.product(*ways)
+    ]
+    return min(found), max(found)
+
+
+def test_integers_in_groups_against_all_ways() -> None:
+    cells, masses = [(0, 1, 2), (3, 4, 5), (6, 7, 8)], np.array([0.3, 0.5, 0.2])
+    posterior = bounded(Integer(lower=0, upper=8, cells=3), [masses])
+    exact = {
+        "mean": lambda v, w: v @ w,
+        "P(>4)": lambda v, w: w[v > 4].sum(),
+        "P(4..6)": lambda v, w: w[(v >= 4) & (v <= 6)].sum(),
+        "P(4..4)": lambda v, w: w[v == 4].sum(),
+        "P(<=5)": lambda v, w: w[v <= 5].sum(),
+    }
+    for row in posterior.summary(list(exact)).rows:
+        assert (row.lower, row.upper) == pytest.approx(listed(cells, masses, exact[row.name])), row.name
+    assert not posterior.summary(["P(<=5)"]).rows[0].bounds
+    for row in posterior.summary(["variance", "sd"]).rows:  # of any values between the ends: outer bounds
+        low, high = listed(cells, masses, lambda v, w: v**2 @ w - (v @ w) ** 2)
+        power = 1.0 if row.name == "variance" else 0.5
+        assert row.lower <= low**power + 1e-9
+        assert high**power - 1e-9 <= row.upper <= high**power * 1.01
+
+
+def test_variances_by_hand() -> None:
+    """Two cells 0 to 1 and 1 to 2 of one half each: all at 1, or all at the outer ends."""
+    row = bounded(Numeric(lower=0, upper=2, cells=2), [[0.5, 0.5]]).summary(["variance"]).rows[0]
+    assert (row.lower, row.upper) == pytest.approx((0.0, 1.0), abs=1e-9)
+
+
+def test_what_cuts_no_cell_has_the_plain_interval() -> None:
+    domain = Domain(columns={"x": Numeric(lower=0, upper=4, cells=4), "sex": Category(categories=["a", "b"])})
+    masses = seeded(1).dirichlet(np.ones(8), size=400)
+    support = domain.unflat(np.arange(8))
+    plain, bounds = (Posterior.of_arrays(domain, support, masses, bounds=flag) for flag in (False, True))
+    asked = ["P(>=2)", "P(<3)"]
+    assert bounds.summary(asked, column="x") == plain.summary(asked, column="x")
+    assert bounds.summary(["P(=a)"], column="sex") == plain.summary(["P(=a)"], column="sex")
+    wide = bounds.summary(["q50"], column="x", by="sex")
+    narrow = plain.summary(["q50"], column="x", by="sex")
+    for one, other in zip(wide.rows, narrow.rows, strict=True):
+        assert one.bounds
+        assert one.lower < other.lower < other.upper < one.upper
+        assert one.mean == other.mean
+
+
+def test_dates_in_groups_and_distribution_functions() -> None:
+    posterior = bounded(Date(lower="2024-01-01", upper="2024-01-10", cells=2), [[0.4, 0.6]])
+    rows = posterior.summary(["P(<=2024-01-03)", "P(<=2024-01-05)"])
+    assert (rows.rows[0].lower, rows.rows[0].upper) == pytest.approx((0.0, 0.4))
+    assert not rows.rows[1].bounds
+    first = float(posterior.domain.columns["x"].ends(np.arange(2))[0][0])
+    band = posterior.cdf([first, first + 4])
+    assert band.lower.tolist() == pytest.approx([0.0, 0.4])
+    assert band.upper.tolist() == pytest.approx([0.4, 0.4])
+
+
+def test_even_mass_is_caught_by_a_heap() -> None:
+    """A column whose values are all 12: the interval of evenly spread mass misses, the bounds do not."""
+    domain = Domain(columns={"x": Numeric(lower=0, upper=30, cells=3)})
+    masses = seeded(2).dirichlet([1.0, 1000.0, 1.0], size=400)
+    for bounds in (False, True):
+        posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(3)), masses, bounds=bounds)
+        row = posterior.summary(["P(>11)"]).rows[0]
+        assert (row.lower <= 1.0 - 1e-3 <= row.upper) == bounds
+
+
+# -- the prior ------------------------------------------------------------------------------------------------------
+
+
+def tree_law(prior: Prior, counts) -> float:
+    """The logarithm of the prior of counts, split by split: beta-binomial laws with the shares for parameters."""
+
+    def rising(a: float, c: int) -> float:
+        return math.lgamma(a + c) - math.lgamma(a)
+
+    log, below, shares = 0.0, np.array(counts), prior.alpha
+    for level in [*prior.levels, None]:
+        of = np.zeros(len(below), dtype=int) if level is None else level.of
+        sums = np.bincount(of, weights=below).astype(int)
+        log += sum(rising(a, int(c)) - math.lgamma(c + 1) for a, c in zip(shares, below, strict=True))
+        log += sum(math.lgamma(c + 1) - rising(1.0, int(c)) for c in sums)
+        below, shares = sums, np.empty(0) if level is None else level.shares
+    return log
+
+
+def test_counts_given_a_tree_prior_against_all_tables() -> None:
+    base, n, seen = np.array([0.1, 0.4, 0.2, 0.2, 0.1]), 6, np.array([3.0, 0.0, 2.0, -1.0, 1.0])
+    prior = Prior.halving(base)
+    every = np.array([c for c in itertools.product(range(n + 1), repeat=5) if sum(c) == n])
+    log = np.array([tree_law(prior, c) for c in every])
+    assert np.exp(log).sum() == pytest.approx(1.0)
+    weights = np.exp(log - np.abs(seen - every).sum(axis=1) / 2.0)
+    weights /= weights.sum()
+    draws = noisy(prior, n, seen, Noise("laplace", 2.0), 40_000, seeded(3)).counts
+    for power in (1, 2):  # each of ten numbers is off by five standard errors with rate 6e-7
+        error = (draws**power).std(axis=0) / math.sqrt(len(draws))
+        assert (np.abs((draws**power).mean(axis=0) - weights @ every**power) < 5.0 * error).all()
+    other = noisy(Prior(base), n, seen, Noise("laplace", 2.0), 40_000, seeded(3)).counts  # a twin: the process
+    assert (np.abs(other.mean(axis=0) - weights @ every) > 5.0 * other.std(axis=0) / math.sqrt(len(other))).any()
+
+
+def test_masses_given_counts_have_the_means_of_the_splits() -> None:
+    prior, counts = Prior.halving(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
+    draws = prior.masses(np.broadcast_to(counts, (40_000, 4)), seeded(4))
+    left, within = 4.5 / 7.0, np.array([3.5 / 5.0, 1.5 / 5.0, 0.5 / 3.0, 2.5 / 3.0])
+    exact = within * np.array([left, left, 1 - left, 1 - left])
+    assert (np.abs(draws.mean(axis=0) - exact) < 5.0 * draws.std(axis=0) / 200.0).all()
+    assert draws.sum(axis=1) == pytest.approx(1.0)
