@@ -118,11 +118,9 @@ def mechanism_posterior(
     known = read_certificate(release, certificate)
     facts, mechanism = known.facts, certified_mechanism(known.facts)
     domain, rng = mechanism.domain, seeded(seed)
-    (
-        known_evidence(mechanism),
-        _prior_masses(domain, 1.0 if strength is None else strength),
-        _number(draws, domain),
-    )  # before files are read
+    evidence = known_evidence(mechanism)  # what cannot be done is refused before files are read
+    _prior_masses(domain, 1.0 if strength is None else strength)
+    _number(draws, domain)
     records, from_data = facts["size"] is not None, facts["released"].get("share_from_data")
     if not records:
         seen = _read_counts(release, domain)
