@@ -451,8 +451,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         faint = [each.columns for each in seen.tables() if len(each.columns) == 2 and _is_faint(each)]
         if faint:
             told += (
-                f". Noise exceeds the counts of many cells of {self._named(faint)}: dependence may be understated "
-                "there"
+                f". Noise exceeds the counts of many cells of {self._named(faint)}: dependence may be understated there"
             )
         return told
 
