@@ -37,7 +37,7 @@ from discreet.releases import publish
 from discreet.releases._promise import delta_caveats
 from discreet.releases._release import Release
 from discreet.releases._replaced import require_whole_pair
-from discreet.releases._writing import check_output
+from discreet.releases._writing import check_folder, check_output
 
 Path_ = str | os.PathLike[str]
 
@@ -113,6 +113,7 @@ def release(
     size: int | None = None,
     counts: bool = False,
     sampling: str | None = None,
+    tables: int = 1,
     mechanism: str | None = None,
     reference: Any = None,
     checkpoint: Path_ | Checkpoint | None = None,
@@ -154,6 +155,9 @@ def release(
     sampling : {"iid", "stratified"}, optional
         How records are drawn from noisy counts: stratified by default, which costs no privacy and has less sampling
         error, or independently. The other mechanisms draw as their law demands.
+    tables : int
+        Number of tables to release, of ``size`` records each. Several need ``mechanism="marginals"``, which draws each
+        from the posterior of what it measured, at no further privacy cost. ``out`` is then a folder.
     mechanism : str, optional
         Registry name. By default the mechanism with the least error predicted from public facts.
     reference : dataframe or path, optional
@@ -178,7 +182,8 @@ def release(
     Returns
     -------
     Release
-        Records (pandas for pandas, Polars for Polars and files, else PyArrow), certificate and info.
+        Records (pandas for pandas, Polars for Polars and files, else PyArrow), certificate and info. Several tables
+        are a list.
 
     Raises
     ------
@@ -210,7 +215,7 @@ def release(
         counts=counts,
         sampling=sampling,
         mechanism=mechanism,
-        parameters=parameters,
+        parameters=parameters if tables == 1 else {**parameters, "tables": tables},
     )
     table = _Table(
         data=data,
@@ -222,7 +227,8 @@ def release(
         rng=rng,
     )
     kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
-    _say(watch, _checked_files(out, certificate, kept, inputs=(data, domain, reference, *parameters.values())))
+    inputs = (data, domain, reference, *parameters.values())
+    _say(watch, _checked_files(out, certificate, kept, inputs=inputs, several=asked.several))
 
     held = _held(table, declared, reference, asked)
     chosen, why = _by_plan(asked, held) if asked.kind is None else _by_name(asked, asked.kind, held)
@@ -278,6 +284,11 @@ class _Asked:
                 "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
                 "As many as the table has is a good start, and the plan compares others"
             )
+        if self.several and (self.kind is None or "tables" not in self.kind.known()):
+            names = [repr(name) for name, kind in REGISTRY.items() if "tables" in kind.known()]
+            raise ParameterError(
+                f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}"
+            )
         if self.parameters and self.mechanism is None:
             raise ParameterError(
                 f"unknown argument {sorted(self.parameters)[0]!r}. If it is a parameter of a mechanism, write "
@@ -305,17 +316,29 @@ class _Asked:
         return None if self.mechanism is None else named(self.mechanism)
 
     @property
+    def several(self) -> bool:
+        """Whether more than one table is asked for."""
+        return bool(self.parameters.get("tables", 1) != 1)
+
+    @property
     def relation_name(self) -> RelationName:
         """Between which tables the guarantee is to hold."""
         return "replacement" if self.relation == "replacement" else "add-remove"
 
 
 def _checked_files(
-    out: Path_ | None, certificate: Path_ | None, checkpoint: Checkpoint | None, *, inputs: tuple[Any, ...]
+    out: Path_ | None,
+    certificate: Path_ | None,
+    checkpoint: Checkpoint | None,
+    *,
+    inputs: tuple[Any, ...],
+    several: bool,
 ) -> list[str]:
     """Refuse outputs that are inputs, and say which files exist."""
     lines = []
-    if out is not None:
+    if several and out is not None:
+        check_folder(out)
+    elif out is not None:
         kept = None if checkpoint is None else checkpoint.path
         require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(kept,)))
         if os.path.exists(out):  # noqa: PTH110  # any kind of path

@@ -103,12 +103,16 @@ _delta = click.option(
 @_epsilon
 @_delta
 @click.option("--size", type=int, help="Number of records to release. Required, except with --counts.")
+@click.option(
+    "--tables", type=int, default=1, show_default=True,
+    help="Number of tables, for intervals. Several are for marginals, cost no more privacy, and go to the folder OUT.",
+)  # fmt: skip
 @click.option("--counts", is_flag=True, help="Release estimated counts per cell with standard errors, not records.")
 @click.option(
     "--mechanism", help="Registry name. By default the one with the least predicted error, from public facts."
 )
 @_param
-@click.option("--out", type=click.Path(), required=True, help="File to write: .parquet or .csv.")
+@click.option("--out", type=click.Path(), required=True, help="File to write: .parquet or .csv. A folder of --tables.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
 @click.option("--max-records", type=int, help="The most records that a unit keeps. The others are cut at random.")
@@ -145,7 +149,8 @@ def release(
         "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
         **_parameters(pairs),  # sampling may be given either way
     }
-    with progress_bar(options["size"], as_json) as progress:
+    records_in_all = None if options["size"] is None else options["size"] * max(1, options["tables"])
+    with progress_bar(records_in_all, as_json) as progress:
         watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
         made = run(data, domain_file, watch=watch, **given)
     facts = made.certificate.facts
@@ -157,7 +162,7 @@ def release(
                 "poor": made.certificate.poor,
                 "out": str(made.path),
                 "certificate": str(made.certificate_path),
-                "rows": facts["released"]["rows"],
+                "rows": sum(table["rows"] for table in made.certificate.tables),
                 "mechanism": facts["mechanism"],
                 "relation": facts["relation"],
                 "guarantee": facts["guarantee"],
@@ -169,7 +174,9 @@ def release(
         return
     echo(made.certificate.text)
     what = "counts" if facts["size"] is None else "records"
-    echo(f"wrote {facts['released']['rows']:,} {what} to {made.path} and the certificate to {made.certificate_path}")
+    written = made.certificate.tables
+    of = f"{counted(len(written), 'table')} of " if made.certificate.several else ""
+    echo(f"wrote {of}{written[0]['rows']:,} {what} to {made.path} and the certificate to {made.certificate_path}")
     echo(f"mechanism: {facts['mechanism']['name']} {_listed(facts['mechanism']['parameters'])}")
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
@@ -532,6 +539,7 @@ def estimate(
     import re
     import warnings
 
+    from discreet.inference import estimate_tables
     from discreet.inference._groups import groups_of
     from discreet.inference._posterior import known_functionals
     from discreet.releases._read import read
@@ -543,7 +551,12 @@ def estimate(
         groups_of(release.domain, by)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        summary = release.posterior(**options).summary(asked, column=column, by=by, level=level)
+        if release.certificate.several:
+            if by is not None:
+                raise ParameterError("groups are for the posterior of one table. Leave by=... out")
+            summary = estimate_tables(release, asked, column=column, level=level)
+        else:
+            summary = release.posterior(**options).summary(asked, column=column, by=by, level=level)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)

@@ -33,7 +33,7 @@ class Combined:
     between, within : float
         Variance between the estimates (NaN for one), and mean of their variances.
     adjusted : bool
-        Whether the variance of the rule was not positive and the non-negative one was used.
+        Whether the variance of the rule was too small, or not positive, and that of a sample was used.
     """
 
     estimate: float
@@ -65,8 +65,9 @@ def combine(
       the same ``n`` confidential ones, also a single one, with a prior that weighs little:
       :math:`T=\bar u\,\bigl(\frac mn+\frac1M(1+\frac mn)\bigr)`, normal.
     * ``"fully"``: fully synthetic tables, each from its own posterior draw: :math:`T=(1+\frac1M)b-\bar u` with
-      :math:`(M-1)\bigl(1-\bar u/((1+\frac1M)b)\bigr)^2` degrees of freedom. Where ``T`` is not positive it is
-      :math:`\frac mn\bar u` (or :math:`\bar u` where sizes are unknown), normal.
+      :math:`(M-1)\bigl(1-\bar u/((1+\frac1M)b)\bigr)^2` degrees of freedom. It is at least :math:`\frac mn\bar u`,
+      the variance of a sample of ``n`` records, which is taken as normal. Where sizes are unknown, :math:`\bar u` is
+      taken if ``T`` is not positive.
     * ``"partially"``: confidential records in which some values were replaced: :math:`T=\bar u+\frac bM` with
       :math:`(M-1)\bigl(1+\bar u/(b/M)\bigr)^2` degrees of freedom.
 
@@ -119,11 +120,12 @@ def combine(
     elif kind == "fully":
         spread = (1.0 + 1.0 / count) * between
         variance = spread - within
-        if variance > 0.0:
+        sizes = None if size is None or n is None else positive_size("size", size) / positive_size("n", n)
+        if variance > (0.0 if sizes is None else sizes * within):
             degrees = (count - 1) * (1.0 - within / spread) ** 2
         else:
             adjusted = True
-            variance = within * (1.0 if size is None or n is None else size / n)
+            variance = within * (sizes or 1.0)
     else:
         variance = within + between / count
         degrees = (count - 1) * (1.0 + within / (between / count)) ** 2 if between > 0.0 else math.inf

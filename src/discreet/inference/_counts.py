@@ -61,6 +61,11 @@ def known_evidence(mechanism: Mechanism) -> CellEvidence:
     Raises ParameterError for mechanisms of which no posterior is known here, before anything is computed.
     """
     evidence = mechanism.evidence()
+    if "tables" in mechanism.known():
+        raise ParameterError(
+            f"no posterior is known of {mechanism.name} given one table. Release several of it: discreet.inference."
+            "estimate_tables gives intervals from them"
+        )
     if evidence is None or isinstance(evidence, ContinuedUrn) or not getattr(evidence, "own_cells", True):
         points = " around public points" if evidence is not None else ""
         raise ParameterError(f"there is no mechanism-aware posterior for {mechanism.name}{points}")

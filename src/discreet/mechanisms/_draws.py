@@ -57,6 +57,17 @@ def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random
         yield _shuffled(live, np.diff(below, prepend=0), rng)
 
 
+def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
+    """Yield how often each of ``n`` records is drawn, in chunks, those left out that are not.
+
+    ``size`` are drawn, independently and with replacement, as in a bootstrap sample.
+    """
+    held = np.array([min(BLOCK, n - start) for start in range(0, n, BLOCK)])
+    for count, records in zip(rng.multinomial(size, held / n).tolist(), held.tolist(), strict=True):
+        drawn = np.bincount(rng.integers(records, size=count), minlength=records)
+        yield drawn[drawn > 0]
+
+
 def _shuffled(cells: Indices, count: Integers, rng: np.random.Generator) -> Integers:
     drawn = np.repeat(cells, count).astype(np.int64, copy=False)
     rng.shuffle(drawn)

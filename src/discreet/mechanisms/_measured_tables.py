@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from discreet.mechanisms._wide_facts import WideFacts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
+_PROJECTIONS, _LEAST_SHARE = 100, 1e-3
 _HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
 
@@ -43,6 +44,42 @@ class MeasuredTables:
 
     def __init__(self, mechanism: WideFacts, y: CellCounts) -> None:
         self._made, self._y = mechanism, np.asarray(y, dtype=np.int64)
+        self._drawn: dict[Pair, Floats] | None = None  # excess of the two-way tables
+
+    def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
+        """Return what the confidential tables may be, given the noisy ones. Merged cells and the choice of tables stay.
+
+        One-way counts get their noise once more: with a flat prior that is a draw from the posterior given all tables
+        together, since the draws are combined by their precisions as the noisy ones are. The excess of two-way tables
+        is drawn by :func:`denoised`.
+        """
+        noise = np.rint(self._scales * rng.normal(size=len(self._y))).astype(np.int64)
+        draw = MeasuredTables(self._made, self._y + noise)
+        draw.total, draw.merged, draw.measured, draw.held = self.total, self.merged, self.measured, self.held
+        tables = self._two_way(self._combined(*self._estimated(), self.held))[1]
+        draw._drawn = denoised(tables, self._merged_sizes, rng) if tables else {}
+        return draw
+
+    @property
+    def _merged_sizes(self) -> list[int]:
+        return [each.count for each in self.merged]
+
+    def _two_way(self, coarse: Sequence[Floats]) -> tuple[dict[Pair, Floats], dict[Pair, Table]]:
+        """Return the measured two-way tables as counts of independent columns and what is more than these."""
+        two_way = self._estimated()[1]
+        expected = {pair: self.held * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
+        tables = {}
+        for pair, q, counts in two_way:
+            excess = _centred(counts.reshape(expected[pair].shape) - expected[pair])
+            tables[pair] = Table(excess if self._drawn is None else self._drawn[pair], self._made.scale / q)
+        return expected, tables
+
+    @cached_property
+    def _scales(self) -> Floats:
+        """The scale of the noise of each released number; 0 of scores, from which no table is drawn."""
+        first = np.repeat(self._made.first, self._made.lengths)
+        last = [np.full(len(counts), q) for _, q, counts in self._tables()]
+        return np.asarray(self._made.scale * np.concatenate([first, np.zeros(len(self._made.pairs)), *last]))
 
     @cached_property
     def one_way(self) -> list[OneWay]:
@@ -56,6 +93,11 @@ class MeasuredTables:
     def total(self) -> float:
         """The number of records: the published or declared one, unless the noisy tables contradict it."""
         return _total(self._made, self.one_way)
+
+    @cached_property
+    def held(self) -> float:
+        """The same after both rounds."""
+        return _total(self._made, self._estimated()[0])
 
     @cached_property
     def merged(self) -> list[Merged]:
@@ -176,17 +218,10 @@ class MeasuredTables:
         """Return the model of all tables, on the cells of the domain."""
         made = self._made
         ones, two_way = self._estimated()
-        total = _total(made, ones)
+        total = self.held
         coarse = self._combined(ones, two_way, total)
-        expected = {pair: total * np.outer(coarse[pair[0]], coarse[pair[1]]) for pair, _, _ in two_way}
-        tables = {
-            pair: Table(_centred(counts.reshape(expected[pair].shape) - expected[pair]), made.scale / q)
-            for pair, q, counts in two_way
-        }
-        excess = denoised(tables, [each.count for each in self.merged]) if tables else {}
-        wanted = {
-            pair: _with_margins(expected[pair], excess[pair], coarse[pair[0]], coarse[pair[1]]) for pair in tables
-        }
+        expected, tables = self._two_way(coarse)
+        wanted = self._wanted(expected, tables, coarse)
         for pair, possible in self._possible().items():
             if pair in wanted:
                 wanted[pair] *= possible
@@ -200,6 +235,16 @@ class MeasuredTables:
         for column, cells in made.given_cells.items():
             model = model.where(column, cells)
         return model
+
+    def _wanted(
+        self, expected: Mapping[Pair, Floats], tables: Mapping[Pair, Table], coarse: Sequence[Floats]
+    ) -> dict[Pair, Floats]:
+        """Return positive probabilities of the two-way tables: with less noise, or near the draws."""
+        if self._drawn is not None:
+            drawn = {pair: (expected[pair] + table.excess) / self.held for pair, table in tables.items()}
+            return {(i, j): _nearest_table(table, coarse[i], coarse[j]) for (i, j), table in drawn.items()}
+        excess = denoised(tables, self._merged_sizes) if tables else {}
+        return {(i, j): _with_margins(expected[i, j], excess[i, j], coarse[i], coarse[j]) for i, j in tables}
 
     def _possible(self) -> dict[Pair, Booleans]:
         """Return which merged cells of two columns hold any that are allowed, where these two are constrained."""
@@ -243,6 +288,24 @@ def _with_margins(expected: Floats, excess: Floats, rows: Floats, columns: Float
         table *= (rows / table.sum(axis=1))[:, None]
         table *= columns / table.sum(axis=0)
     return np.asarray(table / table.sum())
+
+
+def _nearest_table(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
+
+    Found by Dykstra's alternating projections. What has to be taken off is a number for each row and one for each
+    column, which leaves most of the dependence of the two as it is.
+    """
+    a, b = table.shape
+    moved, below = table, np.zeros_like(table)
+    near = np.maximum(table, 0.0)
+    for _ in range(_PROJECTIONS):
+        below += moved - near
+        rest, beside = rows - near.sum(axis=1), columns - near.sum(axis=0)
+        moved = near + rest[:, None] / b + beside / a - float(rest.sum()) / (a * b)
+        near = np.maximum(moved + below, 0.0)
+    near += _LEAST_SHARE * np.outer(rows, columns)
+    return np.asarray(near / near.sum())
 
 
 def _with_totals(shares: Floats, totals: PublishedTotals) -> Floats:

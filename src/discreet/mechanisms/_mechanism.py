@@ -123,6 +123,12 @@ class Mechanism(PrivateStep):
         return getattr(self, "sampling", "iid") == "stratified"
 
     @property
+    def several(self) -> int | None:
+        """How many tables a release has, each a draw of :meth:`finish` from a posterior; None for the one of a file."""
+        tables: int = getattr(self, "tables", 1)
+        return tables if tables > 1 else None
+
+    @property
     def single_record(self) -> bool:
         """Whether it was made to release one record only."""
         return getattr(self, "size", 2) == 1

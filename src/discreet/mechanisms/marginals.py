@@ -36,7 +36,7 @@ from discreet.mechanisms._base import (
     require_relation,
 )
 from discreet.mechanisms._counted_texts import TABLE, counted_texts
-from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
+from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, copies, draw_cells
 from discreet.mechanisms._kept_labels import (
     Coded,
     closed_domain,
@@ -47,7 +47,7 @@ from discreet.mechanisms._kept_labels import (
     open_columns,
 )
 from discreet.mechanisms._latent_classes import LatentClasses, Pair
-from discreet.mechanisms._measured_tables import MeasuredTables
+from discreet.mechanisms._measured_tables import Counted, MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
 from discreet.mechanisms._one_way import OneWay
@@ -68,6 +68,7 @@ from discreet.privacy._thresholded_gaussian import ThresholdedGaussian
 
 _LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
+_MOST_TABLES = 1000
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
 
@@ -100,12 +101,16 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     label_units : int, optional
         For open labels: how many of the units, a square, each open column's labels are found with.
     sampling : {"stratified", "iid"}
-        Records drawn in systematic order, or independently. Post-processing: it costs no privacy.
+        Records drawn in systematic order, or independently. Post-processing: it costs no privacy. Several tables are
+        drawn independently, whatever is given.
+    tables : int
+        How many tables to release, 1 to 1,000. Several are each drawn from the posterior of the noisy tables, for
+        :func:`discreet.inference.estimate_tables`. Post-processing: they cost no more privacy than one.
 
     Raises
     ------
     ParameterError
-        When a column is continuous, or a parameter is out of range.
+        When a column is continuous, or a parameter is out of range, or several tables are asked for and ``given``.
 
     Notes
     -----
@@ -157,12 +162,21 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     sampling: Sampling = DEFAULT_SAMPLING
+    tables: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
         check_sampling(self.sampling)
+        object.__setattr__(self, "tables", integer("tables", self.tables, least=1, most=_MOST_TABLES))
+        if self.tables > 1:
+            object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent
+            if self.given is not None:
+                raise ParameterError(
+                    "several tables are drawn of all kinds of records. Leave given out, and analyse the records of "
+                    "each table that meet the condition"
+                )
         super().__post_init__()
 
     @property
@@ -170,6 +184,10 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """The tables that may be measured and their noise: what records are drawn for is public."""
         labels = (self.threshold, self.label_units)
         return (self.name, self.domain, self.records, self.scale, self.units, self.workload, *labels)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters as JSON values; one table is not told."""
+        return {name: value for name, value in super().parameters().items() if (name, value) != ("tables", 1)}
 
     @property
     def once(self) -> bool:
@@ -284,6 +302,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             chosen=f"the columns, their cells, the workload, {noise}",
             caveats=(
                 "any number of records may be drawn from the noisy tables at no further cost",
+                *self._several(),
                 *self._published(),
                 *self._left_out(),
             ),
@@ -316,12 +335,25 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             )
             yield f"a label that only one record holds is released, verbatim, with probability {rounded_up(alone)}"
 
+    def _several(self) -> Iterator[str]:
+        """Say what several tables are for, and what they cannot tell."""
+        if self.tables > 1:
+            yield (
+                "each table is drawn from the posterior of the noisy tables, and they are to be analysed together, by "
+                "the combining rules for fully synthetic tables"
+            )
+            yield (
+                "whatever depends on more than a measured table of one or two columns rests on conditional "
+                "independence, which was not measured: no interval covers that"
+            )
+
     def _published(self) -> Iterator[str]:
         """Say which shares are not from the data at all."""
         for totals in self.domain.published:
             if totals.column is not None and self.given is None:
                 name = self.domain.names[totals.column]
-                yield f"the shares of column {name!r} are those published in {totals.source!r}, not the table's"
+                about = " up to the scatter of a sample" if self.tables > 1 else ""
+                yield f"the shares of column {name!r} are those published in {totals.source!r}{about}, not the table's"
 
     # -- its reading --------------------------------------------------------------------------------------------
 
@@ -335,9 +367,11 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
         Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
         those of others on average. A record whose label was not kept gets a new one.
+
+        Of several tables this is one: each call draws from the posterior of the population anew.
         """
         made, tables = self._read(y)
-        chunks = made._drawn(tables, size=size, rng=rng)
+        chunks = (made._drawn if self.tables == 1 else made._populated)(tables, size=size, rng=rng)
         yield from labelled(chunks, self.domain, made.domain, rng) if self.open else chunks
 
     def _drawn(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
@@ -352,6 +386,22 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             classes = strata % len(model.shares)
             drawn |= model.records(classes, stratified=self.stratified, rng=rng, blocks=blocks)
             yield Records(columns=tuple(drawn[i] for i in range(len(drawn))))
+
+    def _populated(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
+
+        As many records as are held are drawn from the model of one posterior draw of the tables. They scatter about
+        it as the confidential ones about the population, so that they stand for it: records are drawn from them.
+        """
+        draw = MeasuredTables(self, y).posterior_draw(rng)
+        model = draw.model(rng)
+        for counts in copies(round(draw.held), size, rng):
+            classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
+            drawn = model.records(classes, stratified=False, rng=rng)
+            order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+            for start in range(0, len(order), BLOCK):
+                rows = order[start : start + BLOCK]
+                yield Records(columns=tuple(drawn[i][rows] for i in range(len(drawn))))
 
     def estimates(self, y: Output) -> Estimates:
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
@@ -374,7 +424,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """
         made, tables = self._read(y)
         measured = MeasuredTables(made, tables)
-        told = self._told(sum(len(columns) == 2 for columns, _ in measured.measured))
+        told = self._told(measured)
         if not isinstance(y, LabelledTables):
             return Outcome(told)
         share = 1.0
@@ -388,12 +438,25 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             )
         return Outcome(told, share)
 
-    def _told(self, measured: int) -> str:
+    def _told(self, seen: MeasuredTables) -> str:
+        measured = [columns for columns, _ in seen.measured if len(columns) == 2]
         if not measured and self.pairs:
             return "no two-way table was worth its noise: columns of the released records are independent of each other"
         if len(self.pairs) < 2:
             return "its only table of two columns was measured" if self.pairs else "it has one column"
-        return f"{measured} of {len(self.pairs):,} two-way tables were measured"
+        told = f"{len(measured)} of {len(self.pairs):,} two-way tables were measured"
+        if self.tables == 1:
+            return told
+        told += f": {self._named(measured)}"
+        faint = [each.columns for each in seen.tables() if len(each.columns) == 2 and _is_faint(each)]
+        if faint:
+            told += (
+                f". Noise exceeds the counts of many cells of {self._named(faint)}: dependence may be understated there"
+            )
+        return told
+
+    def _named(self, tables: Sequence[tuple[int, ...]]) -> str:
+        return ", ".join("*".join(self.domain.names[i] for i in columns) for columns in sorted(tables))
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
@@ -528,6 +591,11 @@ def _least_scale(
         relative=1e-6,
     )
     return GAUSSIAN.largest_scale if found is None else found
+
+
+def _is_faint(table: Counted) -> bool:
+    """Whether the counts of more than a third of a noisy table's cells are below the standard error of their noise."""
+    return float((table.counts < table.errors).mean()) > 1.0 / 3.0
 
 
 class _Source:

@@ -87,7 +87,10 @@ def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
 
 def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] | None = None) -> Step:
     """Return the step that releases so many records, or counts."""
+    several = mechanism.several
     if size is None:
+        if several:
+            raise ParameterError("counts are one table. For them leave tables out")
         frames: Callable[..., Iterator[Frames]] = partial(_counted, mechanism)
         cells = mechanism.counted_cells
         rows = range(_MOST_ROWS) if cells is None else range(cells, cells + 1)
@@ -105,6 +108,7 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
         public_inputs=mechanism.public_inputs(),
         records=mechanism.made_for,
         counts=size is None,
+        tables=several,
         outcome=partial(_outcome, mechanism),
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
         empty=_no_counts(mechanism) if size is None else None,
@@ -122,8 +126,10 @@ def _run(mechanism: Mechanism, x: Any, *, rng: np.random.Generator) -> Any:
 def _drawn(
     mechanism: Mechanism, size: int, progress: Callable[..., None] | None, output: Any, *, rng: np.random.Generator
 ) -> Iterator[Frames]:
+    done = 0
+
     def decoded() -> Frames:
-        done = 0
+        nonlocal done
         for chunk in mechanism.finish(output, size=size, rng=rng):
             if not mechanism.domain.allowed(chunk).all():
                 raise Fault("record declared impossible", mechanism.name)
@@ -132,7 +138,8 @@ def _drawn(
             if progress is not None:
                 progress(done)
 
-    yield decoded()
+    for _ in range(mechanism.several or 1):
+        yield decoded()
 
 
 def _counted(mechanism: Mechanism, output: Any, *, rng: np.random.Generator) -> Iterator[Frames]:

@@ -1,0 +1,183 @@
+"""How often intervals from several synthetic tables of a wide one hold the population's value.
+
+A population of eight columns with a known law (a Gaussian copula of two factors), 5,000 records of it, epsilon 1 and
+delta 1e-6. Each world is a table, a release of 20 synthetic tables of as many records by ``marginals``, and the
+combining rule for fully synthetic tables. A number counts in a world only if all tables of two columns that identify it
+were measured: what was not, rests on conditional independence, and no interval is claimed.
+
+    python experiments/coverage_wide.py FIRST LAST   # worlds FIRST to LAST - 1 of each setting, added to worlds.csv
+    python experiments/coverage_wide.py              # coverage.csv of all worlds so far
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from _shared import printed, write
+from scipy.special import ndtr
+
+from discreet.domain import Counts, Domain, Integer, Records
+from discreet.inference import combine
+from discreet.mechanisms._measured_tables import MeasuredTables
+from discreet.mechanisms.marginals import Marginals
+from discreet.privacy import Budget
+
+RESULTS = Path(__file__).resolve().parent / "results" / "coverage_wide"
+CELLS = (2, 2, 3, 4, 5, 6, 10, 20)
+DOMAIN = Domain(columns={f"c{i}": Integer(lower=0, upper=cells - 1) for i, cells in enumerate(CELLS)})
+RECORDS, TABLES = 5000, 20
+LOADINGS = np.array(
+    [[0.9, -0.3], [-0.8, 0.4], [0.7, 0.6], [0.2, 0.9], [0.9, 0.5], [-0.4, 0.9], [0.8, -0.5], [0.9, 0.4]]
+)
+SETTINGS = {
+    "all pairs": None,
+    "workload": ("c0*c6", "c3*c6", "c0*c3", "c6*c7", "c1*c4", "c2*c7"),
+}
+HEAD = ("setting", "world", "number", "measured", "estimate", "lower", "upper", "adjusted")
+
+
+class Number(NamedTuple):
+    """A number of the population: its name, the pairs that identify it, and its estimate and variance in a table."""
+
+    name: str
+    pairs: tuple[tuple[int, int], ...]
+    of: Any
+
+
+def population(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw records: columns with falling probabilities, linked by two factors."""
+    latent = rng.normal(size=(n, 2)) @ LOADINGS.T + rng.normal(size=(n, len(CELLS)))
+    uniform = ndtr(latent / np.sqrt((LOADINGS**2).sum(axis=1) + 1.0))
+    columns = []
+    for column, cells in zip(uniform.T, CELLS, strict=True):
+        shares = np.exp(-3.0 * np.arange(cells) / cells)
+        columns.append(np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), column), cells - 1))
+    return np.stack(columns, axis=1)
+
+
+def mean(of: Any) -> Any:
+    """The mean of a function of the records among those for which it is not NaN."""
+
+    def estimated(x: np.ndarray) -> tuple[float, float]:
+        values = of(x)
+        values = values[~np.isnan(values)]
+        return float(values.mean()), float(values.var() / len(values))
+
+    return estimated
+
+
+def given(condition: np.ndarray, holds: np.ndarray) -> np.ndarray:
+    """Return 1 where something holds and 0 where not, NaN where the condition is not met."""
+    return np.where(condition, holds.astype(float), np.nan)
+
+
+def slope(y: int, of: tuple[int, ...]) -> Any:
+    """The first coefficient of a linear regression, with the variance that allows for any residuals."""
+
+    def estimated(x: np.ndarray) -> tuple[float, float]:
+        design = np.column_stack([np.ones(len(x)), *(x[:, i] for i in of)])
+        bread = np.linalg.inv(design.T @ design)
+        fitted = bread @ design.T @ x[:, y]
+        pulls = design * (x[:, y] - design @ fitted)[:, None]
+        return float(fitted[1]), float((bread @ (pulls.T @ pulls) @ bread)[1, 1])
+
+    return estimated
+
+
+NUMBERS = (
+    Number("mean of c3", (), mean(lambda x: x[:, 3].astype(float))),
+    Number("mean of c6", (), mean(lambda x: x[:, 6].astype(float))),
+    Number("mean of c7", (), mean(lambda x: x[:, 7].astype(float))),
+    Number("P(c0 = 1)", (), mean(lambda x: x[:, 0] == 1.0)),
+    Number("P(c5 = 0)", (), mean(lambda x: (x[:, 5] == 0).astype(float))),
+    Number("P(c7 >= 10)", (), mean(lambda x: (x[:, 7] >= 10).astype(float))),
+    Number("P(c4 >= 2 | c1 = 1)", ((1, 4),), mean(lambda x: given(x[:, 1] == 1, x[:, 4] >= 2))),
+    Number("P(c6 = 0 | c3 = 0)", ((3, 6),), mean(lambda x: given(x[:, 3] == 0, x[:, 6] == 0))),
+    Number("P(c2 = 2 | c7 >= 5)", ((2, 7),), mean(lambda x: given(x[:, 7] >= 5, x[:, 2] == 2))),
+    Number("slope of c6 by c0, with c3", ((0, 6), (3, 6), (0, 3)), slope(6, (0, 3))),
+    Number("slope of c6 by c3, with c0", ((0, 6), (3, 6), (0, 3)), slope(6, (3, 0))),
+    Number("slope of c7 by c6", ((6, 7),), slope(7, (6,))),
+)
+
+
+def truth() -> dict[str, float]:
+    """Return the population's values, from four million records."""
+    x = population(4_000_000, np.random.default_rng(0))
+    return {number.name: number.of(x)[0] for number in NUMBERS}
+
+
+def world(setting: str, index: int, *, records: int = RECORDS, tables: int = TABLES) -> list[list[Any]]:
+    """Return the intervals of a world, a row a number."""
+    rng = np.random.default_rng([index, list(SETTINGS).index(setting)])
+    x = population(records, rng)
+    held = Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(records, dtype=np.int64))
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    mechanism = Marginals.calibrated(budget, domain=DOMAIN, n=records, tables=tables, workload=SETTINGS[setting])
+    released = mechanism.kernel(held, rng=rng)
+    measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
+    found = []
+    for _ in range(tables):
+        chunks = [chunk.columns for chunk in mechanism.finish(released, size=records, rng=rng)]
+        made = np.concatenate([np.stack(columns, axis=1) for columns in chunks])
+        found.append([number.of(made) for number in NUMBERS])
+    rows = []
+    for number, each in zip(NUMBERS, np.array(found).transpose(1, 2, 0), strict=True):
+        one = combine(*each, kind="fully", size=records, n=records)
+        known = measured.issuperset(number.pairs)
+        rows.append([setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted])
+    return rows
+
+
+def coverage() -> Iterator[list[Any]]:
+    """Yield, for each number, in how many worlds it was measured, and how often it was within its interval."""
+    true = truth()
+    with (RESULTS / "worlds.csv").open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    for setting in SETTINGS:
+        for number in NUMBERS:
+            kept = [r for r in rows if r[0] == setting and r[2] == number.name and r[3] == "True"]
+            if not kept:
+                continue
+            estimate, lower, upper = np.array([[float(cell) for cell in r[4:7]] for r in kept]).T
+            value = true[number.name]
+            covered = float(((lower <= value) & (value <= upper)).mean())
+            bias, sd = float(estimate.mean() - value), float(estimate.std(ddof=1)) if len(kept) > 1 else 0.0
+            yield [setting, number.name, len(kept), value, bias, sd, float((upper - lower).mean()), covered]
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Compute a small world anew, and all of the table of coverage."""
+    for row in world("workload", 0, records=1000, tables=2):
+        yield "slice.csv", row
+    for row in coverage():
+        yield "coverage.csv", row
+
+
+def main() -> None:
+    """Add worlds, or write the table."""
+    if len(sys.argv) == 3:
+        path = RESULTS / "worlds.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(",".join(HEAD) + "\n")
+        for index in range(int(sys.argv[1]), int(sys.argv[2])):
+            for setting in SETTINGS:
+                with path.open("a", newline="") as file:
+                    rows = world(setting, index)
+                    csv.writer(file, lineterminator="\n").writerows([printed(cell) for cell in row] for row in rows)
+        return
+    write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
+    head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")
+    write(RESULTS / "coverage.csv", head, coverage())
+
+
+WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small one"}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Estimates from several synthetic tables: by hand, against formulas, and from files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import release
+from discreet.cli._main import run
+from discreet.domain import Category, Domain, Integer
+from discreet.errors import FileProblem, ParameterError
+from discreet.inference import combine, estimate_tables, posterior
+from discreet.releases._release import Release
+
+DOMAIN = Domain(
+    columns={"x": Integer(lower=0, upper=9), "y": Category(categories=["a", "b"]), "z": Integer(lower=0, upper=9)}
+)
+SIZE, TABLES = 800, 4
+
+
+@pytest.fixture(scope="module")
+def data() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    x = np.minimum(9, rng.poisson(3.0, 3000))
+    return pl.DataFrame(
+        {"x": x, "y": np.where(rng.random(3000) < 0.3, "a", "b"), "z": np.clip(x + rng.integers(-1, 2, 3000), 0, 9)}
+    )
+
+
+@pytest.fixture(scope="module")
+def released(data: pl.DataFrame) -> Release:
+    return release(data, DOMAIN, epsilon=3.0, delta=1e-6, size=SIZE, mechanism="marginals", tables=TABLES, seed=1)
+
+
+def test_means_and_shares_are_those_of_each_table_combined(released: Release) -> None:
+    tables = released.records
+    found = estimate_tables(released, ["mean", "P(>4)"], column="x")
+    means = [float(table["x"].mean()) for table in tables]
+    wanted = combine(means, [float(t["x"].var(ddof=0)) / SIZE for t in tables], kind="fully", size=SIZE, n=3000)
+    assert found["mean"].mean == pytest.approx(wanted.estimate)
+    assert (found["mean"].lower, found["mean"].upper) == (pytest.approx(wanted.lower), pytest.approx(wanted.upper))
+    above = np.array([float((table["x"] > 4).mean()) for table in tables])
+    wanted = combine(above, above * (1 - above) / SIZE, kind="fully", size=SIZE, n=3000)
+    assert found["P(>4)"].lower == pytest.approx(max(0.0, wanted.lower))
+    assert "Raghunathan, Reiter and Rubin" in found.notes[0]
+    assert found["mean"].effective_draws == TABLES
+    label = estimate_tables(tables, ["P(=a)"], column="y", certificate=released.certificate)["P(=a)"]
+    assert label.mean == pytest.approx(float(np.mean([(table["y"] == "a").mean() for table in tables])))
+
+
+def test_a_bootstrap_gives_the_variance_that_the_formula_does(released: Release) -> None:
+    def mean_of_x(values: Any, weights: Any) -> Any:
+        return (values * weights).sum(axis=1)
+
+    by_formula = estimate_tables(released, ["mean"], column="x")["mean"]
+    resampled = estimate_tables(released, [mean_of_x], column="x")["mean_of_x"]
+    assert resampled.mean == pytest.approx(by_formula.mean)
+    # The mean variance of 400 resamples is within 25 % of its formula; how much of the whole it is, follows from sd.
+    within = float(np.mean([float(table["x"].var()) / SIZE for table in released.records]))
+    assert abs(resampled.sd**2 - by_formula.sd**2) < 0.25 * within
+
+
+def test_functions_of_several_columns(released: Release) -> None:
+    def slope(columns: Any, weights: Any) -> Any:
+        x, z = columns["x"], columns["z"]
+        centre = (weights * x).sum(axis=1, keepdims=True)
+        return (weights * (x - centre) * z).sum(axis=1) / (weights * (x - centre) ** 2).sum(axis=1)
+
+    found = estimate_tables(released, [slope])["slope"]
+    each = [np.polyfit(table["x"].to_numpy(), table["z"].to_numpy(), 1)[0] for table in released.records]
+    assert found.mean == pytest.approx(float(np.mean(each)))
+    assert abs(found.mean - 0.95) < 0.1
+
+
+def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data.write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "d.toml").write_text(DOMAIN.to_toml())
+    out = str(tmp_path / "tables")
+    asked = [str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "3", "--delta", "1e-6"]
+    asked = ["release", *asked, "--size", "800", "--mechanism", "marginals", "--tables", "3", "--seed", "1"]
+    assert run([*asked, "--out", out]) == 0
+    assert "wrote 3 tables of 800 records" in capsys.readouterr().out
+    assert run(["verify", out]) == 0
+    assert run(["report", out, "--out", str(tmp_path / "report.html")]) == 0
+    assert "3 tables of" in (tmp_path / "report.html").read_text()
+    capsys.readouterr()
+    assert run(["estimate", out, "--column", "x", "--functional", "mean,sd,q50,P(>4)"]) == 0
+    text = capsys.readouterr().out
+    assert [line.split()[0] for line in text.splitlines()[1:5]] == ["mean", "sd", "q50", "P(>4)"]
+    assert "3 tables of 800 records" in text
+    table = pl.read_parquet(tmp_path / "tables" / "table-01.parquet")
+    table.head(700).write_parquet(tmp_path / "tables" / "table-01.parquet")
+    with pytest.raises(FileProblem, match="not the file that its certificate was written for"):
+        estimate_tables(out, ["mean"], column="x")
+
+
+def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> None:
+    one = release(data, DOMAIN, epsilon=3.0, delta=1e-6, size=100, mechanism="marginals", seed=1)
+    with pytest.raises(ParameterError, match="several tables"):
+        estimate_tables(one, ["mean"], column="x")
+    with pytest.raises(ParameterError, match="Release several"):
+        posterior(one)
+    with pytest.raises(ParameterError, match="all 4 tables"):
+        estimate_tables(released.records[:2], ["mean"], column="x", certificate=released.certificate)
+    with pytest.raises(ParameterError, match="no column"):
+        estimate_tables(released, ["mean"], column="w")
+
+
+def test_the_variance_of_the_rule_is_at_least_a_samples() -> None:
+    made = combine([1.0, 1.1, 1.2], [0.0099, 0.0099, 0.0099], kind="fully", size=100, n=100)  # T = .01333 - .0099
+    assert made.adjusted
+    assert made.variance == pytest.approx(0.0099)
+    assert math.isinf(made.degrees)

@@ -1,0 +1,209 @@
+"""Several tables of marginals: each from the posterior of what was measured, at no further privacy cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import publish, release, verify
+from discreet._core.random import seeded
+from discreet.confidential import confidential
+from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
+from discreet.errors import FileProblem, ParameterError
+from discreet.inference import estimate_tables
+from discreet.mechanisms import Marginals
+from discreet.mechanisms._draws import copies
+from discreet.mechanisms._latent_classes import Table, denoised
+from discreet.mechanisms._measured_tables import MeasuredTables, _nearest_table
+from discreet.privacy import Budget
+
+BUDGET = Budget(epsilon=2.0, delta=1e-6)
+WIDE = Domain(
+    columns={
+        "a": Category(categories=["x", "y"]),
+        "b": Integer(lower=0, upper=4),
+        "c": Category(categories=["u", "v", "w"]),
+        "d": Integer(lower=0, upper=9),
+    }
+)
+
+
+def people(n: int = 4000, seed: int = 0) -> pl.DataFrame:
+    """Return records whose columns depend on each other."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, n)
+    b = np.minimum(4, rng.poisson(1 + a))
+    return pl.DataFrame(
+        {
+            "a": np.array(["x", "y"])[a],
+            "b": b,
+            "c": np.array(["u", "v", "w"])[np.minimum(2, rng.poisson(0.5 + 0.5 * a))],
+            "d": np.minimum(9, b + rng.poisson(1.0, n)),
+        }
+    )
+
+
+# -- one table is as it was -------------------------------------------------------------------------------------------
+
+
+def test_one_table_is_not_told_and_several_are_the_same_private_step() -> None:
+    one = Marginals.calibrated(BUDGET, domain=WIDE, n=4000)
+    several = replace(one, tables=3)
+    assert "tables" not in one.parameters()
+    assert several.parameters()["tables"] == 3
+    assert one.step_identity == several.step_identity
+    assert Marginals.of(one.parameters(), domain=WIDE, records=4000, size=10) == one
+    assert Marginals.of(several.parameters(), domain=WIDE, records=4000, size=10) == several
+    assert one.guarantee(n=4000).delta(1.0) == several.guarantee(n=4000).delta(1.0)
+    assert not any("conditional independence" in caveat for caveat in one.guarantee(n=4000).caveats)
+    assert any("conditional independence" in caveat for caveat in several.guarantee(n=4000).caveats)
+
+
+def test_one_table_asked_for_is_the_release_of_before() -> None:
+    asked: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "size": 500, "mechanism": "marginals", "seed": 5}
+    before, now = release(people(), WIDE, **asked), release(people(), WIDE, tables=1, **asked)
+    assert now.records.equals(before.records)
+    assert {**now.certificate.facts, "created": ""} == {**before.certificate.facts, "created": ""}
+
+
+# -- several ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_tables_verifies(tmp_path: Path) -> None:
+    out = tmp_path / "tables"
+    made = release(people(), WIDE, epsilon=2.0, delta=1e-6, size=700, mechanism="marginals", tables=3, out=out, seed=1)
+    tables = [pl.read_parquet(file) for file in sorted(out.glob("*.parquet"))]
+    assert [table.height for table in tables] == [700, 700, 700]
+    assert not tables[0].equals(tables[1])
+    assert all(check.agrees for check in verify(out))
+    assert made.certificate.facts["mechanism"]["parameters"]["sampling"] == "iid"
+    (out / "table-02.parquet").unlink()
+    assert not all(check.agrees for check in verify(out))
+    with pytest.raises(FileProblem):
+        estimate_tables(out, ["mean"], column="b")
+
+
+def test_open_labels_and_add_remove() -> None:
+    domain = Domain(columns={"town": OpenLabels(), "b": Integer(lower=0, upper=4)})
+    data = people().with_columns(town=pl.Series(["one", "two"] * 2000)).select("town", "b")
+    budget = Budget(epsilon=5.0, delta=1e-4)
+    made = Marginals.calibrated(budget, domain=domain, n=4000, relation="add-remove", tables=2)
+    closed = confidential(data, domain, empty=True)
+    found = publish(closed, made, size=300, relation="add-remove", rng=seeded(2), accept_poor_utility=True).records
+    assert [len(table) for table in found] == [300, 300]
+    assert {"one", "two"} <= {*found[0]["town"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tables": 3}, "marginals"),
+        ({"tables": 3, "mechanism": "smoothed-histogram"}, "marginals"),
+        ({"tables": 0, "mechanism": "marginals"}, "from 1 to 1,000"),
+        ({"tables": 3, "mechanism": "marginals", "given": "b = 1"}, "Leave given out"),
+        ({"tables": 3, "mechanism": "marginals", "counts": True, "size": None}, "leave tables out"),
+    ],
+)
+def test_what_has_no_several_tables_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ParameterError, match=told):
+        release(people(), WIDE, **{"epsilon": 2.0, "delta": 1e-6, "size": 100, **given})
+
+
+# -- the posterior ----------------------------------------------------------------------------------------------------
+
+ONE = Domain(columns={"a": Category(categories=["x", "y", "z"])})
+
+
+class FromTheMean(Marginals):
+    """All tables from the noisy counts as they are: no noise is added, no number is drawn."""
+
+    def _populated(self, y: Any, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        return self._drawn(y, size=size, rng=rng)
+
+
+def shares(mechanism: Marginals, y: Any, size: int, tables: int) -> np.ndarray:
+    """Return each table's shares of the labels."""
+    rng = seeded(3)
+    drawn = [next(mechanism.finish(y, size=size, rng=rng)).columns[0].astype(np.int64) for _ in range(tables)]
+    return np.array([np.bincount(codes, minlength=3) for codes in drawn]) / size
+
+
+def as_the_posterior(mechanism: Marginals) -> bool:
+    """Whether tables have the mean and the variances of the closed form, with false alarms in one of 10,000 runs.
+
+    Three labels, far from 0. Their noisy shares ``s`` sum to 1 after an equal number is taken off each, so the
+    posterior variance is ``(2/3) (scale / n)^2 / units``. A population has ``s (1 - s) / n`` more, and a table of it
+    ``s (1 - s) / size`` more.
+    """
+    n, size, tables = 3000, 6000, 400
+    y = np.array([1500, 900, 600]) * int(mechanism.first[0]) ** 2
+    found, s = shares(mechanism, y, size, tables), np.array([0.5, 0.3, 0.2])
+    noise = 2.0 / 3.0 * (mechanism.scale / (n * float(mechanism.first[0]))) ** 2
+    wanted = noise + s * (1.0 - s) / n + s * (1.0 - s) / size
+    apart = np.abs(found.mean(axis=0) - s) / np.sqrt(wanted / tables)
+    ratio = found.var(axis=0, ddof=1) / wanted
+    return bool((apart < 4.3).all() and (np.abs(ratio - 1.0) < 4.3 * math.sqrt(2.0 / tables)).all())
+
+
+def test_tables_of_one_column_are_of_the_closed_form_and_a_twin_is_caught() -> None:
+    asked: dict[str, Any] = {"domain": ONE, "records": 3000, "scale": 40.0, "units": 1, "tables": 2}
+    assert as_the_posterior(Marginals(**asked))
+    assert not as_the_posterior(FromTheMean(**asked))
+    ignored = Marginals(**{**asked, "scale": 9.0})  # another noise than the one the variance is computed with
+    y = np.array([1500, 900, 600])
+    assert shares(ignored, y, 6000, 400).var(axis=0)[0] < shares(Marginals(**asked), y, 6000, 400).var(axis=0)[0] * 0.8
+
+
+def test_draws_of_two_way_numbers_have_the_posteriors_mean_and_variance() -> None:
+    noise, rows = 4.0, np.array([[60.0, -60.0], [-60.0, 60.0]])  # one number that is clear, of size 120
+    tables, rng = {(0, 1): Table(rows, noise)}, seeded(4)
+    drawn = np.array([denoised(tables, (2, 2), rng)[0, 1] for _ in range(4000)])
+    number = 0.5 * (drawn[:, 0, 0] - drawn[:, 0, 1] - drawn[:, 1, 0] + drawn[:, 1, 1])
+    assert abs(number.mean() - 120.0) < 4.4 * noise / math.sqrt(4000)  # not shrunk; one false alarm in 100,000
+    assert abs(number.var() / noise**2 - 1.0) < 4.4 * math.sqrt(2.0 / 4000)
+    assert denoised(tables, (2, 2))[0, 1][0, 0] < 60.0  # the mean is
+
+
+def test_the_nearest_table_is_the_nearest() -> None:
+    rng = np.random.default_rng(5)
+    rows, columns = np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.4])
+    table = np.outer(rows, columns) + rng.normal(scale=0.1, size=(3, 2))
+    found = _nearest_table(table, rows, columns)
+    np.testing.assert_allclose(found.sum(axis=1), rows, atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=0), columns, atol=1e-6)
+    assert found.min() > 0.0
+    # Of a 3 x 2 table with given margins two numbers are free: the nearest of all tables on a fine grid of them.
+    a, b = np.meshgrid(np.linspace(0.0, 0.5, 501), np.linspace(0.0, 0.3, 301))
+    first = np.stack([a, b, columns[0] - a - b], axis=-1)
+    every = np.stack([first, rows - first], axis=-1)
+    every = every[(every >= 0.0).all(axis=(-1, -2))]
+    best = every[((every - table) ** 2).sum(axis=(-1, -2)).argmin()]
+    np.testing.assert_allclose(found, best, atol=0.003)
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 5), (300_000, 1000), (10, 1000)])
+def test_copies_are_of_so_many_draws(n: int, size: int) -> None:
+    chunks = list(copies(n, size, seeded(6)))
+    assert sum(int(chunk.sum()) for chunk in chunks) == size
+    assert sum(len(chunk) for chunk in chunks) <= min(n, size)
+    assert all((chunk > 0).all() for chunk in chunks)
+
+
+def test_what_was_chosen_stays_chosen() -> None:
+    made = Marginals.calibrated(BUDGET, domain=WIDE, n=4000, tables=2)
+    codes = [WIDE.columns[name].encode(people()[name], name=name) for name in WIDE.names]
+    held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
+    seen = MeasuredTables(made, made.kernel(held, rng=seeded(7)))
+    draw = seen.posterior_draw(seeded(8))
+    assert draw.measured == seen.measured
+    assert [each.of.tolist() for each in draw.merged] == [each.of.tolist() for each in seen.merged]
+    assert draw.held == seen.held
+    assert draw.tables()[0].counts.tolist() != seen.tables()[0].counts.tolist()
+    assert "two-way tables were measured" in made.outcome(np.asarray(seen._y), 4000).text
