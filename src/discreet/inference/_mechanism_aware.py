@@ -24,7 +24,7 @@ from discreet.inference._prior import Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import NoisyTree, ThresholdedCounts
+from discreet.mechanisms._evidence import DrawnFromCounts, NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.releases._read import read_certificate
@@ -71,6 +71,7 @@ def mechanism_posterior(
         By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
         shares of the halves are :math:`\mathrm{Beta}(\frac12,\frac12)` (with a base measure that is not uniform, its
         shares are the parameters). It is wide on every scale, so that sums of many cells are not drawn to the prior.
+        For records that were drawn from the counts without noise (mixtures and urns) the default is 1.
     draws : int
         Number of draws; they are independent.
     seed : int
@@ -161,6 +162,8 @@ def posterior_of_counts(
         leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
+    if strength is None and isinstance(evidence, DrawnFromCounts):
+        strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
     if strength is not None:
         prior = Prior(strength * masses)
     elif isinstance(evidence, NoisyTree):
