@@ -539,7 +539,6 @@ def estimate(
     import re
     import warnings
 
-    from discreet.inference import estimate_tables
     from discreet.inference._groups import groups_of
     from discreet.inference._posterior import known_functionals
     from discreet.releases._read import read
@@ -552,9 +551,7 @@ def estimate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if release.certificate.several:
-            if by is not None:
-                raise ParameterError("groups are for the posterior of one table. Leave by=... out")
-            summary = estimate_tables(release, asked, column=column, level=level)
+            summary = release.estimate(asked, column=column, by=by, level=level)
         else:
             summary = release.posterior(**options).summary(asked, column=column, by=by, level=level)
     for warning in caught:

@@ -9,7 +9,6 @@ from discreet.inference._functional import Functional
 from discreet.inference._line import Draws
 from discreet.inference._mechanism_aware import mechanism_posterior, noisy_counts_posterior
 from discreet.inference._posterior import Band, Posterior
-from discreet.inference._several import estimate_tables
 from discreet.inference._summary import Estimate, Summary
 from discreet.inference._urn.process import process_posterior
 from discreet.inference._urn.unseen import Unseen, unseen
@@ -20,7 +19,6 @@ __all__ = [
     "Posterior",
     "ReleaseTakenForSample",
     "combine",
-    "estimate_tables",
     "fit",
     "mechanism_posterior",
     "noisy_counts_posterior",

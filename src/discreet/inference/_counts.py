@@ -63,8 +63,8 @@ def known_evidence(mechanism: Mechanism) -> CellEvidence:
     evidence = mechanism.evidence()
     if "tables" in mechanism.known():
         raise ParameterError(
-            f"no posterior is known of {mechanism.name} given one table. Release several of it: discreet.inference."
-            "estimate_tables gives intervals from them"
+            f"no posterior is known of {mechanism.name} given one table. Release several of it: discreet.read(...)."
+            "estimate gives intervals from them"
         )
     if evidence is None or isinstance(evidence, ContinuedUrn) or not getattr(evidence, "own_cells", True):
         points = " around public points" if evidence is not None else ""

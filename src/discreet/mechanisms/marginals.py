@@ -105,7 +105,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         drawn independently, whatever is given.
     tables : int
         How many tables to release, 1 to 1,000. Several are each drawn from the posterior of the noisy tables, for
-        :func:`discreet.inference.estimate_tables`. Post-processing: they cost no more privacy than one.
+        ``discreet.read(...).estimate``. Post-processing: they cost no more privacy than one.
 
     Raises
     ------

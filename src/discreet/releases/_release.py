@@ -31,6 +31,7 @@ from discreet.releases._writing import (
 )
 
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
+_SEVERAL = "discreet.inference._several"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -141,6 +142,10 @@ class Release:
     ) -> Any:
         """Return numbers of the population with credible intervals: the ``summary`` of :meth:`posterior`.
 
+        Of several tables from a posterior, the estimates of each are combined by the rule for fully synthetic tables
+        (:func:`discreet.inference.combine`): what depends on more than the measured tables of one and two columns rests
+        on conditional independence, which no interval covers.
+
         Parameters
         ----------
         functionals : sequence of str or callable
@@ -162,6 +167,10 @@ class Release:
         ParameterError
             When a column or a functional is unknown, or the mechanism has no posterior.
         """
+        if self.certificate.several:
+            if by is not None:
+                raise ParameterError("groups are for the posterior of one table. Leave by=... out")
+            return import_module(_SEVERAL).estimate_tables(self, functionals, column=column, level=level)
         return self.posterior().summary(functionals, column=column, by=by, level=level)
 
     def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:

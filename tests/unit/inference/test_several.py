@@ -14,7 +14,8 @@ from discreet import release
 from discreet.cli._main import run
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
-from discreet.inference import combine, estimate_tables, posterior
+from discreet.inference import combine, posterior
+from discreet.inference._several import estimate_tables
 from discreet.releases._release import Release
 
 DOMAIN = Domain(
@@ -40,6 +41,9 @@ def released(data: pl.DataFrame) -> Release:
 def test_means_and_shares_are_those_of_each_table_combined(released: Release) -> None:
     tables = released.records
     found = estimate_tables(released, ["mean", "P(>4)"], column="x")
+    assert released.estimate(["mean", "P(>4)"], column="x") == found
+    with pytest.raises(ParameterError, match="groups are for the posterior of one table"):
+        released.estimate(["mean"], column="x", by="y")
     means = [float(table["x"].mean()) for table in tables]
     wanted = combine(means, [float(t["x"].var(ddof=0)) / SIZE for t in tables], kind="fully", size=SIZE, n=3000)
     assert found["mean"].mean == pytest.approx(wanted.estimate)

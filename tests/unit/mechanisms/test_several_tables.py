@@ -17,7 +17,7 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import FileProblem, ParameterError
-from discreet.inference import estimate_tables
+from discreet.inference._several import estimate_tables
 from discreet.mechanisms import Marginals
 from discreet.mechanisms._draws import copies
 from discreet.mechanisms._latent_classes import Table, denoised
