@@ -24,7 +24,7 @@ SHELL = re.compile(r"discreet [a-z]+ --[a-z-]+")
 PYTHON_ALONE = {"kind='urn'"}
 """Arguments of functions that no command calls."""
 
-EVERY = {name: group.commands[name] for name in ("release", "privacy", "synthesize", "report", "demo")}
+EVERY = {name: group.commands[name] for name in ("release", "privacy", "synthesize", "report", "demo", "estimate")}
 
 
 def filled(part: ast.expr) -> str:
