@@ -318,7 +318,7 @@ class _Asked:
     @property
     def several(self) -> bool:
         """Whether more than one table is asked for."""
-        return bool(self.parameters.get("tables", 1) != 1)
+        return self.parameters.get("tables") not in (None, 1)
 
     @property
     def relation_name(self) -> RelationName:

@@ -125,8 +125,8 @@ class Mechanism(PrivateStep):
     @property
     def several(self) -> int | None:
         """How many tables a release has, each a draw of :meth:`finish` from a posterior; None for the one of a file."""
-        tables: int = getattr(self, "tables", 1)
-        return tables if tables > 1 else None
+        tables: int | None = getattr(self, "tables", None)
+        return tables
 
     @property
     def single_record(self) -> bool:

@@ -103,9 +103,9 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     sampling : {"stratified", "iid"}
         Records drawn in systematic order, or independently. Post-processing: it costs no privacy. Several tables are
         drawn independently, whatever is given.
-    tables : int
-        How many tables to release, 1 to 1,000. Several are each drawn from the posterior of the noisy tables, for
-        ``discreet.read(...).estimate``. Post-processing: they cost no more privacy than one.
+    tables : int, optional
+        How many tables to release, up to 1,000; one by default. Several are each drawn from the posterior of the
+        noisy tables, for ``discreet.read(...).estimate``. Post-processing: they cost no more privacy than one.
 
     Raises
     ------
@@ -162,15 +162,17 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     helped_by: ClassVar[tuple[Remedy, ...]] = ("cells", "columns", "epsilon", "delta")
 
     sampling: Sampling = DEFAULT_SAMPLING
-    tables: int = 1
+    tables: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _on_grid(GAUSSIAN.checked(self.scale)))
         if self.scale < _LEAST_SCALE:
             raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
         check_sampling(self.sampling)
-        object.__setattr__(self, "tables", integer("tables", self.tables, least=1, most=_MOST_TABLES))
-        if self.tables > 1:
+        if self.tables is not None:
+            tables = integer("tables", self.tables, least=1, most=_MOST_TABLES)
+            object.__setattr__(self, "tables", tables if tables > 1 else None)
+        if self.tables is not None:
             object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent
             if self.given is not None:
                 raise ParameterError(
@@ -184,10 +186,6 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """The tables that may be measured and their noise: what records are drawn for is public."""
         labels = (self.threshold, self.label_units)
         return (self.name, self.domain, self.records, self.scale, self.units, self.workload, *labels)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters as JSON values; one table is not told."""
-        return {name: value for name, value in super().parameters().items() if (name, value) != ("tables", 1)}
 
     @property
     def once(self) -> bool:
@@ -337,7 +335,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def _several(self) -> Iterator[str]:
         """Say what several tables are for, and what they cannot tell."""
-        if self.tables > 1:
+        if self.tables is not None:
             yield (
                 "each table is drawn from the posterior of the noisy tables, and they are to be analysed together, by "
                 "the combining rules for fully synthetic tables"
@@ -352,7 +350,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         for totals in self.domain.published:
             if totals.column is not None and self.given is None:
                 name = self.domain.names[totals.column]
-                about = " up to the scatter of a sample" if self.tables > 1 else ""
+                about = " up to the scatter of a sample" if self.tables is not None else ""
                 yield f"the shares of column {name!r} are those published in {totals.source!r}{about}, not the table's"
 
     # -- its reading --------------------------------------------------------------------------------------------
@@ -371,7 +369,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         Of several tables this is one: each call draws from the posterior of the population anew.
         """
         made, tables = self._read(y)
-        chunks = (made._drawn if self.tables == 1 else made._populated)(tables, size=size, rng=rng)
+        chunks = (made._drawn if self.tables is None else made._populated)(tables, size=size, rng=rng)
         yield from labelled(chunks, self.domain, made.domain, rng) if self.open else chunks
 
     def _drawn(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
@@ -445,7 +443,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         if len(self.pairs) < 2:
             return "its only table of two columns was measured" if self.pairs else "it has one column"
         told = f"{len(measured)} of {len(self.pairs):,} two-way tables were measured"
-        if self.tables == 1:
+        if self.tables is None:
             return told
         told += f": {self._named(measured)}"
         faint = [each.columns for each in seen.tables() if len(each.columns) == 2 and _is_faint(each)]
