@@ -22,7 +22,8 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 QUICK = ["tests/e2e", "tests/golden", "tests/law/test_perturbed_histogram.py", "tests/law/test_stability_histogram.py",
          "tests/law/test_pitman_yor.py", "tests/unit/confidential", "tests/unit/domain", "tests/unit/releases",
          "tests/unit/report", "tests/unit/mechanisms/test_noise_and_projections.py"]  # fmt: skip
-COVERING = ["tests/unit/privacy", "tests/unit/releases", "tests/unit/confidential", "tests/golden", "tests/e2e"]
+COVERING = ["tests/unit/privacy", "tests/unit/releases", "tests/unit/confidential", "tests/golden", "tests/e2e",
+            "tests/law/test_instance.py", "tests/law/test_pitman_yor.py"]  # fmt: skip
 
 
 @nox.session
