@@ -86,6 +86,13 @@ def engines(session: nox.Session) -> None:
 
 
 @nox.session
+def postgresql(session: nox.Session) -> None:
+    """The ledger on a real PostgreSQL server: skips with a message where PostgreSQL is missing."""
+    session.install("-e", ".[postgresql]", *GROUPS["test"])
+    session.run("pytest", "-m", "postgresql", "tests/postgresql", *session.posargs)
+
+
+@nox.session
 def evolution(session: nox.Session) -> None:
     """Private Evolution with image and language models: skips with a message where torch is missing."""
     session.install("-e", ".[evolution]", *GROUPS["test"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet._core.version import __version__
     from discreet._release import AddRemove, Checkpoint, Watch, release
+    from discreet.ledger import Ledger
     from discreet.planner import plan
     from discreet.releases import publish, verify
     from discreet.releases._read import read
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AddRemove",
     "Checkpoint",
+    "Ledger",
     "Watch",
     "__version__",
     "plan",
@@ -26,6 +28,7 @@ __all__ = [
 _HOMES = {
     "AddRemove": "discreet._release",
     "Checkpoint": "discreet._release",
+    "Ledger": "discreet.ledger",
     "Watch": "discreet._release",
     "__version__": "discreet._core.version",
     "plan": "discreet.planner",

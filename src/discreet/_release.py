@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +23,11 @@ from discreet.confidential._public import public_domain, public_table, refuse_sa
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
+from discreet.ledger import Ledger
+from discreet.ledger._payment import Payment
+from discreet.ledger._which import ledger_for
 from discreet.mechanisms import REGISTRY, Mechanism, named, require_kept
-from discreet.mechanisms._base import PartsMechanism, require_relation
+from discreet.mechanisms._base import PartsMechanism, feasible, require_relation
 from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import plan
@@ -31,7 +35,7 @@ from discreet.planner._cells import chosen_cells, with_cells
 from discreet.planner._option import with_sampling
 from discreet.planner._predicted import common
 from discreet.planner._steps import said_before
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName
 from discreet.releases import publish
 from discreet.releases._promise import delta_caveats
@@ -41,7 +45,7 @@ from discreet.releases._writing import check_folder, check_output
 
 Path_ = str | os.PathLike[str]
 
-_NO_PARAMETERS = {"budget", "cells", "group", "n", "records"}
+_NO_PARAMETERS = {"budget", "cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
 
 
@@ -121,6 +125,8 @@ def release(
     certificate: Path_ | None = None,
     accept: Collection[str] = (),
     accept_poor_utility: bool = False,
+    records: int | None = None,
+    ledger: Ledger | Path_ | None = None,
     seed: int | None = None,
     watch: Watch = Watch(),  # frozen
     **parameters: Any,
@@ -171,6 +177,12 @@ def release(
         Where to write the certificate. ``OUT.certificate.json`` by default.
     accept, accept_poor_utility
         See :func:`discreet.publish`.
+    records : int, optional
+        Public. The number of records of the table, where it is known beforehand. What cannot be met is then refused
+        before the table is opened. A table that has another number is refused.
+    ledger : Ledger or path, optional
+        The ledger that pays for the release: see :class:`discreet.Ledger`. By default the one that the domain's file
+        names in ``[ledger]``, else that of the environment variable DISCREET_LEDGER, else none.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional
@@ -189,6 +201,8 @@ def release(
     ------
     NotPublic
         When ``reference``, ``domain`` or a public parameter is the confidential table.
+    Refused
+        When the ledger has not as much left. The table was not opened.
     DiscreetError
         In its other subclasses, for bad input, infeasible and refused requests. Nothing is then written.
 
@@ -215,6 +229,7 @@ def release(
         counts=counts,
         sampling=sampling,
         mechanism=mechanism,
+        records=records,
         parameters=parameters if tables == 1 else {**parameters, "tables": tables},
     )
     table = _Table(
@@ -228,32 +243,38 @@ def release(
     )
     kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     inputs = (data, domain, reference, *parameters.values())
-    _say(watch, _checked_files(out, certificate, kept, inputs=inputs, several=asked.several))
+    outputs, said = _checked_files(out, certificate, kept, inputs=inputs, several=asked.several)
+    _say(watch, said)
 
-    held = _held(table, declared, reference, asked)
-    chosen, why = _by_plan(asked, held) if asked.kind is None else _by_name(asked, asked.kind, held)
-    if chosen.domain != declared:
-        why = ". ".join([*chosen_cells(declared, chosen.domain), why])
-        held = _held(table, chosen.domain, held.reference, asked)
-    closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
-    like = common(held.reference, chosen.domain)
-    _say(watch, _announced(asked, chosen, why, held, like))
-    return publish(
-        closed,
-        _in_steps(chosen, kept, watch),
-        size=size,
-        budget=asked.budget,
-        relation=asked.relation_name,
-        out=out,
-        certificate=certificate,
-        rng=rng,
-        accept=accept,
-        accept_poor_utility=accept_poor_utility,
-        like=like,
-        progress=watch.progress,
-        form="counts" if counts else "records",
-        info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(held.n, like)},
-    )
+    known = _known(table, declared, reference, asked)
+    made = None if known.n is None else _chosen(asked, known)
+    with _paid(ledger_for(ledger, domain), asked, known, made, kept, table=table, out=outputs) as payment:
+        held = _held(table, known if made is None else known.on(made[0].domain))
+        chosen, why = _chosen(asked, held.known) if made is None else made
+        if chosen.domain != held.known.domain:
+            held = _held(table, known.on(chosen.domain))
+        if chosen.domain != declared:
+            why = ". ".join([*chosen_cells(declared, chosen.domain), why])
+        closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
+        like, n = common(known.on(chosen.domain).reference, chosen.domain), held.n
+        _say(watch, _announced(asked, chosen, why, held.known, n, like))
+        return publish(
+            closed,
+            _in_steps(chosen, kept, watch, payment),
+            size=size,
+            budget=asked.budget,
+            relation=asked.relation_name,
+            out=out,
+            certificate=certificate,
+            rng=rng,
+            accept=accept,
+            accept_poor_utility=accept_poor_utility,
+            like=like,
+            progress=watch.progress,
+            form="counts" if counts else "records",
+            info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(n, like)},
+            ledger=payment,
+        )
 
 
 # -- what was asked for -----------------------------------------------------------------------------------------------
@@ -269,6 +290,7 @@ class _Asked:
     counts: bool
     sampling: str | None
     mechanism: str | None
+    records: int | None
     parameters: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -279,6 +301,7 @@ class _Asked:
                 self.relation,
                 remedy="For add/remove write relation=AddRemove(records=...)",
             )
+        self._check_records()
         if self.size is None and not self.counts:
             raise ParameterError(
                 "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
@@ -320,6 +343,17 @@ class _Asked:
         """Whether more than one table is asked for."""
         return self.parameters.get("tables") not in (None, 1)
 
+    def _check_records(self) -> None:
+        if self.records is not None:
+            positive_size("records", self.records)
+            if isinstance(self.relation, AddRemove):
+                raise ParameterError("the number of records stands in relation=AddRemove(records=...). Write it once")
+
+    @property
+    def declared(self) -> int | None:
+        """The number of records as it was declared; None where it is to be counted."""
+        return self.relation.records if isinstance(self.relation, AddRemove) else self.records
+
     @property
     def relation_name(self) -> RelationName:
         """Between which tables the guarantee is to hold."""
@@ -333,14 +367,16 @@ def _checked_files(
     *,
     inputs: tuple[Any, ...],
     several: bool,
-) -> list[str]:
-    """Refuse outputs that are inputs, and say which files exist."""
-    lines = []
+) -> tuple[tuple[Path, ...], list[str]]:
+    """Return where the release goes, and say which files exist. Outputs that are inputs are refused."""
+    lines: list[str] = []
+    outputs: tuple[Path, ...] = ()
     if several and out is not None:
-        check_folder(out)
+        outputs = (check_folder(out),)
     elif out is not None:
         kept = None if checkpoint is None else checkpoint.path
-        require_whole_pair(*check_output(out, certificate, inputs=inputs, others=(kept,)))
+        outputs = check_output(out, certificate, inputs=inputs, others=(kept,))
+        require_whole_pair(*outputs)
         if os.path.exists(out):  # noqa: PTH110  # any kind of path
             lines.append(f"{out} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
@@ -350,7 +386,7 @@ def _checked_files(
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
                 "table" + (". Where all are done, the table is not asked again" if checkpoint.redraw else "")
             )
-    return lines
+    return outputs, lines
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
@@ -378,36 +414,105 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """The closed table on a domain, and what is public about it.
+class _Known:
+    """What is public about a table on a domain.
 
-    ``n`` is the number of records, the declared one under add/remove; ``group`` is how many of them a unit has at most.
+    ``n`` is the number of records, the declared one under add/remove; None until it was counted. ``group`` is how many
+    of them a unit has at most. ``reference`` is a public table that this one is expected to look like.
     """
 
-    closed: Confidential[Counts] | Confidential[Rows]
     domain: Domain
-    n: int
+    n: int | None
     group: int
     reference: pl.DataFrame | None
+    given: Any = field(repr=False)
+
+    def on(self, domain: Domain) -> _Known:
+        """Return the same on other cells."""
+        like = None if self.given is None else public_table(self.given, domain)
+        return replace(self, domain=domain, reference=like)
 
 
-def _held(table: _Table, domain: Domain, reference: Any, asked: _Asked) -> _Held:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """The closed table, and what is public about it; ``n`` is known by now."""
+
+    closed: Confidential[Counts] | Confidential[Rows]
+    known: _Known
+    n: int
+
+
+def _known(table: _Table, domain: Domain, reference: Any, asked: _Asked) -> _Known:
+    """Say what is public before anything is opened."""
+    group = 1 if table.unit is None or table.max_records is None else table.max_records
+    return _Known(domain=domain, n=asked.declared, group=group, reference=None, given=reference).on(domain)
+
+
+def _held(table: _Table, known: _Known) -> _Held:
     """Close the table on a domain, together with the public table that it is expected to look like."""
-    closed = table.closed(domain)
-    like = None if reference is None else public_table(reference, domain)
-    closed = with_public(closed, {} if like is None else {"reference": like}, domain=domain)
-    n = asked.relation.records if isinstance(asked.relation, AddRemove) else public_size(closed)
-    return _Held(closed=closed, domain=domain, n=n, group=closed.relation_group, reference=like)
+    closed = table.closed(known.domain)
+    like = {} if known.reference is None else {"reference": known.reference}
+    closed = with_public(closed, like, domain=known.domain)
+    n = known.n if table.hides_size and known.n is not None else public_size(closed)
+    if known.n not in (None, n):
+        raise ParameterError(
+            f"records=... says {known.n:,}, and the table has {n:,}. Give the table's number, which is public under "
+            "replacement, or leave it out"
+        )
+    return _Held(closed=closed, known=replace(known, n=n), n=n)
+
+
+@contextmanager
+def _paid(
+    ledger: Ledger | None,
+    asked: _Asked,
+    known: _Known,
+    made: tuple[Mechanism, str] | None,
+    checkpoint: Checkpoint | None,
+    *,
+    table: _Table,
+    out: tuple[Path, ...],
+) -> Iterator[Payment | None]:
+    """Set aside what the release costs, and say that its table is opened; nothing where there is no ledger."""
+    if ledger is None:
+        yield None
+        return
+    guarantee = None
+    if made is not None and known.n is not None:
+        relation = Relation(name=asked.relation_name, group=known.group)
+        guarantee = made[0].guarantee(relation, n=known.n)
+        feasible(guarantee, asked.budget, f"{asked.budget} with {made[0].name}")
+    steps = 0 if checkpoint is None else steps_held(checkpoint.path)
+    with ledger.reserve(
+        epsilon=asked.budget.epsilon,
+        delta=asked.budget.delta,
+        guarantee=guarantee,
+        relation=asked.relation_name,
+        unit=table.unit,
+        max_records=known.group,
+        seeded=table.rng is not None,
+        domain=known.domain,
+        checkpoint=None if checkpoint is None else checkpoint.path,
+        steps=steps,
+        out=out,
+    ) as payment:
+        yield payment.open()
 
 
 # -- three roads to a mechanism ---------------------------------------------------------------------------------------
 
 
-def _by_plan(asked: _Asked, held: _Held) -> tuple[Mechanism, str]:
+def _chosen(asked: _Asked, known: _Known) -> tuple[Mechanism, str]:
+    """Return the mechanism, from public facts alone, and why it is this one."""
+    n = known.n or 0  # it was declared or counted
+    return _by_plan(asked, known, n) if asked.kind is None else _by_name(asked, asked.kind, known, n)
+
+
+def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses from public facts, and why."""
     chosen = plan(
         held.domain,
-        records=held.n,
+        records=n,
         epsilon=asked.budget.epsilon,
         delta=asked.budget.delta,
         size=asked.size,
@@ -420,7 +525,7 @@ def _by_plan(asked: _Asked, held: _Held) -> tuple[Mechanism, str]:
     return chosen.best, chosen.why
 
 
-def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, str]:
+def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
     require_kept(kind.name, held.domain, keeps=kind.keeps_declared)
     given = with_sampling(kind, dict(asked.parameters), asked.sampling)
@@ -428,25 +533,32 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Held) -> tuple[Mechanism, st
         given["points"] = public_table(os.fspath(given["points"]), held.domain)
     cut = held.domain
     if "points" not in given:
-        cut = with_cells(held.domain, kind, n=held.n, budget=asked.budget, size=asked.size, group=held.group, **given)
+        cut = with_cells(held.domain, kind, n=n, budget=asked.budget, size=asked.size, group=held.group, **given)
     if asked.relation_name == "add-remove":
         given["relation"] = asked.relation_name
-    made = kind.calibrated(asked.budget, domain=cut, n=held.n, size=asked.size, group=held.group, **given)
+    made = kind.calibrated(asked.budget, domain=cut, n=n, size=asked.size, group=held.group, **given)
     why = f"{asked.mechanism}: asked for"
     if asked.sampling == "stratified" and not made.stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return made, why
 
 
-def _in_steps(mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch) -> Mechanism:
-    """Return the mechanism with its steps watched and kept, where it works in steps."""
+def _in_steps(mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch, payment: Payment | None) -> Mechanism:
+    """Return the mechanism with its steps watched, kept and noted, where it works in steps."""
     if not isinstance(mechanism, SteppedMechanism):
         if checkpoint is not None:
             raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
         return mechanism
     if checkpoint is None:
         return mechanism.observed(watch=watch.stepped)
-    return mechanism.observed(watch=watch.stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw)
+
+    def stepped(done: int, of: int) -> None:
+        if payment is not None:
+            payment.step(done, of)
+        if watch.stepped is not None:
+            watch.stepped(done, of)
+
+    return mechanism.observed(watch=stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw)
 
 
 def _say(watch: Watch, sentences: Iterable[str]) -> None:
@@ -456,11 +568,13 @@ def _say(watch: Watch, sentences: Iterable[str]) -> None:
             watch.announce(sentence)
 
 
-def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Commonness | None) -> Iterator[str]:
+def _announced(
+    asked: _Asked, chosen: Mechanism, why: str, held: _Known, n: int, like: Commonness | None
+) -> Iterator[str]:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    yield f"{why}. {sentence(chosen.share_in_words(held.n, like))}"
+    yield f"{why}. {sentence(chosen.share_in_words(n, like))}"
     if chosen.random_size and asked.size is not None:
-        expected = counted_up(asked.size * chosen.share_released(held.n))
+        expected = counted_up(asked.size * chosen.share_released(n))
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
-    yield from delta_caveats(asked.budget.delta, held.n)
-    yield from said_before(chosen, asked.budget, n=held.n, size=asked.size, group=held.group, reference=held.reference)
+    yield from delta_caveats(asked.budget.delta, n)
+    yield from said_before(chosen, asked.budget, n=n, size=asked.size, group=held.group, reference=held.reference)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet._core.text import counted
+from discreet._core.text import about, counted
 
 
 class DiscreetWarning(UserWarning):
@@ -28,5 +28,5 @@ class ReleaseTakenForSample(DiscreetWarning):
         super().__init__(
             f"the release of {counted(released, 'record')} is no sample of the population, since it was drawn from "
             f"{counted(held, 'confidential record')}: an interval computed from it as from a sample should be about "
-            f"{self.factor:.3g} times as wide. {remedy}"
+            f"{about(self.factor)} times as wide. {remedy}"
         )

@@ -14,6 +14,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show, tell
+from discreet.cli._ledger import dataset_option, json_option, ledger, ledger_option
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
 
@@ -49,7 +50,7 @@ def _once(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     return given
 
 
-_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+_json = json_option
 _param = click.option(
     "--param",
     "pairs",
@@ -120,9 +121,11 @@ _delta = click.option(
 @_reference
 @click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
 @_relation
-@click.option("--records", type=int, help="With --relation add-remove: the number of records, declared in public.")
+@click.option("--records", type=int, help="Number of records, where it is declared: always with --relation add-remove.")
 @click.option("--checkpoint", type=click.Path(), help="File that holds the steps of a mechanism that works in steps.")
 @click.option("--redraw", is_flag=True, help="Draw other records from a finished --checkpoint. DATA is not asked.")
+@ledger_option
+@dataset_option
 @click.option("--seed", type=int, help="Make the release reproducible, and mark it as not for publication.")
 @click.option("--accept-poor-utility", is_flag=True, help="Accept that over 20 % of the records are not from the data.")
 @_json
@@ -133,6 +136,8 @@ def release(
     records: int | None,
     checkpoint: str | None,
     redraw: bool,
+    ledger: str | None,
+    dataset: str | None,
     as_json: bool,
     pairs: Any,
     **options: Any,
@@ -140,12 +145,14 @@ def release(
     """Release a synthetic table from the confidential table DATA."""
     from discreet._release import Checkpoint, Watch
     from discreet._release import release as run
+    from discreet.ledger._which import ledger_for
 
     if redraw and checkpoint is None:
         raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
     given = {
         **options,
-        "relation": _relation_with(relation, records),
+        **_relation_with(relation, records),
+        "ledger": ledger_for(ledger, domain_file, dataset=dataset),
         "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
         **_parameters(pairs),  # sampling may be given either way
     }
@@ -182,16 +189,14 @@ def release(
         echo("This release was seeded: do not publish it.", err=True)
 
 
-def _relation_with(name: str, records: int | None) -> Any:
+def _relation_with(name: str, records: int | None) -> dict[str, Any]:
     from discreet._release import AddRemove
 
     if name == "replacement":
-        if records is not None:
-            raise ParameterError("under replacement the records are counted. Leave --records out")
-        return name
+        return {"relation": name, "records": records}
     if records is None:
         raise ParameterError("--relation add-remove needs a number of records declared in public. Write --records ...")
-    return AddRemove(records=records)
+    return {"relation": AddRemove(records=records)}
 
 
 @click.command()
@@ -688,4 +693,5 @@ COMMANDS: tuple[click.Command, ...] = (
     paper,
     demo,
     domain,
+    ledger,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from discreet._core.errors import GuaranteeKindError, ParameterError
 from discreet._core.text import counted
 from discreet.cli._echo import echo, show
+from discreet.cli._ledger import dataset_option, json_option, ledger_option
 from discreet.cli._progress import progress_bar
 
 
@@ -43,8 +45,10 @@ from discreet.cli._progress import progress_bar
                                                                           "before refusing.")  # fmt: skip
 @click.option("--out", type=click.Path(), required=True, help="Folder to write. It must not exist.")
 @click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
+@ledger_option
+@dataset_option
 @click.option("--seed", type=int, help="Make the tables reproducible, and mark them as not for publication.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@json_option
 def synthesize(
     data: str,
     domain_file: str,
@@ -54,6 +58,8 @@ def synthesize(
     bound: float | None,
     accept_empirical: bool,
     out: str,
+    ledger: str | None,
+    dataset: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -68,6 +74,7 @@ def synthesize(
     from discreet._core.random import seeded
     from discreet.confidential import confidential
     from discreet.confidential._public import public_domain
+    from discreet.ledger._which import ledger_for
     from discreet.pseudo_posterior import (
         CensoredPosterior,
         Convergence,
@@ -105,11 +112,21 @@ def synthesize(
         mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
     else:
         mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
-    closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
     rng = None if options["seed"] is None else seeded(options["seed"])
-    accept = {"asymptotic"} if bound is None else {"empirical"}
-    with progress_bar(1, as_json, "fitting, draws per chain") as progress:
-        made = publish(closed, mechanism, out=out, accept=accept, rng=rng, progress=progress)
+    kind = "asymptotic" if bound is None else "empirical"
+    keeper = ledger_for(ledger, domain_file, dataset=dataset)
+    with ExitStack() as stack:
+        progress = stack.enter_context(progress_bar(1, as_json, "fitting, draws per chain"))
+        payment = None
+        if keeper is not None:
+            each = float(target_epsilon or 0.0) if bound is None else 2.0 * bound
+            reserved = keeper.reserve(
+                epsilon=each * options["tables"], kind=kind, seeded=rng is not None, domain=domain, what="synthesize",
+                out=(out,),
+            )  # fmt: skip
+            payment = stack.enter_context(reserved).open()
+        closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
+        made = publish(closed, mechanism, out=out, accept={kind}, rng=rng, progress=progress, ledger=payment)
     if as_json:
         show({"out": str(made.path), **made.certificate.facts})
         return

@@ -168,7 +168,8 @@ class Domain:
             cells = "" if column.size is None else f"{column.size:,}"
             rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
         size = f", {counted(self.size, 'cell')}" if self.size is not None else ""
-        more = [f"and {len(self.columns) - _SHOWN:,} more columns"] if len(self.columns) > _SHOWN else []
+        beyond = len(self.columns) - _SHOWN
+        more = [f"and {counted(beyond, 'more column')}"] if beyond > 0 else []
         declared = [f"{len(found):,} declared under {name}" for name in DECLARED if (found := getattr(self, name))]
         head = paragraph(f"{counted(len(self.columns), 'column')}{size}")
         return head + table(("column", "kind", "cells", "declared"), rows) + paragraph(*more, *declared)
@@ -425,10 +426,13 @@ class Domain:
 
     @classmethod
     def from_toml(cls, text: str) -> Domain:
-        """Read a TOML declaration; see :meth:`from_dict` for what it raises."""
+        """Read a TOML declaration; see :meth:`from_dict` for what it raises.
+
+        A table ``[ledger]`` says where the releases of the data set are paid for. It is no part of the domain.
+        """
         if not isinstance(text, str):
             raise unfit("TOML", "a text", text, error=DomainError)
-        return cls.from_dict(parsed_toml(text))
+        return cls.from_dict({name: found for name, found in parsed_toml(text).items() if name != "ledger"})
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Domain:

@@ -150,7 +150,7 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         protected = counted(self.relation.group, "record")
-        said = f"{self.kind}, by {self.theorem}: {self.relation.name} of {protected}, {self.n:,} records"
+        said = f"{self.kind}, by {self.theorem}: {self.relation.name} of {protected}, {counted(self.n, 'record')}"
         deltas = [(as_written(e), rounded_up(self.delta(e))) for e in _SHOWN]
         assumed = [f"it assumes: {one}" for one in self.assumptions]
         return paragraph(said) + table(("epsilon", "delta"), deltas) + listing([*assumed, *self.caveats])

@@ -92,6 +92,10 @@ class Certificate:
         """Return the certificate with something told in ``released``."""
         return Certificate(facts={**self.facts, "released": {**self.facts["released"], **told}})
 
+    def paid(self, stamp: Mapping[str, str]) -> Certificate:
+        """Return the certificate with where it stands in the ledger of the data set."""
+        return Certificate(facts={**self.facts, "ledger": dict(stamp)})
+
     def holding(self, tables: Sequence[Mapping[str, Any]]) -> Certificate:
         """Return the certificate of these tables: the ``file``, ``rows`` and ``sha256`` of each."""
         return self.releasing(tables=list(tables)) if self.several else self.releasing(**tables[0])
@@ -112,6 +116,18 @@ class Certificate:
     def identity(self) -> Any:
         """The random identity of the release; None where it has none: seeded ones, and those of earlier versions."""
         return self.facts.get("identity")
+
+    @property
+    def paid_for(self) -> dict[str, Any]:
+        """What a ledger keeps of the release."""
+        promised = self.facts["guarantee"]
+        return {
+            "mechanism": self.facts["mechanism"],
+            "guarantee": {key: promised[key] for key in ("epsilon", "delta", "kind", "theorem", "statement")},
+            "records": self.facts["records"],
+            "size": self.facts["size"],
+            "identity": self.identity,
+        }
 
     @property
     def epsilon(self) -> float:

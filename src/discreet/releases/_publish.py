@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +25,11 @@ from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts
 from discreet.domain._commonness import Commonness
+from discreet.ledger import Ledger
+from discreet.ledger._payment import Payment
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible, require_made_for
-from discreet.privacy import Budget, Relation
+from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._mechanism_step import step_of
@@ -49,6 +53,7 @@ def publish(
     progress: Callable[..., None] | None = None,
     info: dict[str, Any] | None = None,
     form: Literal["records", "counts"] = "records",
+    ledger: Ledger | Payment | None = None,
 ) -> Release:
     """Run a mechanism, or a model, on confidential data once, and return what may be published.
 
@@ -91,6 +96,9 @@ def publish(
     form : {"records", "counts"}
         Records, or a table of the cells (or labels) with their estimated ``count`` and its ``standard_error``, both in
         records, for the mechanisms that release noisy counts. Its certificate is the same promise.
+    ledger : Ledger or Payment, optional
+        Pays for the release, which is refused where not enough is left. A payment that was reserved and opened before
+        the table was read (:meth:`discreet.Ledger.reserve`) pays whatever happens since.
 
     Returns
     -------
@@ -130,25 +138,64 @@ def publish(
         feasible(guarantee, budget, f"{budget} with {step.name} {step.parameters}")
     if not accept_poor_utility:
         step.require_utility(guarantee.n, like)
+    marks = {"seeded": not isinstance(generator, SecureGenerator), "seeded_cut": facts.seeded}
     document = Certificate.of(
-        step,
-        guarantee,
-        budget=budget,
-        unit=facts.unit,
-        seeded=not isinstance(generator, SecureGenerator),
-        seeded_cut=facts.seeded,
-        public_inputs=dict(facts.public),
+        step, guarantee, budget=budget, unit=facts.unit, public_inputs=dict(facts.public), **marks
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     closed: Confidential[Any] = confidential
-    output = step.run(open_confidential(closed, caller=__name__), rng=generator)
-    document = document.releasing(**step.outcome(output, guarantee.n))
-    tables = step.frames(output, rng=public(generator))
-    if paths is not None:
-        document = write(tables, dict(step.nothing().schema), document, paths, inputs=inputs)
-        return Release(records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1])
-    records, document = _in_memory(tables, document, facts.frame_kind)
-    return Release(records=records, certificate=document, info=info or {})
+    asked = Budget(epsilon=document.epsilon, delta=document.delta) if budget is None else budget
+    with _paid(ledger, asked, guarantee, step, unit=facts.unit, seeded=any(marks.values()), out=paths) as payment:
+        if payment is not None:
+            document = document.paid(payment.stamp)
+        output = step.run(open_confidential(closed, caller=__name__), rng=generator)
+        document = document.releasing(**step.outcome(output, guarantee.n))
+        tables = step.frames(output, rng=public(generator))
+        if paths is not None:
+            document = write(tables, dict(step.nothing().schema), document, paths, inputs=inputs, payment=payment)
+            return Release(
+                records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
+            )
+        records, document = _in_memory(tables, document, facts.frame_kind)
+        if payment is not None:
+            payment.commit(document.paid_for)
+            payment.delivered()
+        return Release(records=records, certificate=document, info=info or {})
+
+
+@contextmanager
+def _paid(
+    ledger: Ledger | Payment | None,
+    asked: Budget,
+    guarantee: Guarantee,
+    step: Step,
+    *,
+    unit: str | None,
+    seeded: bool,
+    out: tuple[Path, Path] | None,
+) -> Iterator[Payment | None]:
+    """Give the opened payment for a release, once what it costs is known and allowed; None where nobody keeps books."""
+    if ledger is None:
+        yield None
+        return
+    if isinstance(ledger, Payment):
+        ledger.due(guarantee, asked, unit=unit, parameters=step.parameters)
+        yield ledger
+        return
+    reserved = ledger.reserve(
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        guarantee=guarantee,
+        relation=guarantee.relation.name,
+        unit=unit,
+        max_records=guarantee.relation.group,
+        seeded=seeded,
+        domain=step.domain,
+        out=out or (),
+    )
+    with reserved as payment:
+        payment.due(guarantee, asked, unit=unit, parameters=step.parameters)
+        yield payment.open()
 
 
 def _public_number(confidential: Confidential[Any], step: Step, relation: Relation) -> int:

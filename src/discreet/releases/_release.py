@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +15,9 @@ from discreet._core.display import paragraph
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.lazy import nw
 from discreet._core.text import counted, harmless, sentence
-from discreet._core.writing import file_sha256, new_folder, together
+from discreet._core.writing import Keeper, Move, file_sha256, new_folder, together
 from discreet.domain import Domain
+from discreet.ledger._payment import Payment
 from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._sample import taken_for_sample
@@ -275,20 +277,43 @@ def write(
     paths: tuple[Path, Path],
     *,
     inputs: tuple[Any, ...],
+    payment: Payment | None = None,
 ) -> Certificate:
-    """Write everything at once; return the certificate with what was written."""
+    """Write everything at once; return the certificate with what was written.
+
+    ``payment``: told what is complete on the disk before it gets its names, and when it has them.
+    """
     if document.several:
-        return _write_folder(tables, schema, document, paths[0])
-    with together(*paths, inputs=inputs, check=lambda: require_whole_pair(*paths)) as (table, certificate):
+        return _write_folder(tables, schema, document, paths[0], payment)
+    written = document
+
+    def complete(moves: Sequence[Move]) -> None:
+        if payment is not None:
+            payment.commit(written.paid_for, moves)
+
+    keeper = None if payment is None else Keeper(payment.entry, complete)
+    check = partial(require_whole_pair, *paths)
+    with together(*paths, inputs=inputs, check=check, keeper=keeper) as (table, certificate):
         rows = write_frames(next(tables), schema, table, named=paths[0], metadata=_carried(document, paths[1]))
         written = document.holding([_listed(paths[0], rows, Path(table.name))])
         certificate.write(written.to_json().encode())
+    if payment is not None:
+        payment.delivered()
     return written
 
 
-def _write_folder(tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path) -> Certificate:
+def _write_folder(
+    tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, payment: Payment | None
+) -> Certificate:
     listed, carried = [], _carried(document, folder / FOLDER_CERTIFICATE)
-    with new_folder(folder) as part:
+    written = document
+
+    def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
+        if payment is not None:
+            payment.commit(written.paid_for, folder={"path": str(final), "write": write, "files": dict(files)})
+
+    keeper = None if payment is None else Keeper(payment.entry, complete)
+    with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
             with together(path) as (file,):
@@ -297,6 +322,8 @@ def _write_folder(tables: Iterator[Frames], schema: dict[str, Any], document: Ce
         written = document.holding(listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())
+    if payment is not None:
+        payment.delivered()
     return written
 
 

@@ -9,21 +9,33 @@ from discreet._core.writing._figures import save_figure
 from discreet._core.writing._locks import locked
 from discreet._core.writing._paths import (
     OWN,
+    beside,
+    canonical,
     check_outputs,
     check_writable,
     file_sha256,
     require_own,
     same_file,
+    sync_folder,
+    token,
     writing_problem,
 )
-from discreet._core.writing._pending import recover, require_settled
+from discreet._core.writing._pending import Move, recover, require_settled
+from discreet._core.writing._promised import Keeper, break_promises, keep_folder, keep_promise
 from discreet._core.writing._together import new_folder, own_folder, together
 
 __all__ = [
     "OWN",
+    "Keeper",
+    "Move",
+    "beside",
+    "break_promises",
+    "canonical",
     "check_outputs",
     "check_writable",
     "file_sha256",
+    "keep_folder",
+    "keep_promise",
     "locked",
     "new_folder",
     "own_folder",
@@ -32,6 +44,8 @@ __all__ = [
     "require_settled",
     "same_file",
     "save_figure",
+    "sync_folder",
     "together",
+    "token",
     "writing_problem",
 ]

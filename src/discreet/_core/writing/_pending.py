@@ -203,19 +203,24 @@ def recover(path: Path) -> None:
     if not found:
         return
     with all_locked(sorted(move.final for move in found)):
-        moves = _pending(canonical(path))
-        for move in moves:  # nothing is touched in a folder that does not say so itself
-            if _token(move.final) != move.token:
-                raise _unreadable(record_of(move.final))
-        try:
-            if moves and all(move.at_hand for move in moves):
-                _finish(moves)
-            elif moves:
-                _undo(moves)
-        except FileProblem:
-            raise
-        except OSError:
-            _undo_after(_unsettled(path), moves)
+        settle(canonical(path))
+
+
+def settle(path: Path) -> None:
+    """Do what :func:`recover` does, while the files are locked."""
+    moves = _pending(path)
+    for move in moves:  # nothing is touched in a folder that does not say so itself
+        if _token(move.final) != move.token:
+            raise _unreadable(record_of(move.final))
+    try:
+        if moves and all(move.at_hand for move in moves):
+            _finish(moves)
+        elif moves:
+            _undo(moves)
+    except FileProblem:
+        raise
+    except OSError:
+        _undo_after(_unsettled(path), moves)
 
 
 def _pending(path: Path) -> list[Move]:

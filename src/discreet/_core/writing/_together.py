@@ -18,14 +18,16 @@ from discreet._core.writing._paths import (
     beside,
     canonical,
     check_outputs,
+    file_sha256,
     record_of,
     sync_folder,
     token,
     writing_problem,
 )
 from discreet._core.writing._pending import Move, commit, recover, require_settled
+from discreet._core.writing._promised import Keeper, forget, is_promised, promise, require_unpromised
 
-_LITTER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}\.(?:part|old|record)", re.DOTALL)
+_LITTER = re.compile(r"\.(?P<name>.+)\.(?P<write>[0-9a-f]{12})\.(?:part|old|record)", re.DOTALL)
 
 
 @contextmanager
@@ -35,6 +37,7 @@ def together(
     private: bool = False,
     check: Callable[[], None] | None = None,
     held: bool = False,
+    keeper: Keeper | None = None,
 ) -> Iterator[list[BinaryIO]]:
     """Write files that appear all at once, when the block ends without an error; else what was there stays.
 
@@ -46,6 +49,8 @@ def together(
     they replace, and new ones what the process's mask leaves.
     ``check``: called when no other writer can interfere: it raises where what has the names must not be replaced.
     ``held``: whether the caller holds the lock of the only name.
+    ``keeper``: told when all files are on the disk, before they get their names. Once it knows they are never swept
+    away: after a failure, ``keep_promise`` gives them their names.
     Yields: one file a name, open for writing. Their own names are those of temporary files.
     """
     check_outputs(paths, inputs)
@@ -54,36 +59,54 @@ def together(
         if held:
             require_settled(final)
         else:
+            require_unpromised(final)
             recover(final)
-    write = token()
+    write, kept = token(), False
     with contextlib.nullcontext() if held else all_locked(sorted(finals)), ExitStack() as stack:
         try:
-            for final in finals:
-                require_settled(final)
-            _sweep(finals)
+            _prepare(finals)
             if check is not None:
                 check()
             files = [stack.enter_context(_fresh(final, write, private=private)) for final in finals]
             yield files
             for final, file in zip(finals, files, strict=True):
                 _complete(file, None if private else _mode(final))
-            _give_names(finals, write)
+            moves = _all_on_disk(finals, write)
+            if keeper is not None:
+                promise(finals, write, keeper.entry)
+                keeper.complete(moves)
+                kept = True
+            _give_names(moves)
+            forget(finals, write)
         except BaseException as error:
-            _discard(finals, write)
+            if not kept:
+                _discard(finals, write)
             if not isinstance(error, OSError) or isinstance(error, DiscreetError):
                 raise
             raise writing_problem(paths[0], error) from None
 
 
-def _give_names(finals: list[Path], write: str) -> None:
+def _prepare(finals: list[Path]) -> None:
+    """Refuse names that an unfinished write still needs; sweep away what dead ones left."""
+    for final in finals:
+        require_unpromised(final)
+        require_settled(final)
+    _sweep(finals)
+
+
+def _all_on_disk(finals: list[Path], write: str) -> list[Move]:
     for folder in dict.fromkeys(final.parent for final in finals):
         sync_folder(folder)
-    if len(finals) > 1:
-        commit([Move.of(final, write) for final in finals])
+    return [Move.of(final, write) for final in finals]
+
+
+def _give_names(moves: list[Move]) -> None:
+    if len(moves) > 1:
+        commit(moves)
         return
-    (final,) = finals
-    os.replace(beside(final, write, "part"), final)
-    _confirm(final)
+    (move,) = moves
+    os.replace(move.new, move.final)
+    _confirm(move.final)
 
 
 def _confirm(final: Path) -> None:
@@ -128,28 +151,40 @@ def _mode(path: Path) -> int | None:
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path, *, keeper: Keeper | None = None) -> Iterator[Path]:
     """Write a folder that appears whole, when the block ends without an error, or not at all.
 
     Raises FileProblem when something has the name, or it cannot be written.
 
     ``path``: its name, which nothing has.
+    ``keeper``: told when all is on the disk, before it gets its name, of its name, that of the write, and the SHA-256
+    of each file in it; see :func:`together`.
     Yields: a temporary folder to write into.
     """
     final = canonical(path)
-    part = beside(final, token(), "part")
+    write, kept = token(), False
+    part = beside(final, write, "part")
     with locked(final):
         try:
+            require_unpromised(final)
             _sweep([final])
             part.mkdir()
             yield part
             _require_free(final)
             _sync_all(part)
+            if keeper is not None:
+                promise([final], write, keeper.entry)
+                keeper.complete(final, write, {one.name: file_sha256(one) for one in sorted(part.iterdir())})
+                kept = True
             part.rename(final)
             _confirm(final)
+            if kept:
+                forget([final], write)
         except BaseException as error:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(part)
+            if not kept:
+                forget([final], write)
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(part)
             if not isinstance(error, OSError) or isinstance(error, DiscreetError):
                 raise
             raise writing_problem(path, error) from None
@@ -194,6 +229,8 @@ def _sweep(finals: list[Path]) -> None:
 def _sweep_one(path: Path, finals: list[Path]) -> None:
     found = _LITTER.fullmatch(path.name)
     final = path.with_name(found["name"]) if found else path
+    if found and is_promised(final, found["write"]):
+        return
     with contextlib.suppress(OSError):
         if final in finals:
             _remove(path)

@@ -1,0 +1,173 @@
+"""The commands about ledgers, and the options by which other commands are told of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from discreet.cli._echo import alarm, echo, show
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+ledger_option = click.option(
+    "--ledger",
+    type=click.Path(),
+    help="Ledger that pays for it. By default that of the domain's [ledger], else of DISCREET_LEDGER, else none.",
+)
+dataset_option = click.option("--dataset", help="Name of the data set in the ledger. Not needed where it has only one.")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def ledger(context: click.Context) -> int:
+    """Keep a ledger: all releases of a data set together stay within one budget."""
+    from discreet.cli._commands import help_without_command
+
+    return help_without_command(context)
+
+
+@ledger.command("init")
+@click.argument("file", type=click.Path())
+@click.option("--dataset", required=True, help="Name of the data set, as you call it. Certificates will show it.")
+@click.option("--epsilon", type=float, required=True, help="Privacy budget of all releases together.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Privacy budget of all releases together.")
+@click.option(
+    "--currency",
+    type=click.Choice(["sums", "zcdp"]),
+    default="sums",
+    show_default=True,
+    help="How releases are added up: epsilons and deltas, or approximate zero-concentrated costs.",
+)
+@click.option(
+    "--relation",
+    type=click.Choice(["replacement", "add-remove"]),
+    default="replacement",
+    show_default=True,
+    help="Between which tables all guarantees hold.",
+)
+@click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
+@click.option("--max-records", type=int, default=1, show_default=True, help="The most records of a privacy unit.")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(["unconditional", "asymptotic", "empirical"]),
+    multiple=True,
+    default=["unconditional"],
+    show_default=True,
+    help="Kind of guarantee that may be added up. May be repeated.",
+)
+@json_option
+def init(file: str, as_json: bool, **options: Any) -> None:
+    """Make the ledger FILE of a data set: a file on a local disk, or the address of a PostgreSQL database."""
+    from discreet.ledger import Ledger
+
+    with Ledger.create(file, **options) as made:
+        status = made.status()
+    if as_json:
+        show(status.to_dict())
+        return
+    echo(f"made {file}.")
+    echo(str(status))
+
+
+@ledger.command("status")
+@click.argument("file", type=click.Path())
+@dataset_option
+@json_option
+def status(file: str, dataset: str | None, as_json: bool) -> None:
+    """Say what is spent, what is left, and how many releases are in each state."""
+    from discreet.ledger import Ledger
+
+    with Ledger(file, dataset) as opened:
+        found = opened.status()
+    show(found.to_dict()) if as_json else echo(str(found))
+
+
+@ledger.command("log")
+@click.argument("file", type=click.Path())
+@dataset_option
+@json_option
+def log(file: str, dataset: str | None, as_json: bool) -> None:
+    """List all events, the oldest first."""
+    from discreet.ledger import Ledger
+
+    with Ledger(file, dataset) as opened:
+        events = opened.log()
+    if as_json:
+        show({"dataset": opened.dataset, "events": events})
+        return
+    for event in events:
+        echo(_line(event))
+
+
+def _line(event: dict[str, Any]) -> str:
+    facts = event["facts"]
+    about = facts.get("mechanism", {}).get("name") or " ".join(facts.get("out", ())) or facts.get("what") or ""
+    cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" if event["entry"] else ""
+    parts = (str(event["number"]), event["at"], event["entry"] or "-", event["state"], cost, about)
+    return "  ".join(part for part in parts if part)
+
+
+@ledger.command("verify")
+@click.argument("file", type=click.Path())
+@click.argument("certificates", type=click.Path(), nargs=-1)
+@dataset_option
+@json_option
+def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_json: bool) -> int:
+    """Recompute the ledger FILE: its chain, its sums and its budget. The exit status is 1 where anything is wrong.
+
+    That it was rolled back, or that another copy was used, shows only with the CERTIFICATES of releases.
+    """
+    from discreet.ledger import Ledger
+
+    with Ledger(file, dataset) as opened:
+        problems = opened.verify(certificates)
+    unchecked = "rollback was not checked: give the certificates of the releases as well"
+    if as_json:
+        notes = [] if certificates else [unchecked]
+        show({"ok": not problems, "problems": problems, "rollback_checked": bool(certificates), "notes": notes})
+        return 1 if problems else 0
+    for problem in problems:
+        alarm(problem)
+    if not problems:
+        echo("The chain, the sums and the budget agree" + (f", and so do {len(certificates)} certificates." if
+             certificates else "."))  # fmt: skip
+    if not certificates:
+        echo(f"{unchecked[0].upper()}{unchecked[1:]}.")
+    return 1 if problems else 0
+
+
+@ledger.command("recover")
+@click.argument("file", type=click.Path())
+@click.option(
+    "--entry", "entries", multiple=True, help="Entry of another machine that nobody works on. May be repeated."
+)
+@dataset_option
+@json_option
+def recover(file: str, entries: tuple[str, ...], dataset: str | None, as_json: bool) -> None:
+    """Settle what processes that are gone have left behind. Nothing is run again.
+
+    What was only reserved is given back. What was opened stays spent. What was committed gets its files' names.
+    """
+    from discreet.ledger import Ledger
+
+    with Ledger(file, dataset) as opened:
+        settled = opened.recover(entries)
+    if as_json:
+        show({"entries": settled})
+        return
+    if not settled:
+        echo("Nothing was left behind.")
+    for one in settled:
+        echo(f"{one['entry']}: {_WORDS[one['now']]}" if one["why"] is None else f"{one['entry']}: {one['why']}")
+
+
+_WORDS = {
+    "VOID": "it was only reserved. The reservation was given back",
+    "FORFEITED": "its table was opened and nothing was released. It stays spent",
+    "DELIVERED": "its files have their names. Nothing is left to do",
+    "LOST": "its files are gone. It stays spent, and it cannot be drawn again",
+    "COMMITTED": "another run settles it",
+    "RESERVED": "another run settles it",
+    "OPENED": "another run settles it",
+}

@@ -1,0 +1,136 @@
+"""A payment: one entry of a ledger while it is worked on, from its reservation to the files that have their names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from discreet._core.errors import ParameterError, Refused
+from discreet._core.writing import Move
+from discreet.ledger._book import Book
+from discreet.ledger._events import Event
+from discreet.privacy import Budget, Guarantee
+
+
+class Payment:
+    """One release's entry: used as a context, it is settled however the block ends.
+
+    An error before :meth:`open` gives the reservation back (VOID). One after it does not: what was opened is spent
+    (FORFEITED). A process that is killed leaves the entry as it is, for ``discreet ledger recover``.
+    """
+
+    def __init__(self, book: Book, reserved: Event) -> None:
+        self._book, self._reserved, self._last = book, reserved, reserved
+        self._due = reserved.cost
+
+    @property
+    def entry(self) -> str:
+        """The name of the entry."""
+        return str(self._reserved.entry)
+
+    @property
+    def opened(self) -> bool:
+        """Whether the table may be read."""
+        return self._last.state == "OPENED"
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What a certificate says of the ledger: with it, that the ledger was cut or rolled back shows."""
+        if not self.opened:
+            raise ParameterError("an entry that was not opened has no place in a certificate")
+        return {"dataset": self._book.dataset, "entry": self.entry, "head": self._last.hash}
+
+    def open(self) -> Self:
+        """Say, durably, that the table is about to be read: from now on the entry is spent.
+
+        Raises ParameterError when the entry was settled by somebody else.
+        """
+        if not self.opened:
+            self._to("OPENED", {})
+        return self
+
+    def due(self, guarantee: Guarantee, asked: Budget, *, unit: str | None, parameters: Mapping[str, Any]) -> None:
+        """Check what is about to be released against what was reserved, and find what it costs.
+
+        Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
+        was reserved, or is not what was declared.
+        """
+        require_covered(
+            self._book, relation=guarantee.relation.name, unit=unit, group=guarantee.relation.group, kind=guarantee.kind
+        )
+        declared = self._reserved.facts.get("parameters")
+        if declared is not None and declared != _plain(parameters):
+            raise Refused(
+                "what was calibrated is not what the plan declares for this part. Release it from the table, the "
+                "domain and the number of records that the plan was made for"
+            )
+        if not self._reserved.facts.get("free"):
+            cost = self._book.currency.of_profile(guarantee.profile, asked=asked, whole=self._book.whole)
+            self._due = cost if cost.within(self._reserved.cost) else self._reserved.cost
+
+    def step(self, done: int, of: int) -> None:
+        """Note a step of a mechanism that works in steps, once its checkpoint holds it."""
+        with self._book.appending() as page:
+            page.append(self.entry, "NOTED", facts={"step": done, "of": of})
+
+    def commit(
+        self, facts: Mapping[str, Any], moves: Sequence[Move] = (), folder: Mapping[str, Any] | None = None
+    ) -> None:
+        """Say, durably, that what is released is complete on the disk, or about to be handed over.
+
+        ``facts``: of the certificate.
+        ``moves``: files on the way to their names.
+        ``folder``: a folder on its way to its name.
+        """
+        files = [
+            {"path": os.fspath(m.final), "sha256": m.sha256, "replaces": m.replaces, "write": m.token} for m in moves
+        ]
+        self._to("COMMITTED", {**facts, "files": files, **({} if folder is None else {"folder": dict(folder)})})
+
+    def delivered(self) -> None:
+        """Say that the files have their names, or that the tables were handed over."""
+        with self._book.appending() as page:
+            page.append(self.entry, "DELIVERED", facts={})
+
+    def _to(self, state: str, facts: Mapping[str, Any]) -> None:
+        with self._book.appending() as page:
+            self._last = page.append(self.entry, state, facts=facts, cost=self._due if state == "COMMITTED" else None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._last.state == "RESERVED":
+            self._to("VOID", {})
+        elif self._last.state == "OPENED":
+            self._to("FORFEITED", {})
+
+
+def require_covered(book: Book, *, relation: str, unit: str | None, group: int, kind: str | None) -> None:
+    """Refuse what a ledger does not add up. Raises Refused."""
+    covers = book.facts["covers"]
+    for what, given, wanted in (
+        ("the relation", relation, covers["relation"]),
+        ("the privacy unit", unit or "a record", covers["unit"] or "a record"),
+        ("the most records of a unit", group, covers["max_records"]),
+    ):
+        if given != wanted:
+            raise Refused(
+                f"the ledger of {book.dataset!r} adds up releases for which {what} is {wanted}, and here it is {given}"
+                ". Release so, or keep a ledger of the other kind beside it"
+            )
+    if kind is not None and kind not in covers["kinds"]:
+        raise Refused(
+            f"the ledger of {book.dataset!r} was made for guarantees that are {' or '.join(covers['kinds'])}, and this "
+            f"one is {kind}. Make a ledger for it: discreet ledger init ... --kind {kind}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Return parameters as they are read back from a ledger."""
+    return json.loads(json.dumps(value))

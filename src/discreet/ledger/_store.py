@@ -1,0 +1,277 @@
+"""Where a ledger is kept: SQLite of the standard library, or PostgreSQL through SQLAlchemy.
+
+Both are asked the same few statements, within transactions of which one at a time may append. What is written is on the
+disk when a transaction ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet._core.errors import FileProblem, MissingExtra, ParameterError
+from discreet._core.text import harmless
+from discreet._core.writing import beside, sync_folder, token
+from discreet.ledger._network import on_network
+
+MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    {
+        "both": (
+            "CREATE TABLE discreet_dataset (name TEXT NOT NULL PRIMARY KEY)",
+            "CREATE TABLE discreet_event (dataset TEXT NOT NULL, number INTEGER NOT NULL, entry TEXT, "
+            "state TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
+            "CREATE INDEX discreet_entry ON discreet_event (dataset, entry, number)",
+        ),
+    },
+    {
+        "sqlite": tuple(
+            f"CREATE TRIGGER discreet_no_{act.lower()} BEFORE {act} ON discreet_event "
+            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END"
+            for act in ("UPDATE", "DELETE")
+        ),
+        "postgresql": (
+            "CREATE FUNCTION discreet_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'a ledger is only appended to'; END $$",
+            "CREATE TRIGGER discreet_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON discreet_event "
+            "FOR EACH STATEMENT EXECUTE FUNCTION discreet_append_only()",
+        ),
+    },
+)
+"""What makes each version of the tables from the one before."""
+
+_WAIT = 60.0  # seconds for other writers
+
+
+class Transaction(Protocol):
+    """What can be asked within a transaction: statements with ``:names``, and their values."""
+
+    def __call__(self, statement: str, /, **values: Any) -> Sequence[Any]:
+        """Run a statement; return its rows."""
+        ...
+
+
+class Store(Protocol):
+    """A place for ledgers."""
+
+    def reading(self) -> contextlib.AbstractContextManager[Transaction]:
+        """Give a transaction that sees one state of the store."""
+        ...
+
+    def appending(self, dataset: str) -> contextlib.AbstractContextManager[Transaction]:
+        """Give a transaction, while no other one appends to the data set; it is durable when the block ends."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+
+def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
+    """Return the store of a ledger; ``new`` makes it where there is none.
+
+    Raises FileProblem when it is none, cannot be read, or lies on a network file system; ParameterError when its tables
+    are of a later version; MissingExtra when SQLAlchemy is needed.
+    """
+    if isinstance(place, str) and place.startswith(("postgresql:", "postgresql+")):
+        return _Postgres(place, new=new)
+    return _File(Path(place), new=new)
+
+
+def shown(place: str | os.PathLike[str]) -> str:
+    """Return a place as messages name it: a database's without its password."""
+    text = os.fspath(place)
+    scheme, sign, rest = str(text).partition("://")
+    user, at, host = rest.rpartition("@")
+    return harmless(f"{scheme}{sign}{user.partition(':')[0]}{at}{host}" if sign else str(text))
+
+
+def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> None:
+    """Bring the tables to the present version; None where there are none."""
+    if version is None:
+        run("CREATE TABLE discreet_version (version INTEGER NOT NULL)")
+        run("INSERT INTO discreet_version VALUES (0)")
+        version = 0
+    if version > len(MIGRATIONS):
+        raise ParameterError(f"the ledger {place} was written by a later version of discreet. Update discreet")
+    for step in MIGRATIONS[version:]:
+        for statement in (*step.get("both", ()), *step.get(kind, ())):
+            run(statement)
+    if version < len(MIGRATIONS):
+        run("UPDATE discreet_version SET version = :version", version=len(MIGRATIONS))
+
+
+# -- a file -----------------------------------------------------------------------------------------------------------
+
+
+class _File:
+    """A file of SQLite: one connection per transaction, so that nothing is shared by threads or after a fork."""
+
+    def __init__(self, path: Path, *, new: bool) -> None:
+        self._path = path
+        if on_network(path):
+            raise FileProblem(
+                path,
+                "it lies on a network file system, which does not keep two writers apart reliably",
+                "keep the ledger on a local disk, or in PostgreSQL",
+            )
+        if new and not os.path.lexists(path):
+            self._make()
+        if not path.is_file():
+            raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
+        with self._connected() as run, _transaction(run, "IMMEDIATE"):
+            _migrate(run, shown(path), "sqlite", _version(run))
+
+    def _make(self) -> None:
+        """Make a file with all tables, which appears whole; one that appeared meanwhile is kept."""
+        draft = beside(self._path, token(), "part")
+        try:
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise FileProblem(self._path, f"it cannot be made ({_reason(error)})", "check its folder") from None
+        try:
+            with self._connected(draft) as run:
+                run("PRAGMA journal_mode = WAL")
+                with _transaction(run, "IMMEDIATE"):
+                    _migrate(run, shown(self._path), "sqlite", None)
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, self._path)
+            sync_folder(self._path.absolute().parent)
+        finally:
+            for name in (draft, *(draft.with_name(f"{draft.name}-{kind}") for kind in ("wal", "shm"))):
+                name.unlink(missing_ok=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """See :class:`Store`."""
+        with self._connected() as run, _transaction(run, "DEFERRED"):
+            yield run
+
+    @contextmanager
+    def appending(self, dataset: str) -> Iterator[Transaction]:
+        """See :class:`Store`: SQLite has one writer for the whole file."""
+        with self._connected() as run, _transaction(run, "IMMEDIATE"):
+            yield run
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    @contextmanager
+    def _connected(self, path: Path | None = None) -> Iterator[Transaction]:
+        name = (self._path if path is None else path).absolute()
+        try:
+            connection = sqlite3.connect(f"{name.as_uri()}?mode=rw", uri=True, timeout=_WAIT, isolation_level=None)
+            try:
+                connection.execute("PRAGMA synchronous = FULL")
+                yield lambda statement, /, **values: connection.execute(statement, values).fetchall()
+            finally:
+                connection.close()
+        except (sqlite3.Error, OSError) as error:
+            raise self._problem(error) from None
+
+    def _problem(self, error: Exception) -> FileProblem:
+        text = str(error)
+        if "locked" in text:
+            return FileProblem(self._path, "another run has kept the ledger busy for a minute", "wait for it")
+        if "not a database" in text or "malformed" in text:
+            return FileProblem(self._path, "it is not a ledger, or is damaged", "restore it from a copy")
+        if "append" in text:
+            return FileProblem(self._path, "a ledger is only appended to", "leave its rows as they are")
+        return FileProblem(
+            self._path, f"the ledger cannot be read or written ({_reason(error)})", "check the disk and permissions"
+        )
+
+
+@contextmanager
+def _transaction(run: Transaction, kind: str) -> Iterator[None]:
+    run(f"BEGIN {kind}")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            run("ROLLBACK")
+        raise
+    run("COMMIT")
+
+
+def _version(run: Transaction) -> int:
+    """Return the version of the tables of a SQLite file."""
+    if not run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'"):
+        raise sqlite3.DatabaseError("file is not a database of ours")
+    return int(run("SELECT version FROM discreet_version")[0][0])
+
+
+def _reason(error: Exception) -> str:
+    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+
+
+# -- a server ---------------------------------------------------------------------------------------------------------
+
+
+class _Postgres:
+    """PostgreSQL: a row per data set is locked by whoever appends."""
+
+    def __init__(self, url: str, *, new: bool) -> None:
+        try:
+            import psycopg  # noqa: F401
+            import sqlalchemy
+        except ImportError:
+            raise MissingExtra("a ledger in PostgreSQL needs SQLAlchemy and psycopg", "postgresql") from None
+        self._place = shown(url)
+        self._text, self._error = sqlalchemy.text, sqlalchemy.exc.SQLAlchemyError
+        try:
+            made = sqlalchemy.make_url(url)
+            self._engine = sqlalchemy.create_engine(
+                made.set(drivername="postgresql+psycopg"), poolclass=sqlalchemy.NullPool, hide_parameters=True
+            )
+        except self._error:
+            raise FileProblem(self._place, "it is not the address of a database", "check it") from None
+        with self._connected() as run:
+            run("SELECT pg_advisory_xact_lock(7165391804)")  # two may come first
+            found = run("SELECT to_regclass('discreet_version')")[0][0]
+            if found is None and not new:
+                raise FileProblem(self._place, "there is no ledger", "make one with discreet ledger init")
+            version = None if found is None else int(run("SELECT version FROM discreet_version")[0][0])
+            _migrate(run, self._place, "postgresql", version)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """See :class:`Store`."""
+        with self._connected() as run:
+            run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield run
+
+    @contextmanager
+    def appending(self, dataset: str) -> Iterator[Transaction]:
+        """See :class:`Store`."""
+        with self._connected() as run:
+            run("SET LOCAL synchronous_commit = on")
+            run("SELECT name FROM discreet_dataset WHERE name = :name FOR UPDATE", name=dataset)
+            yield run
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Transaction]:
+        try:
+            with self._engine.begin() as connection:
+
+                def run(statement: str, /, **values: Any) -> Sequence[Any]:
+                    found = connection.execute(self._text(statement), values)
+                    return found.fetchall() if found.returns_rows else []
+
+                yield run
+        except self._error as error:
+            raise self._problem(error) from None
+
+    def _problem(self, error: Exception) -> FileProblem:
+        if "append" in str(error):
+            return FileProblem(self._place, "a ledger is only appended to", "leave its rows as they are")
+        kind = type(getattr(error, "orig", None) or error).__name__
+        return FileProblem(self._place, f"the ledger cannot be reached or written ({kind})", "check the server")

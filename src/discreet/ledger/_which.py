@@ -1,0 +1,56 @@
+"""Which ledger pays: the one that is given, else the domain file's, else the environment's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet._core.errors import ParameterError
+from discreet._core.reading import bounded_text, parsed_toml
+from discreet.ledger._ledger import Ledger
+
+VARIABLE = "DISCREET_LEDGER"
+
+
+def ledger_for(
+    given: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
+) -> Ledger | None:
+    """Return the ledger that pays for a release; None where nobody keeps one.
+
+    ``given``: by the caller.
+    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it) and ``dataset``. Anything but a
+    path is passed over.
+    ``dataset``: the name of the data set in the ledger.
+
+    Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
+    """
+    if isinstance(given, Ledger):
+        return given
+    if given is not None:
+        return Ledger(given, dataset)
+    named = _declared(domain) if isinstance(domain, (str, os.PathLike)) else None
+    if named is not None:
+        return Ledger(named[0], dataset or named[1])
+    if VARIABLE in os.environ:
+        return Ledger(os.environ[VARIABLE], dataset)
+    if dataset is not None:
+        raise ParameterError("a data set is named and no ledger. Write ledger=..., where it is kept")
+    return None
+
+
+def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None] | None:
+    facts = parsed_toml(bounded_text(path, missing="check the path", remedy="check that it is a readable TOML file"))
+    found = facts.get("ledger")
+    if found is None:
+        return None
+    if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - {"file", "dataset"}:
+        raise ParameterError('[ledger] in the domain must have file = "..." and may have dataset = "..."')
+    place = str(found["file"])
+    beside = place if "://" in place else str(Path(path).parent / place)
+    return beside, found.get("dataset")
+
+
+def _texts(found: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str) and value for value in found.values())

@@ -1,0 +1,283 @@
+"""Run the real command against a ledger, kill it at every step or let sixteen of it run at once; run by the tests.
+
+Children are forked from an interpreter without threads and kill themselves with SIGKILL before a call of the system, a
+statement of the database or a step of the release. Prints how many were killed. A state that a ledger must not have
+ends it with an assertion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import opendp.measurements  # noqa: F401  # loaded once, not in every child
+import polars as pl  # noqa: F401
+
+from discreet._core.writing import recover as finish
+from discreet._core.writing import require_settled
+from discreet.cli._main import run
+from discreet.confidential import _source
+from discreet.errors import FileProblem
+from discreet.ledger import Ledger
+from discreet.ledger import _store as store_module
+from discreet.ledger._store import store_at
+
+STEPS = ("open", "replace", "rename", "unlink", "fsync", "link")
+EPSILON = 0.25
+DOMAIN = """
+[columns.x]
+type = "integer"
+lower = 0
+upper = 9
+"""
+
+
+def killed_at(number: int, act: Callable[[], object], *, marked: Path) -> bool:
+    """Run ``act`` in a child that kills itself before its step of this number; return whether it came so far.
+
+    ``marked``: a file that the child makes when it opens the confidential table.
+    """
+    child = os.fork()
+    if not child:
+        left = [number]
+
+        def step() -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def counted(call: Callable[..., object]) -> Callable[..., object]:
+            def caller(*arguments: object, **named: object) -> object:
+                step()
+                return call(*arguments, **named)
+
+            return caller
+
+        for name in STEPS:
+            setattr(os, name, counted(getattr(os, name)))
+        count_statements(step)
+        notice_opening(marked)
+        quiet()
+        act()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def count_statements(step: Callable[[], None]) -> None:
+    """Let every statement of a ledger's database be a step."""
+    for kind in (store_module._File, store_module._Postgres):
+
+        def connected(
+            self: Any, *arguments: Any, inner: Callable[..., Any] = kind._connected
+        ) -> contextlib.AbstractContextManager[Any]:
+            @contextlib.contextmanager
+            def stepping() -> Iterator[Any]:
+                with inner(self, *arguments) as statement:
+
+                    def stepped(text: str, /, **values: Any) -> Any:
+                        step()
+                        return statement(text, **values)
+
+                    yield stepped
+                    step()
+
+            return stepping()
+
+        kind._connected = connected  # type: ignore[method-assign]
+
+
+def notice_opening(marked: Path) -> None:
+    """Leave a mark when the confidential table is about to be opened."""
+    inner, opened = _source.open_source, os.open
+
+    def noticed(data: Any, *arguments: Any, **named: Any) -> Any:
+        os.close(opened(marked, os.O_CREAT | os.O_WRONLY))
+        return inner(data, *arguments, **named)
+
+    for module in list(sys.modules.values()):
+        if getattr(module, "open_source", None) is inner:
+            module.open_source = noticed  # type: ignore[attr-defined]
+
+
+def quiet() -> None:
+    """Print nothing."""
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def command(place: str, where: Path, out: str, epsilon: float = EPSILON) -> list[str]:
+    """Return the command of a release that the ledger pays for."""
+    return [
+        "release", str(where / "t.csv"), "--domain", str(where / "d.toml"), "--epsilon", str(epsilon),
+        "--delta", "1e-9", "--size", "30", "--mechanism", "perturbed-histogram", "--out", str(where / out),
+        "--ledger", place, "--dataset", where.name, "--accept-poor-utility",
+    ]  # fmt: skip
+
+
+def begin(place: str, where: Path, *, epsilon: float) -> None:
+    """Make a table, its domain and its ledger, which has a data set of the folder's name."""
+    shutil.rmtree(where, ignore_errors=True)
+    where.mkdir(parents=True)
+    (where / "t.csv").write_text("x\n" + "".join(f"{i % 7}\n" for i in range(200)))
+    (where / "d.toml").write_text(DOMAIN)
+    Ledger.create(place, dataset=where.name, epsilon=epsilon, delta=1e-6).close()
+
+
+def check(place: str, where: Path, *, opened: bool) -> None:
+    """Check that a dead release is accounted for, once its ledger was recovered."""
+    table, certificate = where / "r.csv", where / "r.certificate.json"
+    with Ledger(place, where.name) as ledger:
+        counts = ledger.status().counts
+        assert counts["OPENED"] + counts["COMMITTED"] or not table.exists(), "a release without an entry"
+        assert settled(table) or counts["COMMITTED"], "files are under way of what was not committed"
+        after = ledger.recover()
+        assert all(one["why"] is None for one in after), "a dead process is taken for one that lives"
+        assert ledger.recover() == []
+        counts = ledger.status().counts
+        assert not counts["RESERVED"] + counts["OPENED"], "a reservation is stuck"
+        spent = ledger.status().spent["epsilon"]
+        assert spent >= EPSILON or not opened, "a table was opened and nothing is spent"
+        assert spent <= 1.0, "overspent"
+        assert not any(".promised" in one.name for one in where.iterdir()), "a promise that nobody keeps"
+        finish(certificate)
+        if counts["COMMITTED"]:
+            assert table.exists(), "what was committed is gone"
+        assert table.exists() == certificate.exists()
+        if table.exists():
+            assert counts["COMMITTED"], "a release that the ledger does not know"
+            facts = json.loads(certificate.read_text())
+            assert facts["released"]["sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
+            assert ledger.verify([certificate]) == []
+        assert ledger.verify() == []
+
+
+def settled(path: Path) -> bool:
+    """Return whether readers do not refuse a file."""
+    try:
+        require_settled(path)
+    except FileProblem:
+        return False
+    return True
+
+
+def every_step(place: str, where: Path, *, stride: int) -> Iterator[None]:
+    """Kill a release at every step; what is left is recovered, and the next release works."""
+    number, died = 0, True
+    marked = where / "opened"
+    while died:
+        begin(fresh(place, where), where, epsilon=1.0)
+        died = killed_at(number, lambda: run(command(place, where, "r.csv")), marked=marked)
+        check(place, where, opened=marked.exists())
+        number += stride
+        if died:
+            yield
+    child = os.fork()
+    if not child:
+        quiet()
+        os._exit(run(command(place, where, "r.csv")))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the next release does not work"
+
+
+def every_step_of_recovery(place: str, where: Path, *, stride: int) -> Iterator[None]:
+    """Kill those who recover what a release left between its entry and its files' names."""
+    marked = where / "opened"
+    for first in range(*committed(place, where), stride):
+        number, died = 0, True
+        while died:
+            begin(fresh(place, where), where, epsilon=1.0)
+            killed_at(first, lambda: run(command(place, where, "r.csv")), marked=marked)
+            died = killed_at(number, lambda: run(["ledger", "recover", place, "--dataset", where.name]), marked=marked)
+            check(place, where, opened=marked.exists())
+            number += stride
+            if died:
+                yield
+
+
+def committed(place: str, where: Path) -> tuple[int, int]:
+    """Return the first step at which a release is committed, and that after the last one that leaves it unfinished."""
+    found: list[int] = []
+    number, died = 0, True
+    while died:
+        begin(fresh(place, where), where, epsilon=1.0)
+        died = killed_at(number, lambda: run(command(place, where, "r.csv")), marked=where / "opened")
+        with Ledger(place, where.name) as ledger:
+            if ledger.status().counts["COMMITTED"]:
+                found.append(number)
+        number += 1
+    return found[0], found[-1]
+
+
+def fresh(place: str, where: Path) -> str:
+    """Forget the data set of a folder: the file that it is in, or its rows on a server."""
+    if "://" not in place:
+        for name in (place, f"{place}-wal", f"{place}-shm"):
+            Path(name).unlink(missing_ok=True)
+        return place
+    with contextlib.suppress(FileProblem):
+        store = store_at(place)
+        with store.appending(where.name) as statement:
+            statement("ALTER TABLE discreet_event DISABLE TRIGGER ALL")
+            statement("DELETE FROM discreet_event WHERE dataset = :name", name=where.name)
+            statement("DELETE FROM discreet_dataset WHERE name = :name", name=where.name)
+            statement("ALTER TABLE discreet_event ENABLE TRIGGER ALL")
+        store.close()
+    return place
+
+
+def at_once(place: str, where: Path, *, writers: int) -> int:
+    """Let writers release at once from a ledger that has enough for four; return how many it refused."""
+    begin(fresh(place, where), where, epsilon=1.0)
+    children = []
+    for writer in range(writers):
+        child = os.fork()
+        if not child:
+            quiet()
+            os._exit(run(command(place, where, f"r{writer}.csv")))
+        children.append(child)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert set(statuses) == {0, 3}, statuses
+    assert statuses.count(0) == 4, "as many as there is budget for"
+    made = [where / f"r{writer}.certificate.json" for writer, status in enumerate(statuses) if status == 0]
+    with Ledger(place, where.name) as ledger:
+        assert ledger.status().spent["epsilon"] == 1.0
+        assert ledger.status().counts["COMMITTED"] == 4
+        assert ledger.verify(made) == []
+    assert len(list(where.glob("r*.csv"))) == 4
+    return statuses.count(3)
+
+
+def main(what: str, place: str, where: Path, stride: int) -> None:
+    """Write the number that the tests look at."""
+    os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
+    if what == "at once":
+        sys.stdout.write(str(at_once(place, where, writers=16)))
+    elif what == "recovery":
+        sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(place, where, stride=stride))))
+    else:
+        if what == "planted":  # a ledger that says that a table was opened only when it was read
+            from discreet.ledger._payment import Payment
+
+            Payment.stamp = property(lambda self: {"dataset": where.name, "entry": self.entry, "head": "0"})  # type: ignore[assignment]
+            opening = Payment.open
+            Payment.open = lambda self: self  # type: ignore[method-assign,assignment]
+            committing = Payment.commit
+
+            def commit(self: Payment, *arguments: Any, **named: Any) -> None:
+                opening(self)
+                committing(self, *arguments, **named)
+
+            Payment.commit = commit  # type: ignore[method-assign]
+        sys.stdout.write(str(sum(1 for _ in every_step(place, where, stride=stride))))
+
+
+if __name__ == "__main__":
+    sqlite3.enable_callback_tracebacks(False)
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))

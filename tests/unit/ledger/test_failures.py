@@ -1,0 +1,98 @@
+"""Whatever dies, every release is paid for once: real kills of the real command, writers at once, full disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet import Ledger
+
+KILLER = Path(__file__).with_name("killed_payers.py")
+
+
+def killed(what: str, where: Path, stride: int) -> subprocess.CompletedProcess[str]:
+    """Run the killer in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
+    command = [sys.executable, str(KILLER), what, str(where / "l.db"), str(where / "w"), str(stride)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+
+
+def test_a_release_that_is_killed_is_accounted_for(tmp_path) -> None:
+    done = killed("kills", tmp_path, 3)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 30
+
+
+@pytest.mark.exhaustive
+def test_a_release_that_is_killed_at_every_step_is_accounted_for(tmp_path) -> None:
+    done = killed("kills", tmp_path, 1)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100
+
+
+@pytest.mark.exhaustive
+def test_a_recovery_that_is_killed_is_recovered(tmp_path) -> None:
+    done = killed("recovery", tmp_path, 3)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 150
+
+
+def test_the_killer_finds_a_ledger_that_is_told_too_late(tmp_path) -> None:
+    done = killed("planted", tmp_path, 3)
+    assert done.returncode == 1
+    assert "a table was opened and nothing is spent" in done.stderr
+
+
+def test_sixteen_writers_at_once_never_overspend(tmp_path) -> None:
+    done = killed("at once", tmp_path, 1)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 12
+
+
+@pytest.mark.parametrize("room", range(0, 45_000, 5_000))
+def test_a_full_disk_loses_nothing(tmp_path, room) -> None:
+    """A process that may write no file beyond so many bytes: nothing is overspent, and what was opened is spent."""
+    place = tmp_path / "l.db"
+    Ledger.create(place, dataset="d", epsilon=1.0)
+    size = place.stat().st_size
+    code = f"""
+import json, resource, signal, sys
+from discreet import Ledger
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
+opened = 0
+try:
+    for _ in range(50):
+        with Ledger({str(place)!r}).reserve(epsilon=0.01) as payment:
+            payment.open()
+            opened += 1
+            payment.commit({{}})
+            payment.delivered()
+except Exception as error:
+    print(json.dumps([opened, type(error).__name__, str(error)]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    opened, kind, said = json.loads(done.stdout)
+    assert kind == "FileProblem", said
+    assert "the ledger cannot be read or written" in said
+    assert size > 0
+    with Ledger(place) as ledger:
+        ledger.recover()
+        assert ledger.verify() == []
+        counts = ledger.status().counts
+        assert counts["COMMITTED"] + counts["FORFEITED"] >= opened
+        assert not counts["RESERVED"] + counts["OPENED"]
+
+
+def test_a_ledger_that_cannot_be_written_opens_nothing(tmp_path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root writes everywhere")
+    place = tmp_path / "l.db"
+    Ledger.create(place, dataset="d", epsilon=1.0)
+    place.chmod(0o400)
+    with pytest.raises(OSError, match="cannot be read or written"):
+        Ledger(place).reserve(epsilon=0.1)

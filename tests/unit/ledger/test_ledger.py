@@ -1,0 +1,555 @@
+"""A ledger: what it allows, refuses, remembers, and finds wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from discreet import AddRemove, Checkpoint, Ledger, publish, release
+from discreet.cli._main import run
+from discreet.confidential import confidential
+from discreet.domain import Domain, Integer
+from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, Refused
+from discreet.ledger import _network
+from discreet.ledger._filters import Cost
+from discreet.ledger._lease import holder, lease
+from discreet.ledger._store import MIGRATIONS
+from discreet.mechanisms import PerturbedHistogram
+
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
+AGES = pl.DataFrame({"age": [1, 2, 2, 7] * 250})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    Ledger.create(tmp_path / "ages.ledger", dataset="ages", epsilon=1.0, delta=1e-6)
+    return tmp_path / "ages.ledger"
+
+
+def released(ledger: Ledger | Path | None, data: object = AGES, **asked: object):
+    given = {"epsilon": 0.4, "delta": 1e-8, "size": 20, "mechanism": "perturbed-histogram", **asked}
+    return release(data, DOMAIN, ledger=ledger, **given)  # type: ignore[arg-type]
+
+
+def states(ledger: Ledger) -> dict[str, int]:
+    return {state: number for state, number in ledger.status().counts.items() if number}
+
+
+# -- what is allowed --------------------------------------------------------------------------------------------------
+
+
+def test_releases_are_paid_for_until_nothing_is_left(place, tmp_path) -> None:
+    with Ledger(place) as ledger:
+        first = released(ledger)
+        released(ledger, out=tmp_path / "second.parquet")
+        assert ledger.status().spent["epsilon"] == 0.8
+        with pytest.raises(Refused, match=r"costs epsilon 0\.4 .* epsilon 0\.2 and delta"):
+            released(ledger, out=tmp_path / "third.parquet")
+        assert not (tmp_path / "third.parquet").exists()
+        assert states(ledger) == {"COMMITTED": 2}
+        assert ledger.verify([tmp_path / "second.certificate.json"]) == []
+    assert first.certificate.facts["ledger"]["dataset"] == "ages"
+
+
+def test_the_edge_is_exact(tmp_path) -> None:
+    """Ten releases at a tenth of the budget fit, though ten times the binary fraction next to 0.1 does not."""
+    ledger = Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0)
+    for _ in range(10):
+        with ledger.reserve(epsilon=0.1) as payment:
+            payment.open()
+            payment.commit({})
+            payment.delivered()
+    assert ledger.status().left["epsilon"] == 0.0
+    with pytest.raises(Refused):
+        ledger.reserve(epsilon=1e-12)
+
+
+def test_a_release_without_its_ledger_is_not_in_it(place) -> None:
+    released(None)
+    assert states(Ledger(place)) == {}
+
+
+@pytest.mark.parametrize("named", ["domain file", "environment", "path"])
+def test_a_ledger_is_found_where_it_is_named(place, named, monkeypatch) -> None:
+    domain, given = DOMAIN, None
+    if named == "domain file":
+        domain = place.with_name("d.toml")
+        domain.write_text(DOMAIN.to_toml() + '\n[ledger]\nfile = "ages.ledger"\ndataset = "ages"\n')
+        assert Domain.read(domain) == DOMAIN
+    elif named == "environment":
+        monkeypatch.setenv("DISCREET_LEDGER", str(place))
+    else:
+        given = place
+    release(AGES, domain, epsilon=0.1, delta=1e-9, size=5, mechanism="perturbed-histogram", ledger=given)
+    assert states(Ledger(place)) == {"COMMITTED": 1}
+
+
+@pytest.mark.parametrize(
+    "text", ["[ledger]\n", "[ledger]\nfile = 1\n", '[ledger]\nfile = "a"\nother = "b"\n', "ledger = 1\n"]
+)
+def test_a_wrong_declaration_of_a_ledger_is_refused(tmp_path, text) -> None:
+    path = tmp_path / "d.toml"
+    before, after = ("", DOMAIN.to_toml()) if text.startswith("[") else (text, DOMAIN.to_toml())
+    path.write_text(before + after + ("\n" + text if text.startswith("[") else ""))
+    with pytest.raises(ParameterError, match=r"\[ledger\] in the domain"):
+        release(AGES, path, epsilon=0.1, size=5)
+
+
+def test_publish_pays_when_the_table_was_read_before(place) -> None:
+    closed, mechanism = confidential(AGES, DOMAIN), PerturbedHistogram(domain=DOMAIN, records=1000, scale=10.0)
+    with Ledger(place) as ledger:
+        publish(closed, mechanism, size=5, ledger=ledger)
+        cost = ledger.log()[-1]["cost"]
+        profile = mechanism.guarantee(n=1000).profile
+        assert profile.delta(float(cost["loss"])) <= float(cost["delta"])
+        assert states(ledger) == {"COMMITTED": 1}
+
+
+# -- what is never added up -------------------------------------------------------------------------------------------
+
+
+def test_what_a_ledger_does_not_add_up_is_refused_before_anything_is_opened(place) -> None:
+    with Ledger(place) as ledger:
+        for wrong, said in (
+            ({"seed": 1}, "seeded"),
+            ({"unit": "who", "max_records": 2}, "privacy unit"),
+            ({"relation": AddRemove(records=1000), "mechanism": "marginals"}, "relation"),
+        ):
+            with pytest.raises(Refused, match=said):
+                released(ledger, data="no such file.csv", **wrong)
+        assert ledger.log()[-1]["state"] == "CREATED"
+
+
+def test_a_weaker_kind_needs_a_ledger_that_was_made_for_it(place, tmp_path) -> None:
+    with pytest.raises(Refused, match="--kind asymptotic"):
+        Ledger(place).reserve(epsilon=0.1, kind="asymptotic")
+    made = Ledger.create(tmp_path / "weak", dataset="d", epsilon=1, kinds=["asymptotic"])
+    with made.reserve(epsilon=0.1, kind="asymptotic") as payment:
+        payment.open()
+    with pytest.raises(Refused, match="asymptotic, and this one is unconditional"):
+        made.reserve(epsilon=0.1, kind="unconditional")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"dataset": ""}, {"dataset": "a\nb"}, {"currency": "gdp"}, {"kinds": ["instance"]}, {"kinds": []}, {"epsilon": -1},
+     {"relation": "other"}, {"max_records": 0}, {"currency": "zcdp", "delta": 0.0}],
+)  # fmt: skip
+def test_a_ledger_that_promises_nothing_sensible_is_refused(tmp_path, wrong) -> None:
+    with pytest.raises(ValueError, match="must|epsilon|zcdp|delta"):
+        Ledger.create(tmp_path / "l", **{"dataset": "d", "epsilon": 1.0, "delta": 1e-6, **wrong})
+
+
+# -- what is spent ----------------------------------------------------------------------------------------------------
+
+
+def test_before_the_table_is_opened_nothing_is_spent_and_after_it_everything(place) -> None:
+    with Ledger(place) as ledger:
+        with pytest.raises(Infeasible):
+            released(ledger, records=1000, mechanism="urn-histogram", size=10**6)
+        assert states(ledger) == {}
+        with pytest.raises(ValueError, match="unknown argument"):
+            release(AGES, DOMAIN, epsilon=0.1, size=5, scale=3, ledger=ledger)
+        assert states(ledger) == {}
+        with pytest.raises(DataError):
+            released(ledger, data=pl.DataFrame({"age": [1, 77]}))
+        assert states(ledger) == {"FORFEITED": 1}
+        assert ledger.status().spent["epsilon"] == 0.4
+        with pytest.raises(ParameterError, match=r"says 999, and the table has 1,000"):
+            released(ledger, records=999)
+        assert states(ledger) == {"FORFEITED": 2}
+
+
+def test_an_interrupted_reservation_is_given_back(place) -> None:
+    with Ledger(place) as ledger:
+        with pytest.raises(KeyboardInterrupt), ledger.reserve(epsilon=0.3):
+            raise KeyboardInterrupt
+        assert states(ledger) == {"VOID": 1}
+        assert ledger.status().spent == {"epsilon": 0.0, "delta": 0.0}
+
+
+def test_a_declared_number_of_records_gives_the_exact_cost(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "l", dataset="d", epsilon=1.0, delta=1e-6, currency="zcdp")
+    with pytest.raises(Refused, match="rho"):  # a bare pair could be worth anything up to epsilon tanh(epsilon / 2)
+        released(ledger, epsilon=0.6, delta=1e-7, noise="gaussian")
+    for _ in range(2):
+        released(ledger, epsilon=0.6, delta=1e-7, noise="gaussian", records=1000)
+    found = ledger.status()
+    assert states(ledger) == {"COMMITTED": 2}
+    assert found.spent["epsilon"] < 1.0
+    assert found.spent["delta"] == 1e-6
+
+
+def test_instance_reports_are_noted_and_cost_nothing(place) -> None:
+    with Ledger(place) as ledger:
+        ledger.note("instance-level report", {"mechanism": "urn-histogram"})
+        assert ledger.log()[-1]["state"] == "NOTED"
+        assert ledger.status().spent["epsilon"] == 0.0
+        assert ledger.verify() == []
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+
+def evolve(ledger: Ledger, path: Path, *, redraw: bool = False, stop_at: int | None = None):
+    from discreet import Watch
+
+    def stepped(done: int, of: int) -> None:
+        if done == stop_at:
+            raise KeyboardInterrupt
+
+    return release(
+        AGES, DOMAIN, epsilon=0.5, delta=1e-7, size=10, mechanism="private-evolution", steps=3, ledger=ledger,
+        checkpoint=Checkpoint(path, redraw=redraw), watch=Watch(stepped=stepped),
+    )  # fmt: skip
+
+
+def test_a_run_that_goes_on_from_its_checkpoint_is_paid_for_once(place, tmp_path) -> None:
+    path = tmp_path / "steps"
+    with Ledger(place) as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            evolve(ledger, path, stop_at=2)
+        assert states(ledger) == {"FORFEITED": 1}
+        old = path.read_bytes()
+        evolve(ledger, path)
+        evolve(ledger, path, redraw=True)
+        assert ledger.status().spent["epsilon"] == 0.5
+        path.write_bytes(old)  # an older copy: its later steps would be drawn a second time
+        evolve(ledger, path)
+        assert ledger.status().spent["epsilon"] == 1.0
+        path.write_bytes(old)
+        with pytest.raises(Refused):
+            evolve(ledger, path)
+        assert ledger.verify() == []
+
+
+# -- recovery ---------------------------------------------------------------------------------------------------------
+
+
+def left_behind(ledger: Ledger, state: str) -> str:
+    """Leave an entry as a killed process does: whose lease is that of a process that is no more."""
+    payment = ledger.reserve(epsilon=0.1)
+    if state != "RESERVED":
+        payment.open()
+    if state == "COMMITTED":
+        payment.commit({})
+    return payment.entry
+
+
+@pytest.mark.parametrize(("state", "after"), [("RESERVED", "VOID"), ("OPENED", "FORFEITED"), ("COMMITTED", "LOST")])
+def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch, state, after) -> None:
+    with Ledger(place) as ledger:
+        entry = left_behind(ledger, state)
+        (alive,) = ledger.recover()
+        assert alive == {"entry": entry, "was": state, "now": state, "why": "a process works on it"}
+        monkeypatch.setattr("discreet.ledger._recovery.holder", lambda _: "elsewhere")
+        assert "another machine" in ledger.recover()[0]["why"]
+        assert ledger.recover([entry])[0]["now"] == after
+        assert ledger.recover() == []
+        assert ledger.status().spent["epsilon"] == (0.0 if after == "VOID" else 0.1)
+        assert ledger.verify() == []
+
+
+def test_who_was_recovered_meanwhile_cannot_go_on(place, monkeypatch) -> None:
+    monkeypatch.setattr("discreet.ledger._recovery.holder", lambda _: "dead")
+    with Ledger(place) as ledger:
+        payment = ledger.reserve(epsilon=0.1)
+        ledger.recover()
+        with pytest.raises(ParameterError, match="VOID and cannot become OPENED"):
+            payment.open()
+
+
+def test_a_lease_is_of_one_process_of_one_start_of_one_machine() -> None:
+    mine = lease()
+    assert holder(mine) == "alive"
+    assert holder({**mine, "started": "1"}) == "dead"
+    assert holder({**mine, "boot": "another"}) == "dead"
+    assert holder({**mine, "machine": "another"}) == "elsewhere"
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    assert holder({**mine, "process": child, "started": "0"}) == "dead"  # ended, and not waited for
+    os.waitpid(child, 0)
+    assert holder({**mine, "process": child}) == "dead"
+
+
+# -- what is found wrong ----------------------------------------------------------------------------------------------
+
+
+def altered(place: Path, *statements: str) -> None:
+    """Edit a ledger as one does who owns its file."""
+    connection = sqlite3.connect(place, isolation_level=None)
+    for name in ("discreet_no_update", "discreet_no_delete"):
+        connection.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_rows_are_only_appended(place) -> None:
+    connection = sqlite3.connect(place)
+    for statement in ("UPDATE discreet_event SET hash = ''", "DELETE FROM discreet_event"):
+        with pytest.raises(sqlite3.IntegrityError, match="only appended to"):
+            connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE discreet_event SET body = replace(body, '0.4', '0.1') WHERE number = 1", "event 1 was changed"),
+        ("UPDATE discreet_event SET state = 'VOID' WHERE number = 3", "event 3 was changed"),
+        ("UPDATE discreet_event SET hash = 'a' WHERE number = 2", "event 2 was changed"),
+        ("UPDATE discreet_event SET body = '{}' WHERE number = 2", "not an event"),
+        ("DELETE FROM discreet_event WHERE number = 2", "event 2 is missing"),
+        ("DELETE FROM discreet_event WHERE number = 0", "first event is missing"),
+    ],
+)
+def test_an_edited_ledger_is_found_wrong(place, statement, said) -> None:
+    with Ledger(place) as ledger:
+        released(ledger)
+        altered(place, statement)
+        (problem,) = ledger.verify()
+    assert said in problem
+
+
+def rewritten(place: Path, change) -> None:
+    """Edit events and compute all hashes anew, as one does who knows the format."""
+    from discreet.ledger._events import BEGINNING, Event
+
+    connection = sqlite3.connect(place, isolation_level=None)
+    rows = connection.execute("SELECT body FROM discreet_event ORDER BY number").fetchall()
+    connection.close()
+    bodies, previous = [], BEGINNING
+    for facts in change([json.loads(body) for (body,) in rows]):
+        event = Event.of(json.dumps({**facts, "previous": previous}))
+        bodies.append(event)
+        previous = event.hash
+    altered(place, "DELETE FROM discreet_event")
+    connection = sqlite3.connect(place, isolation_level=None)
+    for event in bodies:
+        row = (event.dataset, event.number, event.entry, event.state, event.body, event.hash)
+        connection.execute("INSERT INTO discreet_event VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.close()
+
+
+def test_who_computes_the_hashes_anew_meets_the_certificates(place, tmp_path) -> None:
+    with Ledger(place) as ledger:
+        released(ledger, out=tmp_path / "r.parquet")
+
+        def cheaper(events):
+            for facts in events:
+                facts["at"] = "2020-01-01T00:00:00+00:00"
+            return events
+
+        rewritten(place, cheaper)
+        assert ledger.verify() == []
+        (problem,) = ledger.verify([tmp_path / "r.certificate.json"])
+    assert "cut or rolled back" in problem
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda events: [{**e, "spent": {"loss": "0", "delta": "0"}} for e in events], "sums of event"),
+        (lambda events: [{**e, "counts": events[0]["counts"]} for e in events], "sums of event"),
+        (lambda events: [e if e["state"] != "OPENED" else {**e, "state": "VOID"} for e in events], "cannot have"),
+        (lambda events: [e if e["state"] != "OPENED" else {**e, "state": "PAID"} for e in events], "no ledger says"),
+    ],
+)
+def test_sums_and_states_are_computed_anew(place, change, said) -> None:
+    with Ledger(place) as ledger:
+        released(ledger)
+        rewritten(place, change)
+        assert any(said in problem for problem in ledger.verify())
+
+
+def test_a_ledger_that_was_overspent_is_found_wrong(place) -> None:
+    with Ledger(place) as ledger:
+        for _ in range(2):
+            released(ledger)
+
+        def smaller(events):
+            events[0]["facts"]["budget"]["epsilon"] = 0.5
+            events[0]["facts"]["limit"]["loss"] = "0.5"
+            return events
+
+        rewritten(place, smaller)
+        assert any("more was spent than the budget" in problem for problem in Ledger(place).verify())
+
+
+def test_a_rollback_shows_where_certificates_are_given(place, tmp_path) -> None:
+    copy = tmp_path / "copy.ledger"
+    with Ledger(place) as ledger:
+        released(ledger, out=tmp_path / "a.parquet")
+        copy.write_bytes(place.read_bytes())
+        released(ledger, out=tmp_path / "b.parquet")
+    place.write_bytes(copy.read_bytes())
+    with Ledger(place) as ledger:
+        assert ledger.verify() == []
+        assert ledger.verify([tmp_path / "a.certificate.json"]) == []
+        (problem,) = ledger.verify([tmp_path / "b.certificate.json"])
+        assert "rolled back" in problem
+        released(ledger, out=tmp_path / "c.parquet")  # the copy goes on, and both histories cannot be
+        assert ledger.verify([tmp_path / "c.certificate.json"]) == []
+        assert len(ledger.verify([tmp_path / "b.certificate.json"])) == 1
+
+
+def test_certificates_that_do_not_belong_are_named(place, tmp_path) -> None:
+    released(None, out=tmp_path / "unpaid.parquet")
+    other = Ledger.create(tmp_path / "other", dataset="others", epsilon=1)
+    released(other, out=tmp_path / "others.parquet", delta=0.0)
+    with Ledger(place) as ledger:
+        released(ledger, out=tmp_path / "mine.parquet")
+        mine = tmp_path / "mine.certificate.json"
+        mine.write_text(mine.read_text().replace('"discreet"', '"Discreet"', 1))
+        for name, said in (("unpaid", "names no ledger"), ("others", "another data set"), ("mine", "was committed")):
+            (problem,) = ledger.verify([tmp_path / f"{name}.certificate.json"])
+            assert said in problem
+        (problem,) = ledger.verify([tmp_path / "absent.json"])
+        assert "absent.json" in problem
+
+
+def test_a_clock_that_was_set_back_is_harmless(place, monkeypatch) -> None:
+    with Ledger(place) as ledger:
+        released(ledger)
+        monkeypatch.setattr("discreet.ledger._book.now", lambda: "1999-12-31T23:59:59+00:00")
+        released(ledger)
+        assert ledger.verify() == []
+        assert ledger.recover() == []
+
+
+# -- where it is kept -------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_its_owners_alone(place) -> None:
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_a_place_holds_several_data_sets(place) -> None:
+    Ledger.create(place, dataset="wages", epsilon=2.0)
+    with pytest.raises(ParameterError, match=r"2 data sets. Name one: dataset=\.\.\."):
+        Ledger(place)
+    with pytest.raises(ParameterError, match="is not of a data set 'other'. It has: ages, wages"):
+        Ledger(place, "other")
+    with pytest.raises(ParameterError, match="a ledger of the data set 'wages' already"):
+        Ledger.create(place, dataset="wages", epsilon=2.0)
+    released(Ledger(place, "wages"), delta=0.0)
+    assert states(Ledger(place, "ages")) == {}
+    assert Ledger(place, "wages").verify() == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all, but long enough to look like one" * 100])
+def test_what_is_no_ledger_is_refused(tmp_path, content) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with pytest.raises(FileProblem, match="not a ledger|no ledger"):
+        Ledger(path)
+    assert path.read_bytes() == content
+    with pytest.raises(FileProblem, match="discreet ledger init"):
+        Ledger(tmp_path / "absent")
+    assert not (tmp_path / "absent").exists()
+
+
+def test_another_database_is_left_alone(tmp_path) -> None:
+    connection = sqlite3.connect(tmp_path / "x")
+    connection.execute("CREATE TABLE other (a)")
+    connection.close()
+    before = (tmp_path / "x").read_bytes()
+    with pytest.raises(FileProblem, match="not a ledger"):
+        Ledger.create(tmp_path / "x", dataset="d", epsilon=1)
+    assert (tmp_path / "x").read_bytes() == before
+
+
+def test_tables_of_an_earlier_version_are_brought_up_to_date(place) -> None:
+    connection = sqlite3.connect(place, isolation_level=None)
+    for name in ("discreet_no_update", "discreet_no_delete"):
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute("UPDATE discreet_version SET version = 1")
+    connection.close()
+    released(Ledger(place))
+    test_rows_are_only_appended(place)
+    connection = sqlite3.connect(place, isolation_level=None)
+    assert connection.execute("SELECT version FROM discreet_version").fetchall() == [(len(MIGRATIONS),)]
+    connection.execute("UPDATE discreet_version SET version = 99")
+    connection.close()
+    with pytest.raises(ParameterError, match="a later version of discreet"):
+        Ledger(place)
+
+
+@pytest.mark.parametrize(("kind", "refused"), [("ext4", False), ("nfs4", True), ("fuse.sshfs", True), ("cifs", True)])
+def test_network_file_systems_are_refused(tmp_path, monkeypatch, kind, refused) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:44 / {tmp_path}/a\\040b rw shared:1 - {kind} server:/x rw\n"
+    )
+    (tmp_path / "a b").mkdir()
+    monkeypatch.setattr(_network, "_MOUNTS", mounts)
+    if refused:
+        with pytest.raises(FileProblem, match="network file system"):
+            Ledger.create(tmp_path / "a b" / "l", dataset="d", epsilon=1)
+    else:
+        Ledger.create(tmp_path / "a b" / "l", dataset="d", epsilon=1)
+    Ledger.create(tmp_path / "l", dataset="d", epsilon=1)
+
+
+def test_nothing_confidential_is_in_a_ledger(place, tmp_path) -> None:
+    canary = 7_391_553
+    domain = Domain(columns={"wage": Integer(lower=0, upper=9_999_999, cells=8)})
+    table = pl.DataFrame({"wage": [canary] * 997})
+    with Ledger(place) as ledger:
+        release(table, domain, epsilon=0.2, delta=1e-9, size=5, mechanism="perturbed-histogram", ledger=ledger)
+        with pytest.raises(DataError):
+            released(ledger, data=table.rename({"wage": "age"}), epsilon=0.1)
+        text = json.dumps(ledger.log())
+    assert str(canary) not in text
+    assert str(canary).encode() not in place.read_bytes()
+
+
+# -- the commands -----------------------------------------------------------------------------------------------------
+
+
+def commanded(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = run([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_the_commands_do_what_the_class_does(tmp_path, capsys) -> None:
+    place, domain, data = tmp_path / "l", tmp_path / "d.toml", tmp_path / "t.csv"
+    domain.write_text(DOMAIN.to_toml())
+    AGES.write_csv(data)
+    asked = ["release", data, "--domain", domain, "--epsilon", 0.6, "--delta", 1e-8, "--size", 10, "--ledger", place]
+    assert commanded(capsys, "ledger", "init", place, "--dataset", "ages", "--epsilon", 1, "--delta", 1e-6)[0] == 0
+    assert commanded(capsys, *asked, "--dataset", "ages", "--out", tmp_path / "a.csv")[0] == 0
+    status, _, err = commanded(capsys, *asked, "--out", tmp_path / "b.csv")
+    assert status == 3
+    assert "does not allow this release" in err
+    assert not (tmp_path / "b.csv").exists()
+    found = json.loads(commanded(capsys, "ledger", "status", place, "--json")[1])
+    assert (found["dataset"], found["currency"], found["left"]["epsilon"]) == ("ages", "sums", 0.4)
+    assert found["counts"]["COMMITTED"] == 1
+    events = json.loads(commanded(capsys, "ledger", "log", place, "--json")[1])["events"]
+    assert [event["state"] for event in events] == ["CREATED", "RESERVED", "OPENED", "COMMITTED", "DELIVERED"]
+    status, out, _ = commanded(capsys, "ledger", "verify", place)
+    assert (status, "rollback was not checked" in out.lower()) == (0, True)
+    checked = json.loads(commanded(capsys, "ledger", "verify", place, tmp_path / "a.certificate.json", "--json")[1])
+    assert checked == {"ok": True, "problems": [], "rollback_checked": True, "notes": []}
+    assert "Nothing was left behind" in commanded(capsys, "ledger", "recover", place)[1]
+    altered(place, "DELETE FROM discreet_event WHERE number = 2")
+    assert commanded(capsys, "ledger", "verify", place)[0] == 1
+    for shown in ("status", "log"):
+        assert commanded(capsys, "ledger", shown, place)[0] == 0
+
+
+def test_a_cost_is_exact() -> None:
+    tenth = Cost(Fraction(1, 10))
+    assert sum([tenth] * 10, Cost()) == Cost(Fraction(1))
+    assert Cost.of(Cost(Fraction(3, 8), Fraction(1, 10**9)).to_dict()) == Cost(Fraction(3, 8), Fraction(1, 10**9))
