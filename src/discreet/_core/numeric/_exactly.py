@@ -52,6 +52,18 @@ def above(value: Fraction) -> float:
     return found
 
 
+def below(value: Fraction) -> float:
+    """Return the largest float whose written decimal is at most a number.
+
+    Examples
+    --------
+    >>> below(Fraction(1, 10)), below(Fraction(1, 10) - Fraction(1, 10**30))
+    (0.1, 0.09999999999999999)
+    """
+    found = above(value)
+    return found if written(found) == value else math.nextafter(found, -math.inf)
+
+
 @dataclass(frozen=True, slots=True)
 class LogRatio:
     """The number ``times * log(ratio)``: the largest loss of a mechanism whose probabilities are rational.

@@ -1,0 +1,1 @@
+"""Ledgers: what several releases of one table cost together, decided as one goes."""
