@@ -181,7 +181,7 @@ def both_orders(moves: Sequence[Move]) -> list[list[Move]]:
         ("sums", LOG4, 0.0, 0.0),
         ("sums", LOG2, 0.02, 1.0),
         ("sums", LOG4, 0.1, 1.0),
-        ("sums", 0.3, 0.2, 0.95),
+        ("sums", 0.3, 0.2, 0.94),
         ("sums", 0.05, 0.12, 0.98),
         ("zcdp", LOG2, 0.02, 0.0),
         ("zcdp", LOG4, 0.1, 0.27),
