@@ -65,23 +65,23 @@ def bounded_text(path: str | PathLike[str], *, missing: str, remedy: str) -> str
         raise FileProblem(path, "it cannot be read as UTF-8 text", remedy) from None
 
 
-def parsed_toml(text: str) -> dict[str, Any]:
-    """Parse TOML. Raises DomainError when it is not TOML, or beyond a bound of this module."""
+def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
+    """Parse TOML. Raises DomainError when it is not TOML, or beyond a bound of this module; it says what is wrong."""
     if len(text) > MOST_BYTES:
-        raise DomainError(f"the domain has more than {MOST_BYTES:,} characters")
+        raise DomainError(f"{what} has more than {MOST_BYTES:,} characters")
     if _LONG_KEY.search(text):  # the parser's time goes with the square of the parts of a key
-        raise DomainError(f"the domain holds a key of more than {DEPTH} parts")
+        raise DomainError(f"{what} holds a key of more than {DEPTH} parts")
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise DomainError(f"the domain is not valid TOML: {problem}") from None
+        raise DomainError(f"{what} is not valid TOML: {problem}") from None
     except RecursionError:
-        raise DomainError(f"the domain is nested deeper than {DEPTH} tables") from None
+        raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None
     except (ValueError, OverflowError):  # a number of thousands of digits, a date that there is not
-        raise DomainError("the domain is not valid TOML, since a number or a date is out of range") from None
+        raise DomainError(f"{what} is not valid TOML, since a number or a date is out of range") from None
     beyond = _beyond(found)
     if beyond is not None:
-        raise DomainError(f"the domain {beyond}")
+        raise DomainError(f"{what} {beyond}")
     return found
 
 

@@ -200,8 +200,8 @@ def _relation_with(name: str, records: int | None) -> dict[str, Any]:
 
 
 @click.command()
-@_domain
-@_records
+@click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts. Required for one.")
+@click.option("--records", type=int, help="Number of records that the confidential table holds. Public.")
 @_epsilon
 @_delta
 @click.option("--size", type=int, help="Number of records to release. By default --records.")
@@ -214,21 +214,66 @@ def _relation_with(name: str, records: int | None) -> dict[str, Any]:
 )
 @_sampling
 @_reference
+@click.option(
+    "--together", type=click.Path(),
+    help="TOML file of several releases of one table ([[release]] with name, domain, records, and if wanted size, "
+    "mechanism, parameters, share, max_records). They are calibrated together, and satisfy the budget together.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(), help="With --together: JSON file to write, which a ledger takes as one entry."
+)
 @_json
-def plan(domain_file: str, max_records: int, as_json: bool, **options: Any) -> None:
+def plan(
+    domain_file: str | None,
+    records: int | None,
+    together: str | None,
+    out: str | None,
+    max_records: int,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
     from discreet.domain import Domain
     from discreet.planner import plan as run
     from discreet.planner._table import wrapped
 
+    if together is not None:
+        others = {"domain": domain_file, "records": records, **options, "max-records": max_records - 1 or None}
+        _plan_together(together, out, as_json, others)
+        return
+    if domain_file is None or records is None:
+        raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
+    if out is not None:
+        raise ParameterError("--out is for --together. Leave it out")
     with progress_bar(1, as_json, "mechanisms") as progress:
-        made = run(Domain.read(domain_file), group=max_records, progress=progress, **options)
+        made = run(Domain.read(domain_file), records=records, group=max_records, progress=progress, **options)
     if as_json:
         show(made.to_dict())
         return
     for line in wrapped([in_options(sentence, release) for sentence in made.verdict]):
         alarm(line)
     echo(in_options(made.text, release))
+
+
+def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str, Any]) -> None:
+    """Plan several releases, print them, and write them where a file is named."""
+    from discreet._core.writing import together
+    from discreet.planner._together import plan_together, wanted_in, written
+
+    budget = {name: others.pop(name) for name in ("epsilon", "delta")}
+    if given := [f"--{name}" for name, value in others.items() if value is not None]:
+        raise ParameterError(f"with --together, {given[0]} stands in the file. Leave it out here")
+    wanted = wanted_in(study)
+    made = plan_together(wanted, **budget)
+    if out is not None:
+        with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
+            file.write(written(made.to_dict()))
+    if as_json:
+        show({"out": out, **made.to_dict()})
+        return
+    echo(made.text(wanted))
+    if out is not None:
+        echo(f"wrote {out}")
 
 
 @click.command()

@@ -75,7 +75,7 @@ class Certificate:
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             **({} if seeded else {"identity": fresh_identity()}),  # a seeded release is the same, byte for byte
             "mechanism": {"name": step.name, "parameters": step.parameters},
-            "domain": _as_json(step.domain),
+            "domain": as_json(step.domain),
             "records": guarantee.n,
             "size": size,
             "relation": {"name": guarantee.relation.name, "group": guarantee.relation.group},
@@ -247,6 +247,6 @@ def share(value: Any) -> float | None:
     return float(value) if number and 0.0 <= value <= 1.0 else None
 
 
-def _as_json(domain: Domain) -> Any:
+def as_json(domain: Domain) -> Any:
     """Return a domain's declaration as JSON values: dates and times in ISO form, which ``from_dict`` reads back."""
     return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))

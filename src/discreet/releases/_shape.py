@@ -30,17 +30,18 @@ def misshapen(facts: Any) -> str | None:
     >>> misshapen({"mechanism": {"name": 3}})
     'mechanism.name'
     """
-    wrong = _first_wrong(facts, _SHAPE, "")
+    wrong = first_wrong(facts, _SHAPE, "")
     if wrong is not None or "tables" not in facts["released"]:
         return wrong
     tables = facts["released"]["tables"]
     if not isinstance(tables, list) or not tables:
         return "released.tables"
-    found = (_first_wrong(table, _TABLE, f"released.tables[{i}].") for i, table in enumerate(tables))
+    found = (first_wrong(table, _TABLE, f"released.tables[{i}].") for i, table in enumerate(tables))
     return next((wrong for wrong in found if wrong is not None), None)
 
 
-def _first_wrong(facts: Any, shape: Mapping[str, Any], place: str) -> str | None:
+def first_wrong(facts: Any, shape: Mapping[str, Any], place: str) -> str | None:
+    """Return the first field of a shape that is missing or of the wrong kind, with its place in front of it."""
     if not isinstance(facts, Mapping):
         return place.rstrip(".") or "the document"
     for key, kinds in shape.items():
@@ -48,7 +49,7 @@ def _first_wrong(facts: Any, shape: Mapping[str, Any], place: str) -> str | None
         if key not in facts:
             return where
         if isinstance(kinds, Mapping):
-            wrong = _first_wrong(facts[key], kinds, f"{where}.")
+            wrong = first_wrong(facts[key], kinds, f"{where}.")
             if wrong is not None:
                 return wrong
         elif not isinstance(facts[key], kinds) or isinstance(facts[key], bool):

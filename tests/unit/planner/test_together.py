@@ -1,0 +1,326 @@
+"""Several releases planned together: they meet the budget, use it up, are what a release makes, and are checked."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from discreet import release
+from discreet.cli._main import run
+from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem, Infeasible, ParameterError
+from discreet.planner._together import Together, Wanted, plan_together, wanted_in, written
+from discreet.privacy import Budget, compose
+
+AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
+INCOMES = Domain(columns={"income": Numeric(lower=0.0, upper=1000.0)})
+NAMES = Domain(columns={"name": OpenLabels()})
+GAUSSIAN = {"noise": "gaussian"}
+
+
+def ages(name: str, **facts: Any) -> Wanted:
+    return Wanted(name=name, **{"domain": AGES, "records": 20_000, "size": 1000, **facts})
+
+
+def noisy(name: str, **facts: Any) -> Wanted:
+    return ages(name, **{"mechanism": "perturbed-histogram", "parameters": GAUSSIAN, **facts})
+
+
+@cache
+def four() -> Together:
+    return plan_together([noisy(name) for name in "abcd"], epsilon=1.0, delta=1e-9)
+
+
+STUDIES: dict[str, tuple[list[Wanted], float, float]] = {
+    "gaussian": ([noisy(name) for name in "abcd"], 1.0, 1e-9),
+    "two kinds of noise": ([noisy("a"), ages("b", mechanism="hierarchical-histogram", share=3.0)], 2.0, 1e-6),
+    "pure": (
+        [ages("a", mechanism="perturbed-histogram"), ages("b", mechanism="exponential-histogram", share=2.0)],
+        1.0,
+        0.0,
+    ),
+    "one": ([noisy("a")], 0.5, 1e-6),
+    "units of several records": ([noisy("a", records=40_000, max_records=2), noisy("b", records=20_000)], 1.0, 1e-7),
+}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_composed_profile_meets_the_budget_and_uses_it_up(study: str) -> None:
+    wanted, epsilon, delta = STUDIES[study]
+    made = plan_together(wanted, epsilon=epsilon, delta=delta)
+    # Composed here, from the parts' own guarantees.
+    profile = compose([part.guarantee.profile for part in made.parts])
+    if delta:
+        assert profile.delta(epsilon) <= delta
+        assert profile.epsilon(delta) >= 0.99 * epsilon
+    else:
+        assert 0.99 * epsilon <= profile.pure <= epsilon
+    for part in made.parts:
+        assert part.guarantee.meets(part.budget)
+
+
+def test_what_has_a_delta_at_every_epsilon_is_planned_with_the_rest() -> None:
+    wanted = [
+        Wanted(name="names", domain=NAMES, records=20_000, size=100, mechanism="stability-histogram"),
+        noisy("ages"),
+    ]
+    made = plan_together(wanted, epsilon=1.0, delta=1e-6)
+    assert made.profile.delta(1.0) <= 1e-6
+    assert made.profile.epsilon(1e-6) >= 0.99
+    verbatim = ages("a", mechanism="dirichlet-process", size=10, parameters={})
+    made = plan_together([verbatim, noisy("b")], epsilon=1.0, delta=0.01)
+    assert made.profile.delta(1.0) <= 0.01
+
+
+def test_equal_releases_get_clearly_more_than_their_part_of_the_sum() -> None:
+    made = four()
+    assert {part.budget for part in made.parts} == {made.parts[0].budget}
+    assert made.parts[0].budget.epsilon > 0.49  # twice 1/4, as the square root of four
+
+
+def test_shares_are_kept() -> None:
+    made = plan_together([noisy("a"), noisy("b", share=3.0)], epsilon=1.0, delta=1e-9)
+    first, second = (part.budget.epsilon for part in made.parts)
+    assert second == pytest.approx(3 * first, rel=1e-5)
+    assert first + second > 1.1
+
+
+def test_a_plan_comes_out_the_same() -> None:
+    again = plan_together([noisy(name) for name in "abcd"], epsilon=1.0, delta=1e-9)
+    assert again.to_dict() == four().to_dict()
+
+
+def test_a_planned_release_is_what_a_release_makes() -> None:
+    """Mechanism and cells are chosen by the plan; a release by that name, with the part's budget, has the same ones."""
+    wanted = [
+        Wanted(name="incomes", domain=INCOMES, records=2000, size=500, mechanism="perturbed-histogram"),
+        ages("ages", records=2000),
+    ]
+    made = plan_together(wanted, epsilon=2.0, delta=1e-6)
+    tables = [pl.DataFrame({"income": [1.0, 20.0, 300.0, 700.0] * 500}), pl.DataFrame({"age": [20, 30, 40, 50] * 500})]
+    for one, part, table in zip(wanted, made.parts, tables, strict=True):
+        released = release(
+            table,
+            one.domain,
+            epsilon=part.budget.epsilon,
+            delta=part.budget.delta,
+            size=one.size,
+            mechanism=part.mechanism.name,
+            accept_poor_utility=True,
+        )
+        facts = released.certificate.facts
+        assert facts["mechanism"] == part.to_dict()["mechanism"]
+        assert facts["domain"] == part.to_dict()["domain"]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(written(four().to_dict()))
+    again = Together.read(file)
+    assert again.to_dict() == four().to_dict()
+    assert again.profile.delta(1.0) == four().profile.delta(1.0)
+
+
+def changed(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what sets one field of a document, named by its place."""
+
+    def change(document: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        place: Any = document
+        for step in way:
+            place = place[int(step)] if step.isdigit() else place[step]
+        place[last] = value
+
+    return change
+
+
+def scale(document: dict[str, Any]) -> float:
+    return float(document["releases"][0]["mechanism"]["parameters"]["scale"])
+
+
+TAMPERED: dict[str, Callable[[dict[str, Any]], None]] = {
+    "less noise": changed("releases.2.mechanism.parameters.scale", 10.0),
+    "a little less noise": lambda d: d["releases"][0]["mechanism"]["parameters"].update(scale=0.98 * scale(d)),
+    "a smaller budget": changed("epsilon", 0.98),
+    "a smaller delta": changed("delta", 9e-10),
+    "a smaller part": changed("releases.0.epsilon", 0.4),
+    "persons with more records": changed("releases.0.max_records", 2),
+    "another table": changed("releases.0.records", 19_999),
+    "a name twice": changed("releases.0.name", "b"),
+    "another relation": changed("relation", "add-remove"),
+    "another version": changed("discreet_plan", 2),
+    "no mechanism": changed("releases.0.mechanism.name", "none"),
+    "no number": changed("releases.0.mechanism.parameters.scale", "27"),
+    "no domain": changed("releases.0.domain", {"columns": {"age": {"type": "integer"}}}),
+    "no releases": changed("releases", []),
+    "truth for a number": changed("releases.0.size", True),
+    "an unknown parameter": changed("releases.0.mechanism.parameters.extra", 1),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_tampering_is_refused(how: str, tmp_path: Path) -> None:
+    document = copy.deepcopy(four().to_dict())
+    TAMPERED[how](document)
+    assert document != four().to_dict()
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(document))
+    with pytest.raises(FileProblem):
+        Together.read(file)
+
+
+def test_what_promises_more_than_is_stated_still_holds(tmp_path: Path) -> None:
+    document = copy.deepcopy(four().to_dict())
+    document["releases"][0]["mechanism"]["parameters"]["scale"] = 2.0 * scale(document)
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(document))
+    assert Together.read(file).profile.delta(1.0) < four().profile.delta(1.0)
+
+
+def test_a_release_more_is_refused(tmp_path: Path) -> None:
+    document = copy.deepcopy(four().to_dict())
+    document["releases"].append({**document["releases"][0], "name": "one more"})
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(document))
+    with pytest.raises(FileProblem, match="does not hold"):
+        Together.read(file)
+
+
+def test_parts_that_do_not_meet_the_budget_make_no_plan() -> None:
+    with pytest.raises(Infeasible):
+        Together(budget=Budget(epsilon=0.5, delta=1e-9), parts=four().parts)
+    with pytest.raises(ParameterError, match="at least one"):
+        Together(budget=Budget(epsilon=0.5), parts=())
+    with pytest.raises(ParameterError, match="same name"):
+        Together(budget=Budget(epsilon=5.0, delta=1e-6), parts=(four().parts[0], four().parts[0]))
+    with pytest.raises(Infeasible, match="a: "):
+        Together(
+            budget=Budget(epsilon=5.0, delta=1e-6),
+            parts=(replace(four().parts[0], budget=Budget(epsilon=0.1, delta=1e-10)),),
+        )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "words"),
+    [
+        ([], ParameterError, "at least one"),
+        ([noisy("a"), noisy("a")], ParameterError, "same name"),
+        ([noisy("a"), noisy("b", records=10_000)], ParameterError, "one table"),
+        ([noisy("a", mechanism="none")], ParameterError, "no mechanism"),
+        ([noisy("a", parameters={"wrong": 1})], ParameterError, "wrong"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(wanted: list[Wanted], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        plan_together(wanted, epsilon=1.0, delta=1e-6)
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    with pytest.raises(BudgetError):
+        plan_together([noisy("a")], epsilon=0.0)
+    for wrong in ({"share": 0.0}, {"size": 0}, {"max_records": 0}, {"name": " "}, {"mechanism": None}):
+        with pytest.raises(DiscreetError):
+            noisy(**{"name": "a", **wrong})
+
+
+# -- the files and the command ----------------------------------------------------------------------------------------
+
+STUDY = """
+[[release]]
+name = "a"
+domain = "ages.toml"
+records = 20000
+mechanism = "perturbed-histogram"
+parameters = {noise = "gaussian"}
+
+[[release]]
+name = "b"
+domain = "ages.toml"
+records = 20000
+size = 500
+mechanism = "gaussian-smoothed-histogram"
+share = 2
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "ages.toml").write_text(AGES.to_toml())
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY)
+    return file
+
+
+def test_a_study_is_read_beside_its_domains(study: Path) -> None:
+    first, second = wanted_in(study)
+    assert (first.size, second.size, second.share, first.domain) == (20_000, 500, 2.0, AGES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ('name = "a"', "name = 3", ParameterError),
+        ('name = "a"', "", ParameterError),
+        ("records = 20000", "records = true", ParameterError),
+        ("records = 20000", "records = 0", ParameterError),
+        ("share = 2", "colour = 2", ParameterError),
+        ("share = 2", "share = -1", ParameterError),
+        ("share = 2", 'share = "2"', ParameterError),
+        ('"ages.toml"', '"none.toml"', FileProblem),
+        ("[[release]]", "[[releases]]", FileProblem),
+        ("[[release]]", "[[release]", DomainError),
+    ],
+)
+def test_a_study_that_is_not_one_is_refused(study: Path, old: str, new: str, error: type[Exception]) -> None:
+    study.write_text(STUDY.replace(old, new))
+    with pytest.raises(error):
+        wanted_in(study)
+
+
+def test_the_command_plans_writes_and_says_what_is_together(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = study.with_name("plan.json")
+    command = ["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9"]
+    assert run([*command, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "epsilon by sums" in said
+    assert "0.333" in said
+    assert "2 releases together satisfy epsilon 1, delta 1e-09" in " ".join(said.split())
+    assert [part.name for part in Together.read(out).parts] == ["a", "b"]
+
+
+def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = study.with_name("plan.json")
+    out.write_text("something else")
+    study.write_text(STUDY[: STUDY.index('[[release]]\nname = "b"')])
+    command = ["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9", "--json"]
+    assert run([*command, "--out", str(out)]) == 2
+    assert out.read_text() == "something else"
+    capsys.readouterr()
+    assert run(command) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["releases"][0]["epsilon"] > 1.0
+    assert shown["out"] is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [["--records", "5"], ["--domain", "d.toml"], ["--max-records", "2"], ["--size", "3"], ["--sampling", "iid"]],
+)
+def test_what_stands_in_the_study_is_not_given_twice(
+    study: Path, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9", *more]) == 2
+    assert more[0] in capsys.readouterr().err
+
+
+def test_one_release_still_needs_its_domain_and_its_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "--epsilon", "1"]) == 2
+    assert "--together" in capsys.readouterr().err
