@@ -127,6 +127,7 @@ def release(
     accept_poor_utility: bool = False,
     records: int | None = None,
     ledger: Ledger | Path_ | None = None,
+    part: str | None = None,
     seed: int | None = None,
     watch: Watch = Watch(),  # frozen
     **parameters: Any,
@@ -183,6 +184,8 @@ def release(
     ledger : Ledger or path, optional
         The ledger that pays for the release: see :class:`discreet.Ledger`. By default the one that the domain's file
         names in ``[ledger]``, else that of the environment variable DISCREET_LEDGER, else none.
+    part : str, optional
+        The name of this release in a plan that was declared in the ledger, which paid for it.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional
@@ -248,7 +251,7 @@ def release(
 
     known = _known(table, declared, reference, asked)
     made = None if known.n is None else _chosen(asked, known)
-    with _paid(ledger_for(ledger, domain), asked, known, made, kept, table=table, out=outputs) as payment:
+    with _paid(ledger_for(ledger, domain), asked, known, made, kept, table=table, part=part, out=outputs) as payment:
         held = _held(table, known if made is None else known.on(made[0].domain))
         chosen, why = _chosen(asked, held.known) if made is None else made
         if chosen.domain != held.known.domain:
@@ -471,10 +474,15 @@ def _paid(
     checkpoint: Checkpoint | None,
     *,
     table: _Table,
+    part: str | None,
     out: tuple[Path, ...],
 ) -> Iterator[Payment | None]:
     """Set aside what the release costs, and say that its table is opened; nothing where there is no ledger."""
     if ledger is None:
+        if part is not None:
+            raise ParameterError(
+                "a part of a plan is released with the ledger that it was declared in. Write ledger=..."
+            )
         yield None
         return
     guarantee = None
@@ -494,6 +502,7 @@ def _paid(
         domain=known.domain,
         checkpoint=None if checkpoint is None else checkpoint.path,
         steps=steps,
+        part=part,
         out=out,
     ) as payment:
         yield payment.open()

@@ -126,6 +126,7 @@ _delta = click.option(
 @click.option("--redraw", is_flag=True, help="Draw other records from a finished --checkpoint. DATA is not asked.")
 @ledger_option
 @dataset_option
+@click.option("--part", help="Name of this release in a plan that was declared in the ledger, which paid for it.")
 @click.option("--seed", type=int, help="Make the release reproducible, and mark it as not for publication.")
 @click.option("--accept-poor-utility", is_flag=True, help="Accept that over 20 % of the records are not from the data.")
 @_json

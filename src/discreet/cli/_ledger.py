@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from discreet._core.text import as_written
 from discreet.cli._echo import alarm, echo, show
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
@@ -106,6 +107,38 @@ def _line(event: dict[str, Any]) -> str:
     cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" if event["entry"] else ""
     parts = (str(event["number"]), event["at"], event["entry"] or "-", event["state"], cost, about)
     return "  ".join(part for part in parts if part)
+
+
+@ledger.command("declare")
+@click.argument("file", type=click.Path())
+@click.argument("plan", type=click.Path())
+@dataset_option
+@json_option
+def declare(file: str, plan: str, dataset: str | None, as_json: bool) -> None:
+    """Pay at once for the releases of a PLAN that discreet plan --together wrote.
+
+    Each is then made once, with release --part NAME, its own epsilon, delta, domain and size.
+    """
+    from discreet.ledger import Ledger
+    from discreet.planner._together import Together
+
+    made = Together.read(plan)
+    with Ledger(file, dataset) as opened:
+        entry = opened.declare(made)
+        found = opened.status()
+    if as_json:
+        show({"entry": entry, "parts": [part.name for part in made.parts], **found.to_dict()})
+        return
+    for part in made.parts:
+        echo(_options(part))
+    echo(str(found))
+
+
+def _options(part: Any) -> str:
+    """Return the options by which a release of a plan is made."""
+    given = "".join(f" --param {name}={value}" for name, value in part.given.items())
+    budget = f"--epsilon {as_written(part.budget.epsilon)} --delta {as_written(part.budget.delta)}"
+    return f"--part {part.name} --mechanism {part.mechanism.name}{given} {budget} --size {part.size}"
 
 
 @ledger.command("verify")

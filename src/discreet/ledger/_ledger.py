@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
@@ -23,9 +23,27 @@ from discreet.ledger._recovery import recovered
 from discreet.ledger._status import LedgerStatus, in_words, status_of
 from discreet.ledger._store import shown, store_at
 from discreet.ledger._verification import problems_of
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Guarantee, Profile, Relation
 
 _KINDS = ("unconditional", "asymptotic", "empirical")
+
+
+class Declared(Protocol):
+    """Several releases that are fixed before the first of them is seen."""
+
+    @property
+    def budget(self) -> Budget:
+        """What they satisfy together."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The composed profile."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan's document."""
+        ...
 
 
 class Ledger:
@@ -202,6 +220,7 @@ class Ledger:
         what: str = "release",
         checkpoint: str | os.PathLike[str] | None = None,
         steps: int = 0,
+        part: str | None = None,
         out: Iterable[str | os.PathLike[str]] = (),
     ) -> Payment:
         """Set aside what a release will cost, before its table is opened.
@@ -224,6 +243,8 @@ class Ledger:
             Of a mechanism that works in steps. A run that goes on after the steps of one that died pays for none twice.
         steps : int
             How many steps the checkpoint holds.
+        part : str, optional
+            The name of the release in a plan that was declared (:meth:`declare`): it is paid for already, once.
         out : iterable of path
             The files, or the folder, that the release goes to.
 
@@ -261,8 +282,61 @@ class Ledger:
             before = _continued(page, facts, steps)
             if before is not None:
                 cost, facts = Cost(), {**facts, "continues": before, "free": True}
+            elif part is not None:
+                cost, facts = Cost(), {**facts, "part": _declared(page, part, facts), "free": True}
             self._require_left(page, cost)
             return Payment(self._book, page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost))
+
+    def declare(self, plan: Declared) -> str:
+        """Pay at once for several releases that were planned together.
+
+        Parameters
+        ----------
+        plan : Together
+            What :func:`discreet.planner.plan_together` returned, or its document read again. The cost is that of the
+            tight composed profile: valid since the releases are fixed before the first of them is seen.
+
+        Returns
+        -------
+        str
+            The name of the entry. Each release is then made with ``part=...``, its name in the plan, and costs no more.
+
+        Raises
+        ------
+        Refused
+            When not as much is left, the ledger does not add up such releases, or has a plan with such a name.
+        """
+        document = plan.to_dict()
+        parts = [
+            {
+                "name": one["name"],
+                "mechanism": one["mechanism"],
+                "domain": one["domain_sha256"],
+                "records": one["records"],
+                "size": one["size"],
+                "group": one["max_records"],
+                "budget": {"epsilon": one["epsilon"], "delta": one["delta"]},
+            }
+            for one in document["releases"]
+        ]
+        covers = self._book.facts["covers"]
+        for one in parts:
+            require_covered(
+                self._book, relation=document["relation"], unit=covers["unit"], group=one["group"], kind="unconditional"
+            )
+        cost = self._book.currency.of_profile(plan.profile, asked=plan.budget, whole=self._book.whole)
+        budget = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
+        facts = {"what": "plan", "budget": budget, "parts": parts, "out": [], "lease": lease()}
+        with self._book.appending() as page:
+            names = {one["name"] for one in parts} & {one["name"] for one in _parts(page)}
+            if names:
+                raise Refused(f"the ledger has a planned release {min(names)!r} already. Name it otherwise")
+            self._require_left(page, cost)
+            entry = fresh_identity()[:12]
+            page.append(entry, "RESERVED", facts=facts, cost=cost)
+            for state in ("OPENED", "COMMITTED", "DELIVERED"):  # paid from now on, whatever is released
+                page.append(entry, state, facts={"files": []})
+        return entry
 
     def note(self, what: str, facts: Mapping[str, Any] | None = None) -> None:
         """Keep in mind that the table was opened for the custodian's eyes, which costs nothing and is never public."""
@@ -320,6 +394,30 @@ class Ledger:
             f"epsilon {as_written(whole['epsilon'])} and delta {as_written(whole['delta'])}. Ask for less. Nothing was "
             "opened or spent"
         )
+
+
+def _parts(page: Page) -> list[dict[str, Any]]:
+    """Return the releases that were declared, of all plans."""
+    return [part for event in page.about("RESERVED") for part in event.facts.get("parts", ())]
+
+
+def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a declared release that was not made yet. Raises Refused when it was, or is not as it was declared."""
+    part = next((one for one in _parts(page) if one["name"] == name), None)
+    if part is None:
+        raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
+    if any(part[key] != facts[key] for key in ("budget", "domain", "group")):
+        asked = part["budget"]
+        raise Refused(
+            f"the release {name!r} was declared with epsilon {as_written(asked['epsilon'])}, delta "
+            f"{as_written(asked['delta'])} and a domain of its own. Ask for just that"
+        )
+    made = [one for one in page.about("RESERVED") if one.facts.get("part", {}).get("name") == name]
+    for one in made:
+        state = page.state(str(one.entry))
+        if state is not None and state.state != "VOID":
+            raise Refused(f"the release {name!r} was made already, and a plan pays for each once")
+    return part
 
 
 def _continued(page: Page, facts: Mapping[str, Any], steps: int) -> str | None:

@@ -52,8 +52,10 @@ class Payment:
             self._to("OPENED", {})
         return self
 
-    def due(self, guarantee: Guarantee, asked: Budget, *, unit: str | None, parameters: Mapping[str, Any]) -> None:
+    def due(self, guarantee: Guarantee, asked: Budget, *, unit: str | None, made: Mapping[str, Any]) -> None:
         """Check what is about to be released against what was reserved, and find what it costs.
+
+        ``made``: its ``mechanism``, ``size`` and number of ``records``, as a plan declares them.
 
         Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
         was reserved, or is not what was declared.
@@ -61,11 +63,11 @@ class Payment:
         require_covered(
             self._book, relation=guarantee.relation.name, unit=unit, group=guarantee.relation.group, kind=guarantee.kind
         )
-        declared = self._reserved.facts.get("parameters")
-        if declared is not None and declared != _plain(parameters):
+        part = self._reserved.facts.get("part")
+        if part is not None and any(part[key] != found for key, found in _plain(made).items()):
             raise Refused(
-                "what was calibrated is not what the plan declares for this part. Release it from the table, the "
-                "domain and the number of records that the plan was made for"
+                f"what was calibrated is not what the plan declares for {part['name']!r}. Release it with the "
+                "mechanism, domain, size and number of records of the plan"
             )
         if not self._reserved.facts.get("free"):
             cost = self._book.currency.of_profile(guarantee.profile, asked=asked, whole=self._book.whole)
@@ -131,6 +133,6 @@ def require_covered(book: Book, *, relation: str, unit: str | None, group: int, 
         )
 
 
-def _plain(value: Any) -> Any:
-    """Return parameters as they are read back from a ledger."""
-    return json.loads(json.dumps(value))
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts as they are read back from a ledger."""
+    return dict(json.loads(json.dumps(value)))

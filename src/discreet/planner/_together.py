@@ -46,6 +46,7 @@ _SHAPE: dict[str, Any] = {"epsilon": (int, float), "delta": (int, float), "relat
 _PART: dict[str, Any] = {
     "name": (str,),
     "mechanism": {"name": (str,), "parameters": (dict,)},
+    "given": (dict,),
     "domain": (dict,),
     "domain_sha256": (str,),
     "records": (int,),
@@ -92,6 +93,7 @@ class Part:
     """One release of a study, calibrated.
 
     ``mechanism``: its domain has the cells that were chosen.
+    ``given``: those of its parameters that were declared.
     ``domain_sha256``: of the domain as it was declared.
     ``records``, ``size``, ``max_records``: as it was declared.
     ``budget``: what it was calibrated to: a release by this mechanism with this budget is the one that was planned.
@@ -99,6 +101,7 @@ class Part:
 
     name: str
     mechanism: Mechanism
+    given: Mapping[str, Any]
     domain_sha256: str
     records: int
     size: int
@@ -115,6 +118,7 @@ class Part:
         return {
             "name": self.name,
             "mechanism": {"name": self.mechanism.name, "parameters": self.mechanism.parameters()},
+            "given": dict(self.given),
             "domain": as_json(self.mechanism.domain),
             "domain_sha256": self.domain_sha256,
             "records": self.records,
@@ -135,6 +139,7 @@ class Part:
         return cls(
             name=facts["name"],
             mechanism=mechanism,
+            given=facts["given"],
             domain_sha256=facts["domain_sha256"],
             records=records,
             size=size,
@@ -323,6 +328,7 @@ class _Chosen:
         return Part(
             name=one.name,
             mechanism=self.calibrated(budget),
+            given=one.parameters,
             domain_sha256=hashlib.sha256(one.domain.to_toml().encode()).hexdigest(),
             records=one.records,
             size=one.size,

@@ -178,8 +178,10 @@ def _paid(
     if ledger is None:
         yield None
         return
+    mechanism = {"name": step.name, "parameters": step.parameters}
+    made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n}
     if isinstance(ledger, Payment):
-        ledger.due(guarantee, asked, unit=unit, parameters=step.parameters)
+        ledger.due(guarantee, asked, unit=unit, made=made)
         yield ledger
         return
     reserved = ledger.reserve(
@@ -194,7 +196,7 @@ def _paid(
         out=out or (),
     )
     with reserved as payment:
-        payment.due(guarantee, asked, unit=unit, parameters=step.parameters)
+        payment.due(guarantee, asked, unit=unit, made=made)
         yield payment.open()
 
 

@@ -553,3 +553,60 @@ def test_a_cost_is_exact() -> None:
     tenth = Cost(Fraction(1, 10))
     assert sum([tenth] * 10, Cost()) == Cost(Fraction(1))
     assert Cost.of(Cost(Fraction(3, 8), Fraction(1, 10**9)).to_dict()) == Cost(Fraction(3, 8), Fraction(1, 10**9))
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+
+
+def planned(tmp_path: Path):
+    from discreet.planner._together import Together, Wanted, plan_together
+
+    wanted = [
+        Wanted(name=name, domain=DOMAIN, records=1000, size=20, mechanism="perturbed-histogram", share=share,
+               parameters={"noise": "gaussian"})
+        for name, share in (("first", 1.0), ("second", 2.0))
+    ]  # fmt: skip
+    made = plan_together(wanted, epsilon=0.9, delta=1e-7)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(made.to_dict()))
+    return Together.read(path)
+
+
+def part_of(ledger: Ledger, plan, name: str, **other: object):
+    part = next(one for one in plan.parts if one.name == name)
+    asked = {"epsilon": part.budget.epsilon, "delta": part.budget.delta, "noise": "gaussian", "part": name, **other}
+    return released(ledger, **asked)
+
+
+def test_releases_that_were_declared_together_are_paid_for_once_and_made_once(place, tmp_path) -> None:
+    plan = planned(tmp_path)
+    assert sum(part.budget.epsilon for part in plan.parts) > 1.2  # far more than their sum could be
+    with Ledger(place) as ledger:
+        ledger.declare(plan)
+        assert ledger.status().spent["epsilon"] == 0.9
+        with pytest.raises(Refused, match="has a planned release 'first' already"):
+            ledger.declare(plan)
+        for wrong in ({"epsilon": 0.9}, {"delta": 0.0}):
+            with pytest.raises(Refused, match="was declared with epsilon"):
+                part_of(ledger, plan, "first", **wrong)
+        with pytest.raises(Refused, match="no plan in the ledger has a release 'third'"):
+            released(ledger, part="third")
+        part_of(ledger, plan, "first")
+        with pytest.raises(Refused, match="was made already"):
+            part_of(ledger, plan, "first")
+        with pytest.raises(Refused, match="not what the plan declares"):  # opened, so it is spent
+            part_of(ledger, plan, "second", size=21)
+        with pytest.raises(Refused, match="was made already"):
+            part_of(ledger, plan, "second")
+        assert ledger.status().spent["epsilon"] == 0.9
+        assert ledger.verify() == []
+    with pytest.raises(ParameterError, match=r"Write ledger=\.\.\."):
+        released(None, part="first")
+
+
+def test_a_plan_that_costs_more_than_is_left_is_refused(place, tmp_path) -> None:
+    with Ledger(place) as ledger:
+        released(ledger)
+        with pytest.raises(Refused, match="does not allow"):
+            ledger.declare(planned(tmp_path))
+        assert states(ledger) == {"COMMITTED": 1}
