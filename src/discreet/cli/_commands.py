@@ -720,6 +720,33 @@ def init(data: str, out: str | None, as_json: bool) -> None:
         echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
 
 
+@domain.command("check")
+@click.argument("data", type=click.Path())
+@_domain
+@click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
+@click.option("--max-records", type=int, help="The most records that a unit keeps. Rows beyond are counted.")
+@click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option(
+    "--examples", type=click.IntRange(0), default=5, show_default=True,
+    help="Number of values to show per finding. 0 shows counts only.",
+)  # fmt: skip
+@_json
+def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
+    """List everything in the confidential table DATA that does not fit the domain, before a release is made.
+
+    The result is CONFIDENTIAL: it shows values. The exit status is 1 where anything does not fit.
+    """
+    from discreet.confidential import check_table, reveal_to_custodian
+    from discreet.confidential._public import public_domain
+
+    found = reveal_to_custodian(check_table(data, public_domain(domain_file, data=data), **options))
+    if as_json:
+        show(found.to_dict())
+    else:
+        tell(str(found))
+    return 0 if found.fits else 1
+
+
 def _require_new(out: str) -> None:
     if os.path.lexists(out):
         raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
