@@ -14,6 +14,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show, tell
+from discreet.cli._group import Commands
 from discreet.cli._ledger import dataset_option, json_option, ledger, ledger_option
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
@@ -688,7 +689,7 @@ def help_without_command(context: click.Context) -> int:
     return 2
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Commands, invoke_without_command=True)
 @click.pass_context
 def domain(context: click.Context) -> int:
     """Declare the public facts about a table."""

@@ -502,3 +502,5 @@ def test_the_command_says_that_everything_fits(tmp_path: Path, capsys: pytest.Ca
     assert run([*asked, "--ignore-other-columns"]) == 0
     assert run(["domain", "check", str(domain), "--domain", str(domain)]) == 2
     assert "the confidential table itself" in capsys.readouterr().err
+    assert run([*asked, "--unit", "who"]) == 2
+    assert "Write --max-records ..., an integer" in capsys.readouterr().err
