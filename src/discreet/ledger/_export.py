@@ -11,15 +11,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from discreet._core.errors import FileProblem
 from discreet._core.text import counted
 from discreet._core.version import __version__
-from discreet._core.writing import OWN
+from discreet._core.writing import OWN, check_outputs, require_own, together
 from discreet.domain._spreadsheet import escaped
 from discreet.ledger._entries import Entry, entries
+from discreet.ledger._ledger import Ledger
+
+Path_ = str | os.PathLike[str]
 
 SCHEMA = "https://github.com/opendp/deployments-registry-data, schemas/deployments-schema.yaml, 2026-07-15"
 """Whose fields a record has."""
@@ -47,6 +53,27 @@ _BETWEEN = {
     "records is public.",
     "add-remove": "Two tables are adjacent where one has the records of one unit more than the other.",
 }
+
+
+def write_registry(place: Path_, out: Path_, *, dataset: str | None = None) -> int:
+    """Write the export of a ledger to a JSON or CSV file; return how many entries it has.
+
+    ``place``, ``dataset``: of the ledger.
+    ``out``: ends in ``.json`` or ``.csv``.
+
+    Raises FileProblem when the file cannot be written, or exists and was not written by this package.
+    """
+    path = Path(out)
+    texts = {".json": registry_json, ".csv": registry_csv}
+    if path.suffix.lower() not in texts:
+        raise FileProblem(out, "the format is not known by this ending", "end the name in .json or .csv")
+    check_outputs([path], [place])
+    require_own(path)
+    with Ledger(place, dataset) as ledger:
+        document = registry(ledger.status().to_dict(), ledger.log())
+    with together(path, inputs=[place], check=lambda: require_own(path)) as (file,):
+        file.write(texts[path.suffix.lower()](document).encode())
+    return len(document["entries"])
 
 
 def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
