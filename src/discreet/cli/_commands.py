@@ -511,6 +511,10 @@ def _names(measures: str | None) -> Any:
     multiple=True,
     help="Certificate of another release of the same table. May be repeated.",
 )
+@click.option(
+    "--ledger", type=click.Path(), help="Ledger that paid for it. Shows what all its releases promise together."
+)
+@click.option("--dataset", help="Name of the data set in --ledger. By default that of the certificate.")
 @click.option("--data", type=click.Path(), help="CONFIDENTIAL table to compare with. The report is then confidential.")
 @click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
 @click.option("--measures", default="w1,ks,tv", show_default=True, help="Measures to compare by, as in compare.")
