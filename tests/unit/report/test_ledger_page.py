@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from discreet.ledger._status import power
 
 from discreet import Ledger, release
 from discreet.cli._main import run
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError
+from discreet.ledger._status import power
 from discreet.report import write_report
 from discreet.report._ledger_page import page, write_ledger_report
 
