@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
-from discreet.audit import clopper_pearson
+from discreet.audit._monte_carlo import clopper_pearson
 from discreet.privacy._held_table import HeldTable
 from discreet.privacy._instance import instance_readings
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.confidential import _count, confidential
+from discreet.confidential import _count, check_table, confidential, reveal_to_custodian
 from discreet.confidential._count import public_size
 from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._wrapper import reveal
@@ -157,3 +157,23 @@ def test_bad_input_in_an_engine(engine: str, frame: pl.DataFrame, problem: str, 
         confidential(put(frame, engine), domain)
     assert CANARY not in str(found.value)
     assert found.value.__context__ is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_does_not_fit_is_found_in_every_engine(engine: str, put: Any) -> None:
+    """Rows that the engine grouped count as often as they occur."""
+    frame = pl.DataFrame({"age": [31, 999, 999, 31], "sex": ["f", "M", "M", "f"], "who": [1, 1, 1, 2]})
+    domain = Domain(
+        columns={
+            "age": Integer(lower=0, upper=120, nulls="category"),
+            "sex": Category(categories=["f", "m"], nulls="category"),
+        }
+    )
+    found = reveal_to_custodian(check_table(put(frame, engine), domain, unit="who", max_records=2))
+    told = [
+        (*one.columns, one.rows, [(example.value, example.rows) for example in one.examples]) for one in found.findings
+    ]
+    assert told == [("age", 2, [(999, 2)]), ("sex", 2, [("M", 2)])]
+    assert found.rows == 4
+    assert found.units is not None
+    assert (found.units.units, found.units.most, found.units.cut) == (2, 3, 1)

@@ -23,7 +23,7 @@ def released_with(mechanism: str, out: Path) -> tuple[object, ...]:
 def use(attempt: Attempt, rng: random.Random, data: Path, folder: Path) -> None:
     """Give a confidential table to one of the commands that read one."""
     out = folder / f"new.{rng.choice(('csv', 'parquet'))}"
-    domain, kind = ("--domain", folder / "domain.toml"), rng.randrange(6)
+    domain, kind = ("--domain", folder / "domain.toml"), rng.randrange(7)
     unit = rng.choice(((), (), ("--unit", "s", "--max-records", 2)))
     if kind <= 2:
         mechanism = rng.choice(("perturbed-histogram", "smoothed-histogram"))
@@ -40,6 +40,8 @@ def use(attempt: Attempt, rng: random.Random, data: Path, folder: Path) -> None:
         attempt("compare", data, folder / "smoothed-histogram.parquet", *domain, "--resamples", 2)
     elif kind == 4:
         attempt("domain", "init", data, *rng.choice(((), ("--json",))))
+    elif kind == 5:  # without values, which it shows to the custodian
+        attempt("domain", "check", data, *domain, *unit, "--examples", 0, "--ignore-other-columns")
     else:
         released = folder / "smoothed-histogram.parquet"
         attempt("report", released, "--data", data, "--resamples", 2, "--out", folder / "p.html", new=("p.html",))

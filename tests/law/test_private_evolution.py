@@ -17,7 +17,7 @@ import discreet
 from discreet._core.random import secure, seeded
 from discreet._release import Checkpoint as Kept
 from discreet._release import Watch, _in_steps
-from discreet.audit import clopper_pearson
+from discreet.audit._monte_carlo import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported

@@ -14,6 +14,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted, harmless
 from discreet.cli._echo import alarm, echo, show, tell
+from discreet.cli._group import Commands
 from discreet.cli._ledger import dataset_option, json_option, ledger, ledger_option
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
@@ -511,6 +512,10 @@ def _names(measures: str | None) -> Any:
     multiple=True,
     help="Certificate of another release of the same table. May be repeated.",
 )
+@click.option(
+    "--ledger", type=click.Path(), help="Ledger that paid for it. Shows what all its releases promise together."
+)
+@click.option("--dataset", help="Name of the data set in --ledger. By default that of the certificate.")
 @click.option("--data", type=click.Path(), help="CONFIDENTIAL table to compare with. The report is then confidential.")
 @click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
 @click.option("--measures", default="w1,ks,tv", show_default=True, help="Measures to compare by, as in compare.")
@@ -689,7 +694,7 @@ def help_without_command(context: click.Context) -> int:
     return 2
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Commands, invoke_without_command=True)
 @click.pass_context
 def domain(context: click.Context) -> int:
     """Declare the public facts about a table."""
@@ -719,6 +724,33 @@ def init(data: str, out: str | None, as_json: bool) -> None:
         echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
     if csv:
         echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
+
+
+@domain.command("check")
+@click.argument("data", type=click.Path())
+@_domain
+@click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
+@click.option("--max-records", type=int, help="The most records that a unit keeps. Rows beyond are counted.")
+@click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
+@click.option(
+    "--examples", type=click.IntRange(0), default=5, show_default=True,
+    help="Number of values to show per finding. 0 shows counts only.",
+)  # fmt: skip
+@_json
+def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
+    """List everything in the confidential table DATA that does not fit the domain, before a release is made.
+
+    The result is CONFIDENTIAL: it shows values. The exit status is 1 where anything does not fit.
+    """
+    from discreet.confidential import check_table, reveal_to_custodian
+    from discreet.confidential._public import public_domain
+
+    found = reveal_to_custodian(check_table(data, public_domain(domain_file, data=data), **options))
+    if as_json:
+        show(found.to_dict())
+    else:
+        tell(str(found))
+    return 0 if found.fits else 1
 
 
 def _require_new(out: str) -> None:

@@ -8,6 +8,7 @@ import click
 
 from discreet._core.text import as_written
 from discreet.cli._echo import alarm, echo, show
+from discreet.cli._group import Commands
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 ledger_option = click.option(
@@ -18,7 +19,7 @@ ledger_option = click.option(
 dataset_option = click.option("--dataset", help="Name of the data set in the ledger. Not needed where it has only one.")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Commands, invoke_without_command=True)
 @click.pass_context
 def ledger(context: click.Context) -> int:
     """Keep a ledger: all releases of a data set together stay within one budget."""
@@ -193,6 +194,49 @@ def recover(file: str, entries: tuple[str, ...], dataset: str | None, as_json: b
         echo("Nothing was left behind.")
     for one in settled:
         echo(f"{one['entry']}: {_WORDS[one['now']]}" if one["why"] is None else f"{one['entry']}: {one['why']}")
+
+
+@ledger.command("report")
+@click.argument("file", type=click.Path())
+@click.argument("certificates", type=click.Path(), nargs=-1)
+@click.option("--out", type=click.Path(), required=True, help="File to write: .html.")
+@dataset_option
+@json_option
+def report(file: str, certificates: tuple[str, ...], out: str, dataset: str | None, as_json: bool) -> int:
+    """Write what the ledger FILE says as one HTML page: what is spent and left, what that means, and every release.
+
+    That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
+    """
+    from discreet.report._ledger_page import write_ledger_report
+
+    problems = write_ledger_report(file, out, dataset=dataset, certificates=certificates)
+    if as_json:
+        show({"out": out, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)})
+        return 1 if problems else 0
+    echo(f"wrote {out}")
+    if problems:
+        echo(f"{len(problems)} of what was recomputed is wrong: do not rely on this ledger.", err=True)
+    return 1 if problems else 0
+
+
+@ledger.command("export")
+@click.argument("file", type=click.Path())
+@click.option("--out", type=click.Path(), required=True, help="File to write: .json or .csv.")
+@dataset_option
+@json_option
+def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:
+    """Write every entry of the ledger FILE for an oversight body, with the fields of the registry of deployments.
+
+    It is public: it holds names of files and no folders, and neither machines nor processes.
+    """
+    from discreet.ledger._export import TO_FILL_IN, write_registry
+
+    entries = write_registry(file, out, dataset=dataset)
+    if as_json:
+        show({"out": out, "entries": entries, "to_fill_in": list(TO_FILL_IN)})
+        return
+    echo(f"wrote {entries:,} entries to {out}")
+    echo(f"to fill in, since no ledger knows it: {', '.join(TO_FILL_IN)}")
 
 
 _WORDS = {

@@ -1,7 +1,7 @@
 """Entry point: commands, exit statuses, and errors in one or two plain sentences.
 
-Exit status 0 on success, 1 where ``verify`` finds a disagreement, 2 on bad input, 3 on an infeasible or refused
-request, 4 on a fault of the program itself.
+Exit status 0 on success, 1 where ``verify`` finds a disagreement or ``domain check`` a value that does not fit, 2 on
+bad input, 3 on an infeasible or refused request, 4 on a fault of the program itself.
 """
 
 from __future__ import annotations
@@ -12,32 +12,11 @@ from typing import Any
 import click
 
 from discreet._core.boundary import explained
-from discreet._core.errors import DiscreetError
 from discreet._core.text import harmless
 from discreet.cli._commands import COMMANDS, help_without_command
 from discreet.cli._echo import echo
-from discreet.cli._remedies import in_options
+from discreet.cli._group import Commands, Complaint
 from discreet.cli._synthesize import synthesize
-
-
-class Complaint(click.ClickException):
-    """An error of the library, told in the language of the command that met it."""
-
-    def __init__(self, message: str, exit_status: int) -> None:
-        super().__init__(message)
-        self.exit_status = exit_status
-
-
-class Commands(click.Group):
-    """The commands; errors of the library leave them with their arguments as options."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
-        try:
-            return super().invoke(ctx)
-        except DiscreetError as error:
-            command = self.commands.get(ctx.invoked_subcommand or "")
-            raise Complaint(in_options(str(error), command), error.exit_status) from None
 
 
 @click.group(
@@ -50,8 +29,8 @@ class Commands(click.Group):
 def discreet(context: click.Context) -> int:
     """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
 
-    Exit status: 0 for success, 1 where verify or report found a disagreement, 2 for bad input, 3 for a request that is
-    infeasible or refused, 4 for a fault in the program.
+    Exit status: 0 for success, 1 where verify or report found a disagreement or domain check a value that does not fit,
+    2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault in the program.
     """
     return help_without_command(context)
 

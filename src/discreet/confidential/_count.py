@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,9 @@ from discreet.confidential._source import (
     RESERVED,
     Source,
     declared_batches,
+    missing_names,
     open_source,
     parsed,
-    require_names,
 )
 from discreet.confidential._unit import null_record, slotted, units_of
 from discreet.confidential._wrapper import Confidential, Provenance
@@ -86,7 +87,7 @@ def confidential(
     <confidential Counts>
     """
     require_domain(domain)
-    slots = _slots(domain, unit, max_records)
+    slots = slots_of(domain, unit, max_records)
     source = open_source(data)
     check_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns)
     if unit is None:
@@ -154,7 +155,8 @@ def public_size(counts: Confidential[Any]) -> int:
     return int(open_confidential(counts, caller=__name__).n)
 
 
-def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
+def slots_of(domain: Domain, unit: str | None, max_records: int | None) -> int:
+    """Return how many slots a unit has. Raises ParameterError, DomainError if the domain has no units of several."""
     if unit is None:
         if max_records is not None:
             raise ParameterError("max_records needs a privacy unit. Write unit=..., the column that names it")
@@ -170,18 +172,28 @@ def _slots(domain: Domain, unit: str | None, max_records: int | None) -> int:
 
 
 def check_names(source: Source, domain: Domain, *, unit: str | None, ignore_other_columns: bool) -> None:
-    wanted = [*domain.names, *([] if unit is None else [unit])]
+    """Refuse a table whose columns are not the declared ones. Raises DataError naming the first."""
+    for refusal, more in wrong_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns):
+        raise DataError(refusal.column, f"{refusal.problem} (and {more} more)", refusal.remedy) if more else refusal
+
+
+def wrong_names(
+    source: Source, domain: Domain, *, unit: str | None, ignore_other_columns: bool
+) -> Iterator[tuple[DataError, int]]:
+    """Yield one error for each column that a table lacks, or that is undeclared, or whose name is reserved.
+
+    With it comes how many more undeclared columns there are.
+    """
+    wanted = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit])]))
     for name in wanted:
         if name.startswith(RESERVED):
-            raise DataError(name, f"its name starts with {RESERVED!r}, which is reserved", "rename the column")
-    require_names(source, wanted)
-    extra = [name for name in source.names if name not in wanted]
-    if extra and not ignore_other_columns:
-        raise DataError(
-            extra[0],
-            "is in the table but not in the domain" + (f" (and {len(extra) - 1} more)" if len(extra) > 1 else ""),
-            "declare it, or leave such columns aside with ignore_other_columns=True",
-        )
+            problem = f"its name starts with {RESERVED!r}, which is reserved"
+            yield DataError(name, problem, "rename the column"), 0
+    yield from ((refusal, 0) for refusal in missing_names(source, wanted))
+    extra = [] if ignore_other_columns else [name for name in source.names if name not in wanted]
+    for place, name in enumerate(extra, start=1):
+        remedy = "declare it, or leave such columns aside with ignore_other_columns=True"
+        yield DataError(name, "is in the table but not in the domain", remedy), len(extra) - place
 
 
 class Tally:

@@ -17,7 +17,7 @@ from discreet._core.errors import DataError, DiscreetError, FileProblem, Paramet
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
-from discreet.domain._column import Column
+from discreet.domain._column import Column, Misfit
 from discreet.domain._spreadsheet import unescaped
 
 RESERVED = "discreet: "
@@ -78,14 +78,19 @@ def parsed(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
     """Return a frame of texts as the declared types; a text that cannot be read is an error, not a null."""
     parts = []
     for name, column in columns.items():
-        texts = frame[name]
-        values = column.parse(texts)
-        if values.null_count() > texts.null_count():
-            raise DataError(
-                name, f"holds a text that is not {with_article(column.kind)}", "correct the file or the declaration"
-            )
+        values, unread = parsed_column(frame[name], column)
+        if unread.where.any():
+            raise DataError(name, unread.problem, unread.remedy)
         parts.append(values.alias(name))
     return frame.with_columns(parts)
+
+
+def parsed_column(texts: pl.Series, column: Column) -> tuple[pl.Series, Misfit]:
+    """Return texts as the declared type, and which of them cannot be read."""
+    values = column.parse(texts)
+    problem = f"holds a text that is not {with_article(column.kind)}"
+    where = (values.is_null() & texts.is_not_null()).to_numpy()
+    return values, Misfit(problem, "correct the file or the declaration", where)
 
 
 def _refuse_repeated(names: Sequence[str], kind: str) -> None:
@@ -101,14 +106,20 @@ def _refuse_repeated(names: Sequence[str], kind: str) -> None:
 
 
 def require_names(source: Source, wanted: Collection[str], *, table: str = "table") -> None:
-    """Refuse a table without one of the declared columns. Raises DataError naming the column.
+    """Refuse a table without one of the declared columns. Raises DataError naming the column."""
+    for refusal in missing_names(source, wanted, table=table):
+        raise refusal
+
+
+def missing_names(source: Source, wanted: Collection[str], *, table: str = "table") -> list[DataError]:
+    """Return one error for each declared column that a table lacks.
 
     The names that the table has are not told unless one of them is declared: those of a file without a header line, or
     of a frame read from one, are the values of its first record. Those of a CSV file never are.
     """
-    missing = next((name for name in wanted if name not in source.names), None)
-    if missing is None:
-        return
+    missing = [name for name in wanted if name not in source.names]
+    if not missing:
+        return []
     known = sum(found in wanted for found in source.names)
     if source.kind != "csv" and known:
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
@@ -117,7 +128,7 @@ def require_names(source: Source, wanted: Collection[str], *, table: str = "tabl
         has = counted(len(source.names), "column")
         remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
         remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
-    raise DataError(missing, f"is not in the {table}", remedy)
+    return [DataError(name, f"is not in the {table}", remedy) for name in missing]
 
 
 def looks_like_a_record(names: Sequence[str]) -> bool:

@@ -8,10 +8,10 @@ labels' are the labels (a null is None). Encoding reads confidential values, so 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,19 @@ from discreet.domain._base import ExactWeights
 
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
+
+WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
+"""What to do about values outside the declared bounds."""
+
+_NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
+
+
+class Misfit(NamedTuple):
+    """What is wrong with some values of a column, what to do about it, and which ones they are: confidential."""
+
+    problem: str
+    remedy: str
+    where: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +139,33 @@ class Column(ABC):
         """Return which values are null or NaN. Raises DataError where nulls are not declared."""
         missing = missing_in(values)
         if missing.any() and not self.nullable:
-            raise DataError(name, "holds a null or NaN", 'declare nulls = "category", or fill in the nulls beforehand')
+            raise DataError(name, "holds a null or NaN", _NO_NULLS)
         return missing
+
+    def misfits(self, values: pl.Series) -> list[Misfit]:
+        """Return what :meth:`encode` would refuse, and in which values; :meth:`encode` alone decides.
+
+        Parameters
+        ----------
+        values : polars.Series
+            Confidential values, of a type that the column takes.
+
+        Returns
+        -------
+        list of Misfit
+            One for each thing that can be wrong, whether or not any value is.
+        """
+        missing = missing_in(values)
+        present = ~missing.to_numpy()
+        found = []
+        if not self.nullable:
+            found.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy()))
+            found.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
+        for misfit in () if values.dtype == pl.Null else self._misfits(values.filter(present)):
+            where = np.zeros(len(values), dtype=np.bool_)
+            where[present] = misfit.where
+            found.append(misfit._replace(where=where))
+        return found
 
     def decode(self, codes: Codes, *, rng: np.random.Generator) -> pl.Series:
         """Turn codes into values of the declared type, drawing within a cell where a cell holds more than one.
@@ -364,6 +402,10 @@ class Column(ABC):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         """Encode values, none of them null."""
 
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        """Yield what :meth:`_codes` would refuse."""
+        yield from ()
+
     @abstractmethod
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         """Decode codes, none of them null."""
@@ -417,6 +459,12 @@ def missing_in(values: pl.Series) -> pl.Series:
     """Return which values are null or NaN."""
     missing = values.is_null()
     return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
+
+
+def outside(below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]) -> Iterator[Misfit]:
+    """Yield the values below and above the bounds of a column."""
+    yield Misfit("a value lies below the declared lower bound", WIDEN, below)
+    yield Misfit("a value lies above the declared upper bound", WIDEN, above)
 
 
 def _numbers(values: pl.Series, kind: str) -> npt.NDArray[np.float64]:

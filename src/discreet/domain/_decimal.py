@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal as Exact
 from decimal import InvalidOperation
@@ -11,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import unfit
-from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet.domain._column import Misfit
 from discreet.domain._lattice import LatticeColumn
 
 _MOST_DIGITS = 18
@@ -92,15 +93,21 @@ class Decimal(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_decimal() or dtype.is_integer()
 
-    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        exact = series.cast(pl.Decimal(38, self.digits), strict=False)
-        if exact.null_count():
-            raise DataError(name, "a value lies outside the declared bounds", "recode it with fewer digits")
-        if isinstance(series.dtype, pl.Decimal) and series.dtype.scale > self.digits and not (exact == series).all():
-            raise DataError(
-                name, "holds numbers with more digits after the point than declared", "round them, or raise digits"
-            )
-        return exact.to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy()
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        exact = self._exactly(series)
+        remedy = "recode it with fewer digits"
+        yield Misfit("a value lies outside the declared bounds", remedy, exact.is_null().to_numpy())
+        if isinstance(series.dtype, pl.Decimal) and series.dtype.scale > self.digits:
+            longer = (exact != series).fill_null(value=False).to_numpy()
+            problem = "holds numbers with more digits after the point than declared"
+            yield Misfit(problem, "round them, or raise digits", longer)
+
+    def _exactly(self, series: pl.Series) -> pl.Series:
+        """Return numbers with the declared digits, rounded, null where they are too large to hold."""
+        return series.cast(pl.Decimal(38, self.digits), strict=False)
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        return self._exactly(series).to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
         kind = pl.Decimal(38, self.digits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -12,10 +12,18 @@ import numpy.typing as npt
 from discreet._core.checks import flag, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain._column import Codes, Column
+from discreet.domain._column import Codes, Column, Misfit
 from discreet.domain._lattice import INTEGERS
 from discreet.domain._spreadsheet import unescaped_series
 
+_UNDECLARED = (
+    "holds a category that is not declared",
+    "declare it (from public knowledge), or recode beforehand",
+)
+_IS_RESERVED = (
+    "a label starts with the reserved prefix of new labels",
+    "choose another prefix (from public knowledge)",
+)
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
 
@@ -172,23 +180,27 @@ class Category(Column):
         return dtype.is_integer() or dtype.is_float()
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        undeclared = DataError(
-            name, "holds a category that is not declared", "declare it (from public knowledge), or recode beforehand"
-        )
+        codes = self._looked_up(series)
+        if codes.null_count():
+            raise DataError(name, *_UNDECLARED)
+        return codes.to_numpy()
+
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        yield Misfit(*_UNDECLARED, self._looked_up(series).is_null().to_numpy())
+
+    def _looked_up(self, series: pl.Series) -> pl.Series:
+        """Return the codes of categories, null for what is none of them."""
         if self._of is str:
-            codes = series.cast(pl.String).cast(pl.Enum(self.categories), strict=False).to_physical()
-            if codes.null_count():
-                raise undeclared
-            return codes.cast(pl.Int64).to_numpy()
+            labels = series.cast(pl.String).cast(pl.Enum(self.categories), strict=False)
+            return labels.to_physical().cast(pl.Int64)
         whole = series.cast(pl.Int64, strict=False)
-        if whole.null_count() or (series.dtype.is_float() and not (whole == series).all()):
-            raise undeclared
         order = np.argsort(np.array(self.categories, dtype=np.int64))
-        known, found = np.array(self.categories, dtype=np.int64)[order], whole.to_numpy()
+        known, found = np.array(self.categories, dtype=np.int64)[order], whole.fill_null(0).to_numpy()
         place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-        if not np.array_equal(known[place], found):
-            raise undeclared
-        return order[place].astype(np.int64, copy=False)
+        declared = pl.Series(known[place] == found) & whole.is_not_null()
+        if series.dtype.is_float():
+            declared &= (whole == series).fill_null(value=False)
+        return pl.select(pl.when(pl.lit(declared)).then(pl.lit(pl.Series(order[place])))).to_series().cast(pl.Int64)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         if self._of is not str:
@@ -257,9 +269,11 @@ class OpenLabels(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         texts = series.cast(pl.String)
         if texts.str.starts_with(self.prefix).any():
-            remedy = "choose another prefix (from public knowledge)"
-            raise DataError(name, "a label starts with the reserved prefix of new labels", remedy)
+            raise DataError(name, *_IS_RESERVED)
         return cast("Codes", texts.to_numpy().astype(object))
+
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        yield Misfit(*_IS_RESERVED, series.cast(pl.String).str.starts_with(self.prefix).to_numpy())
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         return pl.Series(list(codes), dtype=pl.String)

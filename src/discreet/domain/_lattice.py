@@ -7,6 +7,7 @@ microseconds). Each is a cell, or ``cells`` groups of neighbouring points are. A
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from discreet._core.checks import integer, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain._column import Codes, Column
+from discreet.domain._column import WIDEN, Codes, Column, Misfit, outside
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**62
@@ -154,20 +155,26 @@ class LatticeColumn(Column):
 
     # -- values to codes and back -------------------------------------------------------------------------------
 
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        """Yield the values that are not exact in the integer unit."""
+        yield from ()
+
     @abstractmethod
-    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        """Return values in the integer unit."""
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        """Return values in the integer unit; none of them strays."""
 
     @abstractmethod
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
         """Return values of the declared type."""
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        units = self._to_units(series, name)
+        for stray in self._strays(series):
+            if stray.where.any():
+                raise DataError(name, stray.problem, stray.remedy)
+        units = self._to_units(series)
         if len(units) and not (units.min() >= self._start and units.max() <= self._stop):
             if self.out_of_bounds == "error":
-                remedy = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
-                raise DataError(name, "a value lies outside the declared bounds", remedy)
+                raise DataError(name, "a value lies outside the declared bounds", WIDEN)
             units = np.clip(units, self._start, self._stop)
         index = units - self._start
         if self._stride > 1:
@@ -177,6 +184,17 @@ class LatticeColumn(Column):
         if self._listed is not None:
             return self._listed[index].astype(np.int64)
         return np.searchsorted(self._groups[1:-1], index, side="right").astype(np.int64, copy=False)
+
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        exact = np.ones(len(series), dtype=np.bool_)
+        for stray in self._strays(series):
+            yield stray._replace(where=stray.where & exact)
+            exact &= ~stray.where
+        if self.out_of_bounds == "error":
+            units = self._to_units(series.filter(exact))
+            below, above = np.zeros_like(exact), np.zeros_like(exact)
+            below[exact], above[exact] = units < self._start, units > self._stop
+            yield from outside(below, above)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         index = np.asarray(codes, dtype=np.int64)
@@ -248,13 +266,15 @@ class Integer(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
 
-    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        if series.dtype.is_float():  # pandas holds integers with nulls as floats
+            values = series.cast(pl.Float64)
+            split = (values.floor() != values).to_numpy()
+            yield Misfit("holds numbers that are not whole", 'round them, or declare type = "numeric"', split)
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
         if series.dtype.is_float():
-            # Whole floats only (pandas holds integers with nulls as floats); out of int64's range is out of bounds too.
-            values = series.cast(pl.Float64).clip(-(2.0**62), 2.0**62)
-            if not (values.floor() == values).all():
-                raise DataError(name, "holds numbers that are not whole", 'round them, or declare type = "numeric"')
-            series = values
+            series = series.cast(pl.Float64).clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
         elif series.dtype == pl.UInt64 or series.dtype == pl.Int128:  # noqa: PLR1714 - no hash
             series = series.clip(None if series.dtype == pl.UInt64 else -(2**62), 2**62)
         return series.cast(pl.Int64).to_numpy()

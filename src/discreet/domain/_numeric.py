@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
 from itertools import pairwise
@@ -17,7 +17,7 @@ from discreet._core.checks import real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._base import Density
-from discreet.domain._column import Codes, Column
+from discreet.domain._column import WIDEN, Codes, Column, Misfit, outside
 
 _FLOATS = ("float64", "float32")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -298,8 +298,7 @@ class Numeric(Column):
         x = series.cast(pl.Float64).to_numpy()
         if len(x) and not (x.min() >= self.lower and x.max() <= self.upper):
             if self.out_of_bounds == "error":
-                remedy = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
-                raise DataError(name, "a value lies outside the declared bounds, or is infinite", remedy)
+                raise DataError(name, "a value lies outside the declared bounds, or is infinite", WIDEN)
             x = np.clip(x, self.lower, self.upper)
         if not self.finite:
             return x + 0.0  # a copy, and no negative zero
@@ -309,6 +308,13 @@ class Numeric(Column):
         if self._edges is not None:
             return self._cells_of(x)
         return self._index_near(x)
+
+    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
+        if self.out_of_bounds == "error":
+            x = series.cast(pl.Float64).to_numpy()
+            infinite = np.isinf(x)
+            yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
+            yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
 
     def _cells_of(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""

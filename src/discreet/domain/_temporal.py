@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -12,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.checks import unfit
-from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet.domain._column import Misfit
 from discreet.domain._lattice import LatticeColumn
 
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -89,11 +90,13 @@ class Date(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
 
-    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
-        days = series.cast(pl.Date)
-        if series.dtype != pl.Date and not (days.cast(series.dtype) == series).all():
-            raise DataError(name, "holds times of day", 'cut them off, or declare type = "datetime"')
-        return days.to_physical().cast(pl.Int64).to_numpy()
+    def _strays(self, series: pl.Series) -> Iterator[Misfit]:
+        if series.dtype != pl.Date:
+            timed = (series.cast(pl.Date).cast(series.dtype) != series).to_numpy()
+            yield Misfit("holds times of day", 'cut them off, or declare type = "datetime"', timed)
+
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
+        return series.cast(pl.Date).to_physical().cast(pl.Int64).to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
@@ -192,7 +195,7 @@ class Datetime(LatticeColumn):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
 
-    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
         moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
         return moments.to_physical().to_numpy()
 
@@ -258,7 +261,7 @@ class Duration(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Duration
 
-    def _to_units(self, series: pl.Series, name: str | None) -> npt.NDArray[np.int64]:
+    def _to_units(self, series: pl.Series) -> npt.NDArray[np.int64]:
         return series.dt.cast_time_unit("us").to_physical().to_numpy()
 
     def _from_units(self, units: npt.NDArray[np.int64]) -> pl.Series:

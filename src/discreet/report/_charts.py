@@ -128,6 +128,36 @@ def attack_chart(curves: Sequence[tuple[str, Points]], rates: Points) -> tuple[C
     return chart, tuple(box.at(*point) for point in rates)
 
 
+def spending_chart(shares: Sequence[tuple[str, Points]], entries: int) -> Chart:
+    """Draw which share of a budget was spent after each entry of a ledger, in steps, and the whole budget.
+
+    ``shares``: Class of the line, and the share of its part of the budget after so many entries.
+    ``entries``: how many there are.
+    """
+    upto = float(max(1, entries))
+    box = _Box(66, 16, 800, 230, (0.0, upto), (0.0, 1.0))
+    lines = [("guess", box.path([(0.0, 1.0), (upto, 1.0)]))]
+    for kind, line in shares:
+        steps = [(0.0, 0.0)]
+        for after, share in line:
+            steps += [(steps[-1][0], share), (after, share)]
+        lines.append((kind, box.path(steps)))
+    whole = [mark for mark in _round_numbers(upto) if float(mark).is_integer()]
+    return Chart(
+        title="What was spent, release by release",
+        description="The share of the budget that is spent after each entry of the ledger, in the order of their "
+        "reservations. The dotted line is the whole budget. The same numbers are in the table of all entries.",
+        width=860,
+        height=280,
+        **box.edges(),
+        x_label="entries",
+        y_label="spent",
+        x_ticks=tuple((box.at(x, 0)[0], f"{x:,.0f}") for x in whole),
+        y_ticks=tuple((box.at(0, part)[1], f"{100 * part:.0f} %") for part in (0.0, 0.25, 0.5, 0.75, 1.0)),
+        lines=tuple(lines),
+    )
+
+
 def column_chart(name: str, bins: Bins, released: Shares, confidential: Shares | None) -> Chart:
     """Draw the shares of an ordered column: bars for the release, an outline for the confidential table."""
     count = len(bins.names)

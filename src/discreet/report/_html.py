@@ -22,6 +22,7 @@ from discreet.releases._certificate import FOLDER_CERTIFICATE
 from discreet.releases._verify import Check
 from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
+from discreet.report._in_ledger import InLedger
 from discreet.report._promise import Promise, epsilon_text, joint
 from discreet.report._released import MOST_COLUMNS, declared, fact, pictures, released_columns
 from discreet.utility import compare
@@ -77,6 +78,8 @@ def write_report(
     *,
     certificate: Path_ | None = None,
     also: Sequence[Path_] = (),
+    ledger: Path_ | None = None,
+    dataset: str | None = None,
     data: Any = None,
     domain: Domain | Path_ | None = None,
     measures: str | Sequence[str] = ("w1", "ks", "tv"),
@@ -97,6 +100,9 @@ def write_report(
         The release's certificate; ``RELEASE.certificate.json`` by default, and the one in the folder of tables.
     also : sequence of path
         Certificates of other releases of the same table: the report states what they promise together.
+    ledger, dataset : optional
+        Place of the ledger that paid for the release, and the data set's name in it, which the certificate tells by
+        default. The report then states what all of its releases promise together, and what is left.
     data : dataframe or path, optional
         The confidential table. The report then compares the release with it, and is as confidential as it. Of
         several tables the first is compared: each is like the others.
@@ -129,7 +135,7 @@ def write_report(
         where = release / FOLDER_CERTIFICATE
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
-    inputs = (release, where, *also, data, domain)
+    inputs = (release, where, *also, ledger, data, domain)
     check_outputs([path], inputs)
     check_writable(path)
     require_own(path)
@@ -146,9 +152,11 @@ def write_report(
     except (KeyError, TypeError, ValueError, AttributeError):
         wrong = "a field of it is missing or of the wrong kind"
         raise FileProblem(where, wrong, "give the certificate written beside the release") from None
+    if ledger is not None:
+        page["ledger"] = InLedger.read(ledger, dataset, certificate=where, facts=promise.certificate.facts)
     if data is not None:
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples)
-    text = _rendered(page)
+    text = rendered("report.html", page, script="script.js")
     with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
     checks = tuple(check for one in (promise, *others) for check in one.checks)
@@ -185,6 +193,7 @@ def _public(
         "profile": profile_picture(promise, curves),
         "profile_table": profile_table(promise, together),
         "together": together,
+        "ledger": None,
         "domain": stated,
         "declared": declared(stated),
         "cells": None if stated.size is None else f"{stated.size:,}",
@@ -198,7 +207,6 @@ def _public(
         "outcome": facts["released"].get("outcome"),
         "poor": promise.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
-        "version": __version__,
         "confidential": None,
         "compared": None,
     }
@@ -237,7 +245,15 @@ def _number(value: float | None) -> str:
     return "-" if value is None else about(value, 4)
 
 
-def _rendered(page: dict[str, Any]) -> str:
+def rendered(template: str, page: dict[str, Any], *, script: str | None = None) -> str:
+    """Return a page as text.
+
+    Raises ParameterError when Jinja2 is not installed.
+
+    ``template``: of the page.
+    ``page``: what it shows.
+    ``script``: what it runs; nothing by default.
+    """
     try:
         import jinja2
     except ImportError:
@@ -251,15 +267,14 @@ def _rendered(page: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(number=_number, epsilon=epsilon_text, delta=rounded_up)
-    environment.globals.update(shown=shown, in_words=_in_words, meanings=_MEANINGS)
-    inlined = {name: loader.get_source(environment, name)[0] for name in ("style.css", "script.js")}
+    environment.globals.update(shown=shown, in_words=_in_words, meanings=_MEANINGS, version=__version__)
+    style = loader.get_source(environment, "style.css")[0]
+    code = "" if script is None else loader.get_source(environment, script)[0]
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
-    policy = "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'".format(
-        _fingerprint(inlined["script.js"]), _fingerprint(inlined["style.css"])
+    policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
+        f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(style)
     )
-    text: str = environment.get_template("report.html").render(
-        **page, policy=policy, style=inlined["style.css"], script=inlined["script.js"]
-    )
+    text: str = environment.get_template(template).render(**page, policy=policy, style=style, script=code)
     return text
 
 

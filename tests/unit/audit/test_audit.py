@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from discreet._core.random import seeded
-from discreet.audit import clopper_pearson, instance_guarantee, paper_choices
+from discreet.audit import instance_guarantee, paper_choices
 from discreet.audit._instance import BANNER, held_table
-from discreet.audit._monte_carlo import simulate
+from discreet.audit._monte_carlo import clopper_pearson, simulate
 from discreet.cli._main import run
 from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric

@@ -1,0 +1,506 @@
+"""What does not fit is found, all of it, and is exactly what a release is refused for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from decimal import Decimal as Exact
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.cli._main import run
+from discreet.confidential import _check, check_table, confidential, reveal_to_custodian
+from discreet.confidential._check import TableCheck
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.domain._column import Column, Misfit
+from discreet.errors import DataError, DomainError, FileProblem, ParameterError
+
+CANARY = "canary 424242171"
+NAN, INF = float("nan"), float("inf")
+DOMAIN = Domain(
+    columns={
+        "age": Integer(lower=0, upper=120),
+        "sex": Category(categories=["f", "m"]),
+        "paid": Numeric(lower=0, upper=10),
+        "town": OpenLabels(nulls="category"),
+    }
+)
+
+
+def checked(data: Any, domain: Domain = DOMAIN, **options: Any) -> TableCheck:
+    return reveal_to_custodian(check_table(data, domain, **options))
+
+
+def facts(check: TableCheck) -> list[tuple[Any, ...]]:
+    return [
+        ("+".join(one.columns), one.problem, one.rows, [(example.value, example.rows) for example in one.examples])
+        for one in check.findings
+    ]
+
+
+def dirty() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "age": [31.0, 999.0, 2.5, -1.0, None, NAN, 999.0],
+            "sex": ["f", "M", "m", "M", "?", None, "f"],
+            "paid": [0.0, INF, 11.0, -1.0, 5.0, 5.0, -INF],
+            "town": ["a", "new_category_7", None, "b", "b", "b", "b"],
+        }
+    )
+
+
+ALL = [
+    ("age", "holds a null", 1, []),
+    ("age", "holds a NaN", 1, []),
+    ("age", "holds numbers that are not whole", 1, [(2.5, 1)]),
+    ("age", "a value lies below the declared lower bound", 1, [(-1.0, 1)]),
+    ("age", "a value lies above the declared upper bound", 2, [(999.0, 2)]),
+    ("sex", "holds a null", 1, []),
+    ("sex", "holds a category that is not declared", 3, [("M", 2), ("?", 1)]),
+    ("paid", "a value is infinite", 2, [("-inf", 1), ("inf", 1)]),
+    ("paid", "a value lies below the declared lower bound", 1, [(-1.0, 1)]),
+    ("paid", "a value lies above the declared upper bound", 1, [(11.0, 1)]),
+    ("town", "a label starts with the reserved prefix of new labels", 1, [("new_category_7", 1)]),
+]
+
+
+@pytest.mark.parametrize("form", ["polars", "lazy", "pyarrow", "parquet"])
+def test_everything_is_found_at_once(form: str, tmp_path: Path) -> None:
+    frame, path = dirty(), tmp_path / "t.parquet"
+    frame.write_parquet(path)
+    data = {"polars": frame, "lazy": frame.lazy(), "pyarrow": frame.to_arrow(), "parquet": path}[form]
+    found = checked(data)
+    assert facts(found) == ALL
+    assert found.rows == 7
+    assert found.refused
+    assert not found.fits
+
+
+def test_texts_of_a_file_are_read_as_a_release_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex,paid,town\n31,f,1,'=a\nold,M,2,\n 130 ,,x,b\nold,f,inf,new_category_1\n")
+    assert facts(checked(path)) == [
+        ("age", "holds a text that is not an integer", 2, [("old", 2)]),
+        ("age", "a value lies above the declared upper bound", 1, [(130, 1)]),
+        ("sex", "holds a null", 1, []),
+        ("sex", "holds a category that is not declared", 1, [("M", 1)]),
+        ("paid", "holds a text that is not a numeric", 1, [("x", 1)]),
+        ("paid", "a value is infinite", 1, [("inf", 1)]),
+        ("town", "a label starts with the reserved prefix of new labels", 1, [("new_category_1", 1)]),
+    ]
+
+
+def test_columns_are_found_missing_undeclared_and_of_the_wrong_type() -> None:
+    frame = dirty().drop("sex").with_columns(paid=pl.lit("much"), town=pl.lit([1]), more=1, most=2)
+    found = checked(frame, examples=1)
+    told = [(where, problem, rows, examples) for where, problem, rows, examples in facts(found) if where != "age"]
+    assert told == [
+        ("sex", "is not in the table", None, []),
+        ("paid", "holds String values, not the declared numeric", 7, [("much", 7)]),
+        ("town", "holds List values, not the declared open_labels", 7, []),
+        ("more", "is in the table but not in the domain", None, []),
+        ("most", "is in the table but not in the domain", None, []),
+    ]
+    assert not any(one.columns[0].startswith("mo") for one in checked(frame, ignore_other_columns=True).findings)
+
+
+def test_a_table_without_rows_or_columns() -> None:
+    empty = checked(dirty().clear())
+    assert (empty.rows, [one.problem for one in empty.findings]) == (0, ["has no rows"])
+    none = checked(pl.DataFrame({"x": [1]}))
+    assert none.rows is None
+    assert [one.columns for one in none.findings] == [("age",), ("sex",), ("paid",), ("town",), ("x",)]
+
+
+def test_what_fits_fits() -> None:
+    found = checked(pl.DataFrame({"age": [1], "sex": ["f"], "paid": [0.5], "town": ["a"]}))
+    assert found.fits
+    assert "Everything fits" in str(found)
+
+
+# -- the reasons agree with the encoding ------------------------------------------------------------------------------
+
+COLUMNS: dict[str, tuple[Column, list[pl.Series]]] = {
+    "boolean": (Boolean(), [pl.Series([True, None, False])]),
+    "labels": (Category(categories=["a", "b"]), [pl.Series(["a", "A", "", None, "b ", "b"])]),
+    "labels, nullable": (Category(categories=["a"], nulls="category"), [pl.Series(["a", None, "x"])]),
+    "labels of a category": (Category(categories=["a"]), [pl.Series(["a", "x", None], dtype=pl.Categorical)]),
+    "codes": (
+        Category(categories=[3, 1, 2**62]),
+        [
+            pl.Series([1, 2, 3, None, 0, -(2**63), 2**63 - 1]),
+            pl.Series([1.0, 1.5, NAN, INF, 1e300, 3.0, 0.0]),
+            pl.Series([1, 2**64 - 1], dtype=pl.UInt64),
+        ],
+    ),
+    "truth values": (Category(categories=[True]), [pl.Series([True, False, None])]),
+    "open labels": (OpenLabels(prefix="new"), [pl.Series(["a", "new", "newer", "anew", "", None])]),
+    "continuous": (
+        Numeric(lower=-1, upper=1),
+        [pl.Series([-1.0, 1.0, np.nextafter(1.0, 2), NAN, INF, -INF, None, -0.0]), pl.Series([2, 1, 0, -(2**62)])],
+    ),
+    "clipped": (Numeric(lower=0, upper=1, cells=2, out_of_bounds="clip"), [pl.Series([-5.0, INF, NAN, 0.5, None])]),
+    "exact decimals for a number": (Numeric(lower=0, upper=1), [pl.Series([Exact("0.5"), Exact("1.5"), None])]),
+    "integer": (
+        Integer(lower=-3, upper=7),
+        [
+            pl.Series([-4, -3, 7, 8, None, 2**63 - 1, -(2**63)]),
+            pl.Series([0.0, 0.5, NAN, INF, -INF, 1e300, 8.0, -4.0]),
+            pl.Series([0, 2**64 - 1], dtype=pl.UInt64),
+            pl.Series([0, 2**100], dtype=pl.Int128),
+            pl.Series([0.5, 1.0, INF], dtype=pl.Float32),
+        ],
+    ),
+    "integer, clipped": (Integer(lower=0, upper=7, out_of_bounds="clip", cells=2), [pl.Series([9.0, 0.5, None])]),
+    "decimal": (
+        Decimal(lower="0", upper="9.99", digits=2),
+        [
+            pl.Series([Exact("1.25"), Exact("1.255"), Exact("-0.01"), Exact("10.00"), Exact("9.99"), None]),
+            pl.Series([0, 9, 10, -1, None]),
+            pl.Series([10**37, 1], dtype=pl.Int128),
+        ],
+    ),
+    "date": (
+        Date(lower="2020-01-01", upper="2020-12-31"),
+        [
+            pl.Series([dt.date(2019, 12, 31), dt.date(2020, 1, 1), None, dt.date(2021, 1, 1)]),
+            pl.Series(
+                [
+                    dt.datetime.fromisoformat("2020-01-01"),
+                    dt.datetime.fromisoformat("2020-01-01T01:00"),
+                    dt.datetime.fromisoformat("2021-01-01"),
+                    None,
+                ]
+            ),
+        ],
+    ),
+    "datetime": (
+        Datetime(lower="2020-01-01", upper="2020-12-31", step="1h"),
+        [
+            pl.Series(
+                [
+                    dt.datetime.fromisoformat("2020-01-01"),
+                    dt.datetime.fromisoformat("2019-12-31T23:59"),
+                    dt.datetime.fromisoformat("2021-01-01"),
+                    None,
+                ]
+            ),
+            pl.Series([dt.date(2020, 1, 1), dt.date(2019, 1, 1)]),
+        ],
+    ),
+    "duration": (
+        Duration(lower="0s", upper="1h", step="1m"),
+        [pl.Series([dt.timedelta(0), dt.timedelta(hours=2), dt.timedelta(seconds=-1), None])],
+    ),
+}
+
+
+def refused(column: Column, values: pl.Series) -> bool:
+    try:
+        column.encode(values)
+    except DataError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_value_has_one_reason_exactly_where_the_encoding_refuses_it(name: str) -> None:
+    column, tables = COLUMNS[name]
+    for values in tables:
+        wanted = [refused(column, values[place : place + 1]) for place in range(len(values))]
+        reasons = sum(misfit.where.astype(int) for misfit in column.misfits(values))
+        assert (np.zeros(len(values)) + reasons).tolist() == [float(one) for one in wanted], values
+        assert refused(column, values) == any(wanted)
+
+
+def test_what_has_no_reason_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind of column whose reasons lag behind its encoding hides nothing."""
+
+    def none(self: Integer, series: pl.Series) -> Iterator[Misfit]:
+        yield from ()
+
+    def fails(self: Integer, series: pl.Series) -> Iterator[Misfit]:
+        raise RuntimeError(CANARY)
+
+    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    for planted in (none, fails):
+        monkeypatch.setattr(Integer, "_misfits", planted)
+        found = checked(pl.DataFrame({"x": [1, 99, None]}), domain)
+        assert "a value lies outside the declared bounds" in [one.problem for one in found.findings] or found.refused
+        assert found.refused
+        assert CANARY not in str(found)
+
+
+# -- what is refused here is what a release refuses -------------------------------------------------------------------
+
+SMALL = Domain(
+    columns={
+        "a": Integer(lower=0, upper=3, nulls="category"),
+        "b": Category(categories=["f", "m"]),
+        "c": Numeric(lower=0, upper=1, cells=2, nulls="category", out_of_bounds="clip"),
+    },
+    impossible=[{"a": 0, "b": "m"}],
+)
+NULLABLE = Domain(
+    columns={
+        "a": Integer(lower=0, upper=3, nulls="category"),
+        "b": Category(categories=["f", "m"], nulls="category"),
+    }
+)
+LIKELY = st.sampled_from([0, 1, 2, 3])
+NUMBERS = st.one_of(LIKELY, LIKELY, LIKELY, st.sampled_from([None, 4, -1, 0.5, NAN, INF, 2.0]))
+LABELS = st.one_of(st.sampled_from(["f", "m"]), st.sampled_from(["f", "m", "m", "F", "", None]))
+PARTS = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([None, -1.0, NAN, INF]))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
+    rows = draw(st.integers(0, 6))
+    columns = {"a": NUMBERS, "b": LABELS, "c": PARTS, "u": st.sampled_from([1, 1, 2, None])}
+    columns["d"] = columns["a"]
+    names = draw(st.sampled_from(["abcu", "abcu", "abcu", "abcu", "abcud", "bcu", "uba"]))
+    return {name: draw(st.lists(columns[name], min_size=rows, max_size=rows)) for name in names}
+
+
+@settings(max_examples=150)
+@given(
+    table=tables(),
+    form=st.sampled_from(["polars", "lazy", "pandas", "pyarrow", "csv", "parquet"]),
+    unit=st.booleans(),
+    ignore=st.sampled_from([True, True, False]),
+    texts=st.sampled_from([False, False, False, True]),
+)
+def test_refused_here_is_refused_there(
+    tmp_path_factory: pytest.TempPathFactory,
+    table: dict[str, list[Any]],
+    form: str,
+    unit: bool,
+    ignore: bool,
+    texts: bool,
+) -> None:
+    frame = pl.DataFrame(table, strict=False)
+    if texts:
+        frame = frame.with_columns(pl.col("b").cast(pl.Categorical))
+    path = tmp_path_factory.mktemp("t") / f"t.{form}"
+    data: Any = frame
+    if form == "lazy":
+        data = frame.lazy()
+    elif form == "pandas":
+        data = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in table.items()})
+    elif form == "pyarrow":
+        data = frame.to_arrow()
+    elif form == "csv":
+        frame.write_csv(path)
+        data = path
+    elif form == "parquet":
+        frame.write_parquet(path)
+        data = path
+    domain = NULLABLE if unit else SMALL
+    options: dict[str, Any] = {"ignore_other_columns": ignore}
+    options |= {"unit": "u", "max_records": 2} if unit else {}
+    try:
+        counts: Any = confidential(data, domain, **options)
+    except DataError as problem:
+        counts = problem
+    found = checked(data, domain, **options)
+    assert found.refused == isinstance(counts, DataError), (str(found), counts)
+    assert found.fits or found.findings
+    if not found.refused and unit:
+        assert found.units is not None
+        assert counts.provenance.max_records * found.units.units == 2 * found.units.units
+
+
+# -- details ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pandas_column_of_several_types_is_looked_at_type_by_type() -> None:
+    values = [1, "n/a", 2, None, "n/a", 500, pd.NA, dt.date(2020, 1, 1)]
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object), "y": [1.0] * 8})
+    domain = Domain(columns={"x": Integer(lower=0, upper=9), "y": Numeric(lower=0, upper=0.5)})
+    with pytest.raises(DataError, match="'x': its values have no common type"):
+        confidential(frame, domain)
+    assert facts(checked(frame, domain)) == [
+        ("x", "a value lies above the declared upper bound", 1, [(500, 1)]),
+        ("x", "holds String values, not the declared integer", 2, [("n/a", 2)]),
+        ("x", "holds a null", 2, []),
+        ("x", "holds Date values, not the declared integer", 1, [("2020-01-01", 1)]),
+        ("y", "a value lies above the declared upper bound", 8, [(1.0, 8)]),
+    ]
+
+
+def test_impossible_combinations_are_found_and_not_refused() -> None:
+    domain = Domain(
+        columns={
+            "age": Integer(lower=0, upper=99, cells=20),
+            "married": Category(categories=["no", "yes"]),
+            "city": Category(categories=["Lyon", "Paris"]),
+            "region": Category(categories=["ARA", "IDF"], nulls="category"),
+        },
+        impossible=[{"age": {"below": 15}, "married": "yes"}],
+        implies=[{"columns": ["city"], "determine": "region", "table": {"Lyon": "ARA", "Paris": "IDF"}}],
+    )
+    frame = pl.DataFrame(
+        {
+            "age": [3, 3, 14, 15, 40],
+            "married": ["yes", "yes", "yes", "yes", "no"],
+            "city": ["Lyon", "Lyon", "Paris", "Paris", "Paris"],
+            "region": ["ARA", "IDF", None, "IDF", "IDF"],
+        }
+    )
+    found = checked(frame, domain)
+    problem = "contradicts what is declared under impossible or implies"
+    assert facts(found) == [
+        ("age+married", problem, 3, [({"age": 3, "married": "yes"}, 2), ({"age": 14, "married": "yes"}, 1)]),
+        (
+            "city+region",
+            problem,
+            2,
+            [({"city": "Lyon", "region": "IDF"}, 1), ({"city": "Paris", "region": None}, 1)],
+        ),
+    ]
+    assert not found.refused
+    assert not found.fits
+    assert "would not be refused" in str(found)
+    confidential(frame, domain)
+    broken = checked(frame.with_columns(age=pl.Series([3, 999, 14, 15, 40])), domain)
+    rows = {"+".join(one.columns): one.rows for one in broken.findings}
+    assert rows == {"age": 1, "age+married": 2, "city+region": 2}
+    assert broken.refused
+
+
+def test_units_are_counted_and_not_chosen() -> None:
+    frame = pl.DataFrame({"a": [0, 1, 2, 3, 3, 3, 1], "b": ["f"] * 7, "who": list("xxxyyzz")})
+    found = checked(frame, NULLABLE, unit="who", max_records=2)
+    assert found.fits
+    assert found.units is not None
+    assert (found.units.units, found.units.most, found.units.over, found.units.cut) == (3, 3, 1, 1)
+    assert "1 row of 1 unit would be cut" in str(found)
+    with pytest.raises(ParameterError, match="max_records"):
+        check_table(frame, NULLABLE, unit="who")
+    with pytest.raises(DomainError, match="null cell"):
+        check_table(frame.with_columns(c=0.5), SMALL, unit="who", max_records=2)
+    gaps = frame.with_columns(who=pl.Series(["x", None, "x", "y", "y", "z", None]))
+    assert facts(checked(gaps, NULLABLE, unit="who", max_records=9)) == [
+        ("who", "holds a null, so a row has no privacy unit", 2, [])
+    ]
+
+
+def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.confidential._unit._PENDING", 3)
+    monkeypatch.setattr("discreet.confidential._source._BATCH", 4)
+    frame = pl.DataFrame({"a": [0] * 40, "b": ["f"] * 40, "who": [i % 7 for i in range(40)]})
+    found = checked(frame, NULLABLE, unit="who", max_records=5)
+    assert found.units is not None
+    assert (found.units.units, found.units.most, found.units.over, found.units.cut) == (7, 6, 5, 5)
+
+
+def test_what_is_held_of_many_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_check, "_TRACKED", 10)
+    monkeypatch.setattr("discreet.confidential._source._BATCH", 64)
+    values = [f"{CANARY} {place}" * 10 for place in range(500)]
+    seen: list[int] = []
+    add = _check._Findings.add
+
+    def watched(self: Any, *arguments: Any, **options: Any) -> None:
+        add(self, *arguments, **options)
+        seen.extend(len(line.examples) for line in self.lines.values())
+
+    monkeypatch.setattr(_check._Findings, "add", watched)
+    domain = Domain(columns={"x": Category(categories=["a"])})
+    found = checked(pl.DataFrame({"x": values}), domain, examples=3)
+    assert max(seen) == 10
+    assert found.findings[0].rows == 500
+    assert len(found.findings[0].examples) == 3
+    assert all(len(example.value) < 70 for example in found.findings[0].examples)
+
+
+def test_the_result_is_closed_and_errors_hold_no_value(tmp_path: Path) -> None:
+    closed = check_table(pl.DataFrame({"x": [CANARY]}), Domain(columns={"x": Integer(lower=0, upper=9)}))
+    assert CANARY not in repr(closed)
+    assert CANARY in str(reveal_to_custodian(closed))
+    with pytest.raises(FileProblem):
+        check_table(tmp_path / "none.parquet", DOMAIN)
+    with pytest.raises(DomainError):
+        check_table(dirty(), "domain.toml")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="examples"):
+        check_table(dirty(), DOMAIN, examples=-1)
+
+
+class Hostile:
+    """A value that fails, and tells itself, in whatever is done with it."""
+
+    def _fail(self, *_: object) -> Any:
+        raise RuntimeError(CANARY)
+
+    __hash__ = __eq__ = __str__ = __repr__ = __lt__ = __bool__ = __int__ = __float__ = _fail  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("column", ["a", "who"])
+def test_values_that_fail_in_whatever_is_done_with_them(
+    column: str, lazy: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hostile = pl.Series(column, [Hostile(), Hostile()], dtype=pl.Object)
+    good = pl.DataFrame({"a": [0, 9], "b": ["f", "?"], "who": [1, 2]})
+    frame = pl.DataFrame([hostile if name == column else good[name] for name in good.columns])
+    found = checked(frame.lazy() if lazy else frame, NULLABLE, unit="who", max_records=2)
+    assert {"+".join(one.columns) for one in found.findings} == {column, "a", "b"}
+    assert found.refused
+    assert CANARY not in str(found) + "".join(capfd.readouterr())
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    data, domain = tmp_path / "t.parquet", tmp_path / "d.toml"
+    dirty().with_columns(sex=pl.Series(["f", f"\x1b[2J\n{CANARY}", "m", "m", "m", "m", "m"])).write_parquet(data)
+    domain.write_text(DOMAIN.to_toml())
+    return data, domain
+
+
+def test_the_command_shows_what_it_found_and_no_escapes(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, domain = files
+    asked = ["domain", "check", str(data), "--domain", str(domain)]
+    assert run(asked) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("CONFIDENTIAL")
+    assert "\x1b" not in said
+    assert f'"\\u001b[2J\\n{CANARY}" (1)' in said
+    assert run([*asked, "--examples", "0"]) == 1
+    said = capsys.readouterr().out
+    assert "holds a category that is not declared" in said
+    assert CANARY not in said
+    assert "999" not in said
+    assert run([*asked, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["confidential"] is True
+    assert document["refused"] is True
+    assert {"value": 999.0, "rows": 2} in [e for one in document["findings"] for e in one["examples"]]
+
+
+def test_the_command_says_that_everything_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, domain = tmp_path / "t.csv", tmp_path / "d.toml"
+    data.write_text("a,b,who\n1,f,x\n,m,x\n")
+    domain.write_text(NULLABLE.to_toml())
+    asked = ["domain", "check", str(data), "--domain", str(domain)]
+    assert run([*asked, "--unit", "who", "--max-records", "1"]) == 0
+    assert "1 row of 1 unit would be cut" in capsys.readouterr().out
+    assert run(asked) == 1
+    assert "leave such columns aside with --ignore-other-columns" in capsys.readouterr().out
+    assert run([*asked, "--ignore-other-columns"]) == 0
+    assert run(["domain", "check", str(domain), "--domain", str(domain)]) == 2
+    assert "the confidential table itself" in capsys.readouterr().err
+    assert run([*asked, "--unit", "who"]) == 2
+    assert "Write --max-records ..., an integer" in capsys.readouterr().err

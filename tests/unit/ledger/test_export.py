@@ -1,0 +1,218 @@
+"""What an oversight body is given of a ledger: the registry's fields, every entry, and nothing that is not public."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from discreet import Ledger, release
+from discreet.cli._main import run
+from discreet.domain import Domain, Integer
+from discreet.ledger._export import TO_FILL_IN, registry, registry_csv, registry_json
+
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
+AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
+
+# Names and choices of the registry, schemas/deployments-schema.yaml of 15 July 2026.
+FIELDS: dict[str, Any] = {
+    "url_slug": str,
+    "status": {"Converted", "Draft", "Pending", "Changes Required", "Approved"},
+    "tier": {1, 2, 3},
+    "deployment": {
+        "basic": {
+            "name": str,
+            "data_curators": list,
+            "intended_use": str,
+            "data_product_type": {
+                "Summary statistics",
+                "Machine learning model",
+                "Dataset",
+                "Synthetic data",
+                "Interactive API",
+                "SQL queries",
+            },
+            "data_product_region": str,
+            "description": str,
+            "publication_date": str,
+            "data_product_sector": str,
+        },
+        "dp_variant": {
+            "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
+            "data_domain": str,
+            "unprotected_quantities": str,
+        },
+        "privacy_loss": {
+            "privacy_unit": str,
+            "privacy_unit_details": str,
+            "privacy_parameters": {"epsilon": float, "delta": float, "rho": float},
+            "privacy_parameters_details": str,
+        },
+        "deployment_model": {
+            "model_name": {"Local", "Central", "Shuffle", "Federated", "Varies"},
+            "model_name_details": str,
+            "actors": str,
+            "release_type": {"One release", "Many releases"},
+            "release_type_details": str,
+            "data_source_type": {"Static", "Dynamic"},
+            "data_source_type_details": str,
+            "access_type": {"Interactive", "Non-interactive"},
+            "access_type_details": str,
+        },
+        "accounting": {"post_processing": str, "composition": str},
+        "implementation": {"preprocessing_and_hyperparameter_tuning": str, "mechanisms": str, "justification": str},
+        "administrative": {"sources": str, "notes": str, "registry_authors": list},
+    },
+}
+REQUIRED = {
+    "url_slug",
+    "status",
+    "tier",
+    *(
+        f"deployment.basic.{name}"
+        for name in (
+            *("name", "data_curators", "description", "intended_use"),
+            *("data_product_type", "data_product_region", "publication_date"),
+        )
+    ),
+    "deployment.administrative.registry_authors",
+}
+
+
+def leaves(wanted: Any, found: Any, name: str = "") -> list[str]:
+    """Return the names of what a record says, each checked to be a field of the registry with such a value."""
+    if isinstance(wanted, dict):
+        assert set(found) <= set(wanted), name
+        return [leaf for key in found for leaf in leaves(wanted[key], found[key], f"{name}.{key}".strip("."))]
+    assert found in wanted if isinstance(wanted, set) else isinstance(found, wanted), (name, found)
+    return [name]
+
+
+def field(name: str) -> Any:
+    found: Any = FIELDS
+    for part in name.split("."):
+        found = found[part]
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with an entry in every state."""
+    folder = tmp_path_factory.mktemp("secret-folder")
+    where = folder / "visits.ledger"
+    Ledger.create(where, dataset="visits", epsilon=4.0, delta=1e-5)
+    with Ledger(where) as ledger:
+        common: dict[str, Any] = {"epsilon": 0.5, "size": 50, "ledger": ledger, "accept_poor_utility": True}
+        release(AGES, DOMAIN, delta=1e-6, mechanism="perturbed-histogram", out=folder / "=ages.csv", **common)
+        release(AGES, DOMAIN, mechanism="dirichlet-multinomial", **common)
+        release(AGES, DOMAIN, epsilon=0.5, ledger=ledger, counts=True, accept_poor_utility=True)
+        with ledger.reserve(epsilon=0.1, domain=DOMAIN, out=[folder / "void.csv"]):
+            pass
+        with pytest.raises(ZeroDivisionError), ledger.reserve(epsilon=0.2, domain=DOMAIN) as payment:
+            payment.open()
+            raise ZeroDivisionError
+        ledger.reserve(epsilon=0.3)
+        ledger.reserve(epsilon=0.3).open()
+        ledger.note("a report for the custodian")
+    return where
+
+
+@pytest.fixture(scope="module")
+def document(place: Path) -> dict[str, Any]:
+    with Ledger(place) as ledger:
+        return registry(ledger.status().to_dict(), ledger.log())
+
+
+def test_every_entry_has_a_record_of_the_registry(document: dict[str, Any]) -> None:
+    states = [one["entry"]["state"] for one in document["entries"]]
+    assert states == ["COMMITTED", "COMMITTED", "COMMITTED", "VOID", "FORFEITED", "RESERVED", "OPENED"]
+    for one in document["entries"]:
+        told = leaves(FIELDS, one["record"])
+        assert set(TO_FILL_IN).isdisjoint(told)
+        assert set(told) | set(TO_FILL_IN) >= REQUIRED
+    assert all(field(name) for name in TO_FILL_IN)
+
+
+def test_a_record_says_what_was_released(document: dict[str, Any]) -> None:
+    first, pure, counts, void, *_ = (one["record"]["deployment"] for one in document["entries"])
+    assert first["basic"]["name"] == "visits: =ages.csv"
+    assert first["basic"]["description"] == "50 synthetic records from visits, which has 2,000 records."
+    assert first["dp_variant"]["variant_name"] == "Approximate DP"
+    assert first["privacy_loss"]["privacy_parameters"]["epsilon"] == 0.5
+    assert 0 < first["privacy_loss"]["privacy_parameters"]["delta"] <= 1e-6
+    assert first["implementation"]["mechanisms"].startswith("perturbed-histogram of the library discreet")
+    assert pure["dp_variant"]["variant_name"] == "Pure DP"
+    assert pure["privacy_loss"]["privacy_parameters"]["delta"] == 0
+    assert counts["basic"]["data_product_type"] == "Summary statistics"
+    assert void["implementation"]["mechanisms"] == "Not released."
+    files = document["entries"][0]["entry"]["files"]
+    assert [one["name"] for one in files] == ["=ages.csv", "=ages.certificate.json"]
+
+
+def test_units_and_other_relations() -> None:
+    cost, budget = {"loss": "0.1", "delta": "0"}, {"epsilon": 0.1, "delta": 0.0}
+    facts = {"budget": budget, "relation": "add-remove", "unit": "person", "group": 3}
+    status = dict.fromkeys(("spent", "left", "counts", "covers", "created", "head"))
+    event = {"entry": "a1", "state": "RESERVED", "at": "2026-01-01T00:00:00+00:00", "cost": cost, "facts": facts}
+    made = registry({**status, "dataset": "Visits: \N{SNOWMAN}", "currency": "zcdp", "budget": budget}, [event])
+    record = made["entries"][0]["record"]
+    leaves(FIELDS, record)
+    assert record["url_slug"] == "visits-a1"
+    assert record["deployment"]["privacy_loss"]["privacy_unit"] == "One person, with at most 3 records"
+    assert "unprotected_quantities" not in record["deployment"]["dp_variant"]
+    assert "zero-concentrated" in record["deployment"]["accounting"]["composition"]
+
+
+def test_nothing_else_is_told(place: Path, document: dict[str, Any]) -> None:
+    """No folder, no process, no machine: planted words of the events do not come out."""
+    with Ledger(place) as ledger:
+        events = ledger.log()
+    raw = json.dumps(events)
+    secrets = [place.parent.name, str(place.parent), str(os.getpid()), "lease", socket.gethostname()]
+    assert all(word in raw for word in secrets[:1])
+    for event in events:
+        event["facts"] = {**event["facts"], "fingerprint": "canary-1", "lease": {"boot": "canary-2", "pid": "canary-3"}}
+    planted = registry({**document["ledger"], "more": "canary-4"}, events)
+    for text in (registry_json(document), registry_csv(document), registry_json(planted), registry_csv(planted)):
+        assert "canary" not in text
+        assert place.parent.name not in text
+        assert '"lease"' not in text
+        assert '"pid"' not in text
+
+
+def test_a_spreadsheet_runs_nothing(document: dict[str, Any]) -> None:
+    rows = list(csv.DictReader(io.StringIO(registry_csv(document))))
+    assert len(rows) == 7
+    assert rows[0]["entry.files"].startswith("'=ages.csv ")
+    assert rows[0]["record.deployment.privacy_loss.privacy_parameters.epsilon"] == "0.5"
+    assert rows[3]["entry.state"] == "VOID"
+    assert {row["written_by"][:19] for row in rows} == {"written by discreet"}
+    assert registry_csv({**document, "entries": []}) == "entry.name,entry.state\n"
+
+
+def test_the_command_writes_both(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("registry.json", "registry.csv"):
+        asked = ["ledger", "export", str(place), "--out", str(tmp_path / name)]
+        assert run(asked) == 0
+        assert run([*asked, "--json"]) == 0  # a file of its own is replaced
+        told = capsys.readouterr().out
+        assert "to fill in" in told
+        assert json.loads(told[told.index("{") :])["entries"] == 7
+    assert json.loads((tmp_path / "registry.json").read_text())["ledger"]["dataset"] == "visits"
+    assert len(list(csv.reader((tmp_path / "registry.csv").read_text().splitlines()))) == 8
+    (tmp_path / "mine.csv").write_text("a,b\n")
+    for name, problem in (
+        ("mine.csv", "not written by discreet"),
+        ("registry.txt", ".json or .csv"),
+        (place, "ending"),
+    ):
+        assert run(["ledger", "export", str(place), "--out", str(tmp_path / name)]) == 2
+        assert problem in capsys.readouterr().err
+    assert (tmp_path / "mine.csv").read_text() == "a,b\n"

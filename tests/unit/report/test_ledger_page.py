@@ -1,0 +1,232 @@
+"""The page of a ledger, and a ledger in the report of a release."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from discreet import Ledger, release
+from discreet.cli._main import run
+from discreet.domain import Domain, Integer
+from discreet.errors import FileProblem, ParameterError
+from discreet.ledger._status import power
+from discreet.report import write_report
+from discreet.report._ledger_page import page, write_ledger_report
+
+pytest.importorskip("jinja2")
+
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
+AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
+NASTY = '<script>alert("1")</script>'
+
+
+class Shape(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in {"meta", "br", "input"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ledger")
+    where = folder / "visits.ledger"
+    Ledger.create(where, dataset="visits <b>", epsilon=2.0, delta=1e-5)
+    with Ledger(where) as ledger:
+        for number in (1, 2):
+            release(
+                AGES,
+                DOMAIN,
+                epsilon=0.5,
+                delta=1e-6,
+                size=50,
+                mechanism="perturbed-histogram",
+                ledger=ledger,
+                out=folder / f"ages-{number}.csv",
+                accept_poor_utility=True,
+            )
+        with ledger.reserve(epsilon=0.1, out=[folder / "given-up.csv"]):
+            pass
+        with pytest.raises(ZeroDivisionError), ledger.reserve(epsilon=0.25, what=NASTY) as payment:
+            payment.open()
+            raise ZeroDivisionError
+        ledger.reserve(epsilon=0.25)
+    return where
+
+
+@pytest.fixture(scope="module")
+def shape(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Shape:
+    out = tmp_path_factory.mktemp("page") / "page.html"
+    assert write_ledger_report(place, out) == []
+    return Shape(out.read_text(encoding="utf-8"))
+
+
+def test_the_page_says_what_is_spent_and_left_and_what_that_means(shape: Shape) -> None:
+    assert "Epsilon 1.5 of 2 is spent. A further release may ask for epsilon 0.5" in shape.text
+    assert "75 %" in shape.text
+    for alarms in (0.01, 0.05):
+        assert f"{100 * alarms:g} %" in shape.text
+        assert power(alarms, epsilon=2.0, delta=1e-5) < 1
+    assert "7.4 %" in shape.text  # e^2 times 1 %, and 1e-5
+    for words in ("COMMITTED 2", "FORFEITED 1", "RESERVED 1", "VOID 1", "5 entries in all", "1 entry is not settled"):
+        assert words in shape.text, words
+    assert "Releases that were made without this ledger are not here." in shape.text
+    assert "was not checked" in shape.text
+
+
+def test_every_entry_is_in_the_table_by_names_alone(shape: Shape, place: Path) -> None:
+    for name in ("ages-1.csv", "ages-2.csv", "given-up.csv", "perturbed-histogram"):
+        assert name in shape.text
+    assert str(place.parent) not in shape.text
+    assert NASTY in shape.text  # as text
+
+
+def test_the_page_is_one_accessible_file_that_runs_nothing(shape: Shape) -> None:
+    assert shape.open == []
+    assert shape.all("html") == [{"lang": "en"}]
+    assert shape.all("script") == []
+    policy = shape.all("meta")[1]["content"] or ""
+    assert "default-src 'none'; script-src 'none'" in policy
+    links = [str(attributes["href"]) for _, attributes in shape.found if "href" in attributes]
+    assert all(link.startswith("#") for link in links)
+    assert not any("src" in attributes for _, attributes in shape.found)
+    assert len(shape.all("caption")) == len(shape.all("table")) > 3
+    assert all(attributes.get("scope") in ("row", "col") for attributes in shape.all("th"))
+    labels = {one for attributes in shape.all("section") for one in str(attributes["aria-labelledby"]).split()}
+    assert labels <= {attributes.get("id") for _, attributes in shape.found}
+    assert len(shape.all("h1")) == 1
+
+
+def test_a_broken_ledger_is_told_first(place: Path) -> None:
+    with Ledger(place) as ledger:
+        status, events = ledger.status().to_dict(), ledger.log()
+    text = Shape(page(status, events, ["event 3 is missing", "another <i>thing</i>"], checked=2)).text
+    assert "Do not rely on this ledger." in text
+    assert "2 things in it are wrong" in text
+    assert "another <i>thing</i>" in text
+    assert "Recomputed." not in text
+    assert "and so do 2 certificates" in Shape(page(status, events, [], checked=2)).text
+
+
+def test_certificates_are_compared(place: Path, tmp_path: Path) -> None:
+    made = [place.parent / f"ages-{number}.certificate.json" for number in (1, 2)]
+    assert write_ledger_report(place, tmp_path / "a.html", certificates=made) == []
+    assert "No certificate was compared" not in (tmp_path / "a.html").read_text()
+    other = tmp_path / "other.certificate.json"
+    other.write_text("{}")
+    assert len(write_ledger_report(place, tmp_path / "b.html", certificates=[other])) == 1
+
+
+def test_many_entries_make_a_short_page(place: Path) -> None:
+    cost, budget = {"loss": "0.0001", "delta": "0"}, {"epsilon": 0.0001, "delta": 0.0}
+    with Ledger(place) as ledger:
+        status, first = ledger.status().to_dict(), ledger.log()[0]
+    at = "2026-01-01T00:00:00+00:00"
+    events: list[dict[str, Any]] = [
+        {"entry": f"e{number}", "state": "RESERVED", "at": at, "cost": cost, "facts": {"budget": budget}}
+        for number in range(5000)
+    ]
+    text = page(status, [first, *events], [])
+    assert len(text) < 300_000
+    assert "5,000 entries in all" in text
+    assert "The 4,500 oldest are left out" in text
+    assert "e4999" in text
+    assert max(len(path) for path in re.findall(r'd="(M[^"]*)"', text)) < 20_000
+
+
+def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
+    where = tmp_path / "l.ledger"
+    Ledger.create(where, dataset="d", epsilon=1.0, delta=1e-6, currency="zcdp", unit="person", max_records=3)
+    write_ledger_report(where, tmp_path / "p.html")
+    text = Shape((tmp_path / "p.html").read_text()).text
+    assert "Nothing was released yet." in text
+    assert "one person , with at most 3 records" in text or "one person, with at most 3 records" in text
+    with Ledger(where) as ledger:
+        ledger.reserve(epsilon=0.1, delta=1e-9, unit="person", max_records=3)
+    write_ledger_report(where, tmp_path / "p.html")
+    assert " rho " in Shape((tmp_path / "p.html").read_text()).text
+
+
+def test_files_are_not_overwritten(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.html").write_text("mine")
+    with pytest.raises(FileProblem, match="not written by discreet"):
+        write_ledger_report(place, tmp_path / "mine.html")
+    with pytest.raises(FileProblem, match="html"):
+        write_ledger_report(place, tmp_path / "page.pdf")
+    with pytest.raises(FileProblem, match="also an input"):
+        made = tmp_path / "l.html"
+        made.write_bytes(place.read_bytes())
+        write_ledger_report(made, made)
+
+
+# -- a ledger in the report of a release ------------------------------------------------------------------------------
+
+
+def test_the_report_of_a_release_shows_its_ledger(place: Path, tmp_path: Path) -> None:
+    write_report(place.parent / "ages-1.csv", tmp_path / "r.html", ledger=place)
+    text = Shape((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "In the ledger of visits <b>" in text
+    assert "So far epsilon 1.5 , delta" in text or "So far epsilon 1.5, delta" in text
+    assert "ages-2.csv" in text
+    assert "given-up.csv" not in text
+    assert "Do not rely on these sums." not in text
+    assert "This report is about this release alone" not in text
+
+
+def test_a_release_that_is_not_in_the_ledger_is_told(place: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ages.csv"
+    release(AGES, DOMAIN, epsilon=1.0, size=50, mechanism="dirichlet-multinomial", out=out, accept_poor_utility=True)
+    write_report(out, tmp_path / "r.html", ledger=place)
+    text = Shape((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "Do not rely on these sums." in text
+    assert "names no ledger" in text
+    with pytest.raises((FileProblem, ParameterError)):
+        write_report(out, tmp_path / "r.html", ledger=tmp_path / "none.ledger")
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_commands(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, certificate = tmp_path / "page.html", place.parent / "ages-1.certificate.json"
+    assert run(["ledger", "report", str(place), "--out", str(out)]) == 0
+    assert str(out) in capsys.readouterr().out
+    assert run(["ledger", "report", str(place), str(certificate), "--out", str(out), "--json"]) == 0
+    assert '"ok": true' in capsys.readouterr().out
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert run(["ledger", "report", str(place), str(other), "--out", str(out)]) == 1
+    assert "wrong" in capsys.readouterr().err
+    asked = ["report", str(place.parent / "ages-1.csv"), "--ledger", str(place), "--out", str(tmp_path / "r.html")]
+    assert run(asked) == 0
+    assert "In the ledger of" in (tmp_path / "r.html").read_text()
