@@ -26,10 +26,9 @@ from discreet.testing import (
     check_kernel_follows_law,
     check_law_sums_to_one,
     check_twin_is_caught,
-    count_vectors,
     neighbouring_pairs,
-    table_of,
 )
+from discreet.testing._universes import count_vectors, table_of
 
 LOSSES = ("l1", "l2", "hellinger")
 UNIVERSES = [(3, 3, 3), (3, 4, 2), (2, 3, 4), (4, 2, 3), (3, 2, 5), (2, 1, 3), (3, 1, 1)]  # cells, held, released

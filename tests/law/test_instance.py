@@ -18,8 +18,8 @@ from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnH
 from discreet.privacy._held_table import HeldTable
 from discreet.privacy._instance import instance_readings
 from discreet.privacy._opening_pair import OpeningPair, singular
-from discreet.testing import brute_force_profile, count_vectors, enumerate_law, hockey_stick
-from discreet.testing._universes import partitions
+from discreet.testing import brute_force_profile, enumerate_law, hockey_stick
+from discreet.testing._universes import count_vectors, partitions
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=2)})

@@ -29,13 +29,8 @@ from discreet.mechanisms.marginals import _score, _Source
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.noise.gaussian import DiscreteGaussian
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
-from discreet.testing import (
-    check_guarantee,
-    check_kernel_follows_law,
-    check_law_sums_to_one,
-    check_twin_is_caught,
-    count_vectors,
-)
+from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
+from discreet.testing._universes import count_vectors
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -25,8 +25,8 @@ from discreet.mechanisms import PitmanYor
 from discreet.privacy import Budget, Relation, _pitman_yor_pairs
 from discreet.privacy._opening_pair import OpeningPair, openings
 from discreet.privacy._pitman_yor_pairs import PitmanYorPairs
-from discreet.testing import count_vectors, hockey_stick
-from discreet.testing._universes import partitions
+from discreet.testing import hockey_stick
+from discreet.testing._universes import count_vectors, partitions
 
 Floats = npt.NDArray[np.float64]
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

@@ -18,9 +18,9 @@ from discreet.testing import (
     check_kernel_follows_law,
     check_law_sums_to_one,
     check_twin_is_caught,
-    count_vectors,
     enumerate_law,
 )
+from discreet.testing._universes import count_vectors
 
 STEP = 2.0**-32
 

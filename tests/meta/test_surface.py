@@ -20,7 +20,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 MOST = 150
 UNSEALED = {"discreet.cli", "discreet.errors", "discreet.papers", "discreet.testing"}
-MAIN = {"plan", "publish", "verify"}  # the only names with two homes: the package's, and the top level
+MAIN = {"Ledger", "plan", "publish", "verify"}  # the only names with two homes: the package's, and the top level
 NAMESPACES = sorted(
     f"discreet.{path.stem if path.suffix else path.name}"
     for path in SOURCE.iterdir()

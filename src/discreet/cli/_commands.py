@@ -292,6 +292,8 @@ def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str,
     help="CONFIDENTIAL table. Also print its instance-level deltas: what a release reveals of this table.",
 )
 @_some_domain
+@ledger_option
+@dataset_option
 @_json
 def privacy(
     mechanism: str,
@@ -303,6 +305,8 @@ def privacy(
     delta: float | None,
     data: str | None,
     domain_file: str | None,
+    ledger: str | None,
+    dataset: str | None,
     as_json: bool,
 ) -> None:
     """Compute the exact guarantee of a MECHANISM from its public parameters.
@@ -319,6 +323,8 @@ def privacy(
     if data is not None:
         if relation != "replacement":
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
+        if domain_file is not None:
+            _note(ledger, dataset, domain_file, mechanism)
         _instance(
             mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
         )
@@ -334,6 +340,15 @@ def privacy(
         delta = guarantee.delta(epsilon)
     asked = {"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta}
     _state({**asked, **_promise(guarantee)}, as_json)
+
+
+def _note(ledger: str | None, dataset: str | None, domain_file: str, mechanism: str) -> None:
+    """Keep in mind, where there is a ledger, that the custodian looks at the table."""
+    from discreet.ledger._which import ledger_for
+
+    keeper = ledger_for(ledger, domain_file, dataset=dataset)
+    if keeper is not None:
+        keeper.note("instance-level report", {"mechanism": {"name": mechanism}})
 
 
 def _instance(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from discreet._core.text import as_written
+from discreet._core.text import as_written, counted
 from discreet.cli._echo import alarm, echo, show
 from discreet.cli._group import Commands
 
@@ -164,8 +164,8 @@ def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_jso
     for problem in problems:
         alarm(problem)
     if not problems:
-        echo("The chain, the sums and the budget agree" + (f", and so do {len(certificates)} certificates." if
-             certificates else "."))  # fmt: skip
+        given = f", and so {counted(len(certificates), 'certificate')}" if certificates else ""
+        echo(f"The chain, the sums and the budget agree{given}.")
     if not certificates:
         echo(f"{unchecked[0].upper()}{unchecked[1:]}.")
     return 1 if problems else 0
@@ -199,23 +199,27 @@ def recover(file: str, entries: tuple[str, ...], dataset: str | None, as_json: b
 @ledger.command("report")
 @click.argument("file", type=click.Path())
 @click.argument("certificates", type=click.Path(), nargs=-1)
-@click.option("--out", type=click.Path(), required=True, help="File to write: .html.")
+@click.option("--out", type=click.Path(), help="File to write: .html. By default DATASET.ledger.html.")
 @dataset_option
 @json_option
-def report(file: str, certificates: tuple[str, ...], out: str, dataset: str | None, as_json: bool) -> int:
+def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: str | None, as_json: bool) -> int:
     """Write what the ledger FILE says as one HTML page: what is spent and left, what that means, and every release.
 
     That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
     """
+    from discreet.ledger import Ledger
     from discreet.report._ledger_page import write_ledger_report
 
-    problems = write_ledger_report(file, out, dataset=dataset, certificates=certificates)
+    with Ledger(file, dataset) as opened:
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in opened.dataset)
+    page = out or f"{name}.ledger.html"
+    problems = write_ledger_report(file, page, dataset=dataset, certificates=certificates)
     if as_json:
-        show({"out": out, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)})
+        show({"out": page, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)})
         return 1 if problems else 0
-    echo(f"wrote {out}")
+    echo(f"wrote {page}")
     if problems:
-        echo(f"{len(problems)} of what was recomputed is wrong: do not rely on this ledger.", err=True)
+        echo(f"{counted(len(problems), 'problem')}: do not rely on this ledger. The page names them.", err=True)
     return 1 if problems else 0
 
 
@@ -235,7 +239,7 @@ def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:
     if as_json:
         show({"out": out, "entries": entries, "to_fill_in": list(TO_FILL_IN)})
         return
-    echo(f"wrote {entries:,} entries to {out}")
+    echo(f"wrote {counted(entries, 'entry', 'entries')} to {out}")
     echo(f"to fill in, since no ledger knows it: {', '.join(TO_FILL_IN)}")
 
 

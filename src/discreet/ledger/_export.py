@@ -183,7 +183,7 @@ _STATES = {
 def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
     size, records = entry.released.get("size"), entry.released.get("records")
     counts = entry.released and size is None
-    made = "Counts with noise" if counts else "Synthetic records" if size is None else f"{size:,} synthetic records"
+    made = "Counts with noise" if counts else "Synthetic records" if size is None else counted(size, "synthetic record")
     held = "" if records is None else f", which has {counted(records, 'record')}"
     return {
         "name": f"{dataset}: {entry.names[0]}" if entry.names else f"{dataset}, entry {entry.name}",
@@ -206,7 +206,7 @@ def _variant(entry: Entry) -> dict[str, Any]:
 def _loss(entry: Entry) -> dict[str, Any]:
     unit = "One record" if entry.unit is None else f"One {entry.unit}, with at most {counted(entry.group, 'record')}"
     if entry.unit is None and entry.group > 1:
-        unit = f"{entry.group:,} records together"
+        unit = f"{counted(entry.group, 'record')} together"
     found: dict[str, Any] = {"privacy_unit": unit}
     if entry.relation in _BETWEEN:
         found["privacy_unit_details"] = _BETWEEN[entry.relation]

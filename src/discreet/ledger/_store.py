@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.text import harmless
-from discreet._core.writing import beside, sync_folder, token
+from discreet._core.writing import together
 from discreet.ledger._network import on_network
 
 MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
@@ -43,6 +43,9 @@ MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
     },
 )
 """What makes each version of the tables from the one before."""
+
+_WAL = b"\x02\x02"
+"""Bytes 18 and 19 of a file of SQLite: whoever opens it keeps a write-ahead log."""
 
 _WAIT = 60.0  # seconds for other writers
 
@@ -128,22 +131,18 @@ class _File:
 
     def _make(self) -> None:
         """Make a file with all tables, which appears whole; one that appeared meanwhile is kept."""
-        draft = beside(self._path, token(), "part")
+        memory = sqlite3.connect(":memory:", isolation_level=None)
         try:
-            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        except OSError as error:
-            raise FileProblem(self._path, f"it cannot be made ({_reason(error)})", "check its folder") from None
-        try:
-            with self._connected(draft) as run:
-                run("PRAGMA journal_mode = WAL")
-                with _transaction(run, "IMMEDIATE"):
-                    _migrate(run, shown(self._path), "sqlite", None)
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, self._path)
-            sync_folder(self._path.absolute().parent)
+            _migrate(_asking(memory), shown(self._path), "sqlite", None)
+            content = memory.serialize()
         finally:
-            for name in (draft, *(draft.with_name(f"{draft.name}-{kind}") for kind in ("wal", "shm"))):
-                name.unlink(missing_ok=True)
+            memory.close()
+        with together(self._path, private=True, check=self._require_free) as (file,):
+            file.write(content[:18] + _WAL + content[20:])
+
+    def _require_free(self) -> None:
+        if os.path.lexists(self._path):
+            raise FileProblem(self._path, "another run has just made it", "run the command again")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -161,13 +160,13 @@ class _File:
         """Nothing is kept open."""
 
     @contextmanager
-    def _connected(self, path: Path | None = None) -> Iterator[Transaction]:
-        name = (self._path if path is None else path).absolute()
+    def _connected(self) -> Iterator[Transaction]:
+        place = f"{self._path.absolute().as_uri()}?mode=rw"
         try:
-            connection = sqlite3.connect(f"{name.as_uri()}?mode=rw", uri=True, timeout=_WAIT, isolation_level=None)
+            connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
             try:
                 connection.execute("PRAGMA synchronous = FULL")
-                yield lambda statement, /, **values: connection.execute(statement, values).fetchall()
+                yield _asking(connection)
             finally:
                 connection.close()
         except (sqlite3.Error, OSError) as error:
@@ -184,6 +183,10 @@ class _File:
         return FileProblem(
             self._path, f"the ledger cannot be read or written ({_reason(error)})", "check the disk and permissions"
         )
+
+
+def _asking(connection: sqlite3.Connection) -> Transaction:
+    return lambda statement, /, **values: connection.execute(statement, values).fetchall()
 
 
 @contextmanager

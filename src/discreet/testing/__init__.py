@@ -14,7 +14,7 @@ from discreet.testing._contract import (
 )
 from discreet.testing._enumeration import enumerate_law, hockey_stick
 from discreet.testing._statistics import assert_law
-from discreet.testing._universes import count_vectors, neighbouring_pairs, table_of
+from discreet.testing._universes import neighbouring_pairs
 
 __all__ = [
     "assert_law",
@@ -24,9 +24,7 @@ __all__ = [
     "check_law_sums_to_one",
     "check_mechanism",
     "check_twin_is_caught",
-    "count_vectors",
     "enumerate_law",
     "hockey_stick",
     "neighbouring_pairs",
-    "table_of",
 ]

@@ -226,7 +226,7 @@ def test_the_commands(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     other = tmp_path / "other.json"
     other.write_text("{}")
     assert run(["ledger", "report", str(place), str(other), "--out", str(out)]) == 1
-    assert "wrong" in capsys.readouterr().err
+    assert "do not rely on this ledger" in capsys.readouterr().err
     asked = ["report", str(place.parent / "ages-1.csv"), "--ledger", str(place), "--out", str(tmp_path / "r.html")]
     assert run(asked) == 0
     assert "In the ledger of" in (tmp_path / "r.html").read_text()

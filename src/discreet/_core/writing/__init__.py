@@ -9,15 +9,12 @@ from discreet._core.writing._figures import save_figure
 from discreet._core.writing._locks import locked
 from discreet._core.writing._paths import (
     OWN,
-    beside,
     canonical,
     check_outputs,
     check_writable,
     file_sha256,
     require_own,
     same_file,
-    sync_folder,
-    token,
     writing_problem,
 )
 from discreet._core.writing._pending import Move, recover, require_settled
@@ -28,7 +25,6 @@ __all__ = [
     "OWN",
     "Keeper",
     "Move",
-    "beside",
     "break_promises",
     "canonical",
     "check_outputs",
@@ -44,8 +40,6 @@ __all__ = [
     "require_settled",
     "same_file",
     "save_figure",
-    "sync_folder",
     "together",
-    "token",
     "writing_problem",
 ]
