@@ -105,6 +105,15 @@ def test_discrete_gaussian_noise_has_one_over_twice_the_variance(scale: float, c
     assert exact * (1 - 1e-6) <= rho <= exact * 1.01
 
 
+@pytest.mark.parametrize(("scale", "group"), [(300.0, 300), (300.0, 30), (100.0, 500)])
+def test_fine_laplace_noise_has_the_published_rho(scale: float, group: int) -> None:
+    """``epsilon + e^-epsilon - 1`` for each of two counts, in the limit of a fine grid (Harrison and Manurangsi)."""
+    epsilon = group / scale
+    rho, delta = approximate_zcdp(DiscreteLaplacePair(scale=scale, group=group), cut=0.0)
+    assert delta == 0.0
+    assert rho == pytest.approx(2 * (epsilon + math.exp(-epsilon) - 1), rel=0.01)
+
+
 def test_composed_noise_has_the_sum() -> None:
     rho, delta = approximate_zcdp(power(DiscreteGaussianPair(scale=20.0, counts=2), 10), cut=1e-11)
     exact = 10 / 20.0**2
