@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.errors import BudgetError, ParameterError
+from discreet.errors import BudgetError, Infeasible, ParameterError
 from discreet.ledger._filters import CURRENCIES, Cost, Currency
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
@@ -107,13 +107,22 @@ def test_a_floor_costs_at_least_itself() -> None:
 
 
 def test_a_profile_that_cannot_be_cut_costs_its_promise() -> None:
-    """Asked for less delta than its floor leaves: the bare promise holds, and nothing more is known."""
-    asked = budget(0.1, 1e-10)
-    noise = DiscreteGaussianPair(scale=100.0)
-    tiny = budget(0.1, 1e-300)
-    assert ZCDP.of_profile(noise, asked=tiny, whole=WHOLE).within(ZCDP.of_budget(tiny))
-    assert ZCDP.of_profile(noise, asked=budget(0.1), whole=WHOLE) == ZCDP.of_budget(budget(0.1))
-    assert ZCDP.of_profile(ConstantProfile(value=1.0), asked=asked, whole=WHOLE) == ZCDP.of_budget(asked)
+    """Its floor is all that was asked for: the bare promise holds, and nothing more is known."""
+    floor = ThresholdedLaplace(scale=20.0, threshold=500)
+    asked = budget(0.1, floor.delta(0.1))
+    assert floor.delta(math.inf) == asked.delta
+    assert ZCDP.of_profile(floor, asked=asked, whole=WHOLE) == ZCDP.of_budget(asked)
+
+
+@pytest.mark.parametrize("currency", CURRENCIES.values(), ids=CURRENCIES.keys())
+def test_a_profile_that_does_not_meet_its_budget_has_no_cost(currency: Currency) -> None:
+    for profile, asked in (
+        (DiscreteGaussianPair(scale=100.0), budget(0.1)),
+        (DiscreteGaussianPair(scale=100.0), budget(0.1, 1e-300)),
+        (ConstantProfile(value=1.0), budget(0.1, 1e-9)),
+    ):
+        with pytest.raises(Infeasible):
+            currency.of_profile(profile, asked=asked, whole=WHOLE)
 
 
 def test_noise_on_counts_is_cheap_in_zcdp() -> None:
