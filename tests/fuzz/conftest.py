@@ -39,6 +39,7 @@ CASES = {
     "test_checkpoint": 50,
     "test_options": 150,
     "test_arguments": 260,
+    "test_plan": 60,
 }
 SECONDS = 60
 GROWTH = 2**30

@@ -19,7 +19,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from discreet._core.errors import ParameterError
+from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import above, below, written
 from discreet.privacy import Budget, Profile
 from discreet.privacy._zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
@@ -125,6 +125,8 @@ class Currency(ABC):
         ``profile``: of the guarantee, for both orders of each pair of neighbours.
         ``asked``: the budget of the release, which the profile meets.
         ``whole``: the budget of the ledger.
+
+        Raises Infeasible when the profile does not meet the budget.
         """
 
     def allows(self, spent: Cost, cost: Cost, limit: Cost) -> bool:
@@ -155,6 +157,7 @@ class Sums(Currency):
 
     def of_profile(self, profile: Profile, *, asked: Budget, whole: Budget) -> Cost:
         """Return the epsilon that was asked for, and the profile's delta there."""
+        _require_met(profile, asked)
         most = self.of_budget(asked)
         return Cost(most.loss, min(most.delta, _rounded(profile.delta(asked.epsilon), _UP)))
 
@@ -192,6 +195,7 @@ class ApproximateZCDP(Currency):
         A release may lose as much delta as makes a tenth of the ledger's last as long as its rho would if both went
         with the square of epsilon, and never more than it was asked to meet.
         """
+        _require_met(profile, asked)
         most = self.of_budget(asked)
         share = min(Fraction(1), (written(asked.epsilon) / written(whole.epsilon)) ** 2)
         room = most.delta - written(profile.delta(math.inf))
@@ -216,6 +220,11 @@ class ApproximateZCDP(Currency):
             return 0.0, whole.delta
         found = zcdp_epsilon(below(rest.loss), below(written(whole.delta) - limit.delta))
         return min(whole.epsilon, found), whole.delta
+
+
+def _require_met(profile: Profile, asked: Budget) -> None:
+    if profile.delta(asked.epsilon) > asked.delta:
+        raise Infeasible(str(asked), {})
 
 
 CURRENCIES: Mapping[str, Currency] = {kind.name: kind() for kind in (Sums, ApproximateZCDP)}

@@ -17,6 +17,7 @@ from discreet import release
 from discreet.cli._main import run
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem, Infeasible, ParameterError
+from discreet.ledger._filters import CURRENCIES, Cost
 from discreet.planner._together import Together, Wanted, plan_together, wanted_in, written
 from discreet.privacy import Budget, compose
 
@@ -127,6 +128,22 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     again = Together.read(file)
     assert again.to_dict() == four().to_dict()
     assert again.profile.delta(1.0) == four().profile.delta(1.0)
+
+
+def test_a_plan_is_one_entry_of_a_ledger() -> None:
+    """By its composed profile. In zcdp the conversion takes its part, so that a plan of the whole does not fit."""
+    whole = Budget(epsilon=1.0, delta=1e-9)
+    fits = {}
+    for name, currency in CURRENCIES.items():
+        cost = currency.of_profile(four().profile, asked=four().budget, whole=whole)
+        assert cost.within(currency.of_budget(four().budget))
+        fits[name] = [
+            currency.allows(
+                Cost(), currency.of_profile(four().profile, asked=four().budget, whole=of), currency.limit(of)
+            )
+            for of in (whole, Budget(epsilon=1.15, delta=1e-9))
+        ]
+    assert fits == {"sums": [True, True], "zcdp": [False, True]}
 
 
 def changed(path: str, value: Any) -> Callable[[dict[str, Any]], None]:

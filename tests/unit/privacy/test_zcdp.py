@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from discreet.errors import BudgetError
-from discreet.privacy import ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile
+from discreet.privacy import ConstantProfile, DiscreteGaussianPair, DiscreteLaplacePair, Profile, _zcdp
 from discreet.privacy._algebra import power
 from discreet.privacy._zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_delta, zcdp_epsilon
 
@@ -95,6 +95,21 @@ def test_any_pair_gets_the_supremum_over_all_orders(
         assert rho <= pair.rho() * 1.02
 
 
+@pytest.mark.parametrize("infinite", [1e-9, 0.2, 0.9])
+def test_what_is_left_after_a_leak_is_scaled_to_one(infinite: float) -> None:
+    """Nothing but the leak is cut off here, up to a part in 1e9."""
+    pair = Atoms.symmetric((0.5, 2.0), (1.0, 0.1), infinite)
+    rho, _ = approximate_zcdp(pair, cut=1e-12)
+    assert pair.rho() * (1 - 1e-6) <= rho <= pair.rho() * 1.02
+
+
+def test_orders_that_are_not_looked_at_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the search ends early, no loss is above the reach: the result is larger, and holds."""
+    pair = Atoms.symmetric((1e-4, 0.3, 30.0), (1.0, 1e-3, 1e-12))
+    monkeypatch.setattr(_zcdp, "_STEEP", 1e-3)
+    assert approximate_zcdp(pair, cut=0.0)[0] >= pair.rho()
+
+
 @pytest.mark.parametrize("counts", [1, 2])
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0, 100.0])
 def test_discrete_gaussian_noise_has_one_over_twice_the_variance(scale: float, counts: int) -> None:
@@ -103,6 +118,15 @@ def test_discrete_gaussian_noise_has_one_over_twice_the_variance(scale: float, c
     exact = counts / (2 * scale**2)
     assert delta <= 1e-14
     assert exact * (1 - 1e-6) <= rho <= exact * 1.01
+
+
+@pytest.mark.parametrize(("scale", "group"), [(300.0, 300), (300.0, 30), (100.0, 500)])
+def test_fine_laplace_noise_has_the_published_rho(scale: float, group: int) -> None:
+    """``epsilon + e^-epsilon - 1`` for each of two counts, in the limit of a fine grid (Harrison and Manurangsi)."""
+    epsilon = group / scale
+    rho, delta = approximate_zcdp(DiscreteLaplacePair(scale=scale, group=group), cut=0.0)
+    assert delta == 0.0
+    assert rho == pytest.approx(2 * (epsilon + math.exp(-epsilon) - 1), rel=0.01)
 
 
 def test_composed_noise_has_the_sum() -> None:

@@ -1,0 +1,43 @@
+"""Plans of several releases that were changed: each is refused in a sentence, or read and computed again."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+
+from _spoil import as_json, spoilt_bytes, spoilt_document
+
+from discreet.domain import Domain, Integer
+from discreet.errors import DiscreetError, Fault
+from discreet.planner._together import Together, Wanted, plan_together, written
+
+
+@cache
+def document() -> str:
+    domain = Domain(columns={"age": Integer(lower=0, upper=9)})
+    facts = {"domain": domain, "records": 500, "size": 20}
+    wanted = [
+        Wanted(name="a", mechanism="gaussian-smoothed-histogram", **facts),
+        Wanted(name="b", mechanism="stability-histogram", **facts),
+    ]
+    return written(plan_together(wanted, epsilon=1.0, delta=1e-6).to_dict()).decode()
+
+
+def test_plan(rng: random.Random, tmp_path: Path) -> None:
+    plan, refused = tmp_path / "plan.json", None
+    if rng.random() < 0.8:
+        plan.write_bytes(as_json(rng, spoilt_document(rng, json.loads(document()))))
+    else:
+        plan.write_bytes(spoilt_bytes(rng, document().encode()))
+    try:
+        read = Together.read(plan, seconds=5.0)
+    except DiscreetError as error:
+        refused = error
+    if refused is None:
+        assert read.profile.delta(read.budget.epsilon) <= read.budget.delta
+    else:
+        assert not isinstance(refused, Fault)
+        assert str(refused).isprintable()
+        assert len(str(refused)) < 2000
