@@ -21,6 +21,7 @@ class Entry:
     ``cost``: loss and delta, as exact decimals.
     ``asked``: the epsilon and delta that were asked for.
     ``relation``, ``unit``, ``group``, ``domain``: what the guarantee is about; the domain's SHA-256.
+    ``continues``: the entry whose run it goes on with, and which paid for it; None for most.
     ``fate``: DELIVERED or LOST, once that is known.
     ``released``: mechanism, guarantee, records, size and identity; empty before it is committed.
     ``files``: name and SHA-256 of each file of the release.
@@ -38,6 +39,7 @@ class Entry:
     unit: str | None = None
     group: int = 1
     domain: str | None = None
+    continues: str | None = None
     fate: str | None = None
     released: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[tuple[str, str], ...] = ()
@@ -86,7 +88,7 @@ def _reserved(entry: Entry, event: Mapping[str, Any]) -> None:
     facts = event["facts"]
     entry.reserved, entry.what, entry.asked = event["at"], facts.get("what", entry.what), facts["budget"]
     entry.relation, entry.unit = facts.get("relation"), facts.get("unit")
-    entry.group, entry.domain = facts.get("group", 1), facts.get("domain")
+    entry.group, entry.domain, entry.continues = facts.get("group", 1), facts.get("domain"), facts.get("continues")
     entry.out = tuple(PurePath(one).name for one in facts.get("out", ()))
 
 

@@ -166,7 +166,7 @@ def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
             },
             "accounting": {"composition": _COMPOSITION[status["currency"]]},
             "implementation": {"mechanisms": _mechanism(entry)},
-            "administrative": {"notes": f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."},
+            "administrative": {"notes": _notes(entry, dataset)},
         },
     }
 
@@ -178,6 +178,11 @@ _STATES = {
     "VOID": "it was given up before the table was opened, and costs nothing",
     "FORFEITED": "the table was opened and nothing was released. Its budget is spent",
 }
+
+
+def _notes(entry: Entry, dataset: str) -> str:
+    note = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
+    return note if entry.continues is None else f"{note} It goes on with entry {entry.continues}, which paid for it."
 
 
 def _basic(entry: Entry, dataset: str) -> dict[str, Any]:

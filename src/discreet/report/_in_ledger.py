@@ -27,6 +27,7 @@ class Spending:
     ``budget``, ``spent``, ``left``: epsilon and delta, as written, rounded up, and rounded down.
     ``attack``: one row per false-alarm rate.
     ``loss``: what the ledger adds up beside delta.
+    ``further``: what is left for, in a sentence.
     """
 
     budget: Mapping[str, str]
@@ -34,16 +35,21 @@ class Spending:
     left: Mapping[str, str]
     attack: Sequence[Mapping[str, str]]
     loss: str
+    further: str
 
     @classmethod
     def of(cls, status: Mapping[str, Any]) -> Spending:
         """Read it from a status, as ``LedgerStatus.to_dict`` gives it."""
+        left, sums = _pair(status["left"], lambda value: rounded_down(value, 6)), status["currency"] == "sums"
+        further = "A further release may ask for epsilon {epsilon} and delta {delta}."
+        worth = "All further releases together may be worth epsilon {epsilon} at delta {delta}."
         return cls(
             budget=_pair(status["budget"], as_written),
             spent=_pair(status["spent"], lambda value: rounded_up(value, 6)),
-            left=_pair(status["left"], lambda value: rounded_down(value, 6)),
+            left=left,
             attack=[_rate(alarms, status) for alarms in _FALSE_ALARMS],
-            loss="epsilon" if status["currency"] == "sums" else "rho",
+            loss="epsilon" if sums else "rho",
+            further=(further if sums else worth).format(**left),
         )
 
 
@@ -74,7 +80,7 @@ def _row(entry: Entry, number: int) -> dict[str, Any]:
         "number": number,
         "name": entry.name,
         "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
-        "what": entry.what,
+        "what": entry.what if entry.continues is None else f"{entry.what}, goes on with {entry.continues}",
         "mechanism": entry.mechanism or "-",
         "state": entry.state,
         "lost": entry.fate == "LOST",

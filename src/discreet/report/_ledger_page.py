@@ -80,14 +80,14 @@ def page(
     """
     held = entries(events)
     limit = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
-    covers = status["covers"]
+    covers, spending = status["covers"], Spending.of(status)
     return rendered(
         "ledger.html",
         {
             "title": f"Ledger of {status['dataset']}",
             "status": status,
-            "spending": Spending.of(status),
-            "bars": list(_bars(status)),
+            "spending": spending,
+            "bars": list(_bars(events[-1]["spent"], limit, spending.loss)),
             "states": [(state, status["counts"].get(state, 0), words) for state, words in _STATES.items()],
             "waiting": sum(status["counts"].get(state, 0) for state in ("RESERVED", "OPENED")),
             "entries": entry_rows(held),
@@ -103,13 +103,12 @@ def page(
     )
 
 
-def _bars(status: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """Yield what share of each part of the budget is spent: as a text, rounded up, and as a length."""
-    for key in ("epsilon", "delta"):
-        whole, spent = status["budget"][key], status["spent"][key]
-        if whole > 0 and (key == "epsilon" or status["currency"] == "sums"):
-            share = min(100.0, 100.0 * spent / whole)
-            yield key, f"{rounded_up(share)} %", round(share, 2)
+def _bars(spent: Mapping[str, str], limit: Mapping[str, Fraction], loss: str) -> Iterator[tuple[str, str, float]]:
+    """Yield what share of each sum's limit is spent: its name, the share as a text, rounded up, and as a length."""
+    for name, key in ((loss, "loss"), ("delta", "delta")):
+        if limit[key] > 0:
+            share = float(min(Fraction(100), 100 * Fraction(spent[key]) / limit[key]))
+            yield name, f"{rounded_up(share)} %", round(share, 2)
 
 
 def _chart(held: Sequence[Entry], limit: Mapping[str, Fraction]) -> Chart:

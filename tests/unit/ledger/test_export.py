@@ -158,13 +158,14 @@ def test_a_record_says_what_was_released(document: dict[str, Any]) -> None:
 
 def test_units_and_other_relations() -> None:
     cost, budget = {"loss": "0.1", "delta": "0"}, {"epsilon": 0.1, "delta": 0.0}
-    facts = {"budget": budget, "relation": "add-remove", "unit": "person", "group": 3}
+    facts = {"budget": budget, "relation": "add-remove", "unit": "person", "group": 3, "continues": "a0"}
     status = dict.fromkeys(("spent", "left", "counts", "covers", "created", "head"))
     event = {"entry": "a1", "state": "RESERVED", "at": "2026-01-01T00:00:00+00:00", "cost": cost, "facts": facts}
     made = registry({**status, "dataset": "Visits: \N{SNOWMAN}", "currency": "zcdp", "budget": budget}, [event])
     record = made["entries"][0]["record"]
     leaves(FIELDS, record)
     assert record["url_slug"] == "visits-a1"
+    assert "goes on with entry a0, which paid for it" in record["deployment"]["administrative"]["notes"]
     assert record["deployment"]["privacy_loss"]["privacy_unit"] == "One person, with at most 3 records"
     assert "unprotected_quantities" not in record["deployment"]["dp_variant"]
     assert "zero-concentrated" in record["deployment"]["accounting"]["composition"]

@@ -153,7 +153,7 @@ def test_many_entries_make_a_short_page(place: Path) -> None:
         status, first = ledger.status().to_dict(), ledger.log()[0]
     at = "2026-01-01T00:00:00+00:00"
     events: list[dict[str, Any]] = [
-        {"entry": f"e{number}", "state": "RESERVED", "at": at, "cost": cost, "facts": {"budget": budget}}
+        {"entry": f"e{number}", "state": "RESERVED", "at": at, "cost": cost, "spent": cost, "facts": {"budget": budget}}
         for number in range(5000)
     ]
     text = page(status, [first, *events], [])
@@ -174,7 +174,10 @@ def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
     with Ledger(where) as ledger:
         ledger.reserve(epsilon=0.1, delta=1e-9, unit="person", max_records=3)
     write_ledger_report(where, tmp_path / "p.html")
-    assert " rho " in Shape((tmp_path / "p.html").read_text()).text
+    text = Shape((tmp_path / "p.html").read_text()).text
+    assert " rho " in text
+    assert "All further releases together may be worth epsilon 0." in text
+    assert "may ask for" not in text
 
 
 def test_files_are_not_overwritten(place: Path, tmp_path: Path) -> None:
