@@ -22,6 +22,7 @@ from discreet.confidential._public import public_domain, public_table, refuse_sa
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
+from discreet.inference._known import no_posterior
 from discreet.mechanisms import REGISTRY, Mechanism, named, require_kept
 from discreet.mechanisms._base import PartsMechanism, require_relation
 from discreet.mechanisms._checkpoint import steps_held
@@ -462,5 +463,7 @@ def _announced(asked: _Asked, chosen: Mechanism, why: str, held: _Held, like: Co
     if chosen.random_size and asked.size is not None:
         expected = counted_up(asked.size * chosen.share_released(held.n))
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
+    if not asked.several and (why_not := no_posterior(chosen)):
+        yield f"estimate will give no intervals from this release: {why_not}"
     yield from delta_caveats(asked.budget.delta, held.n)
     yield from said_before(chosen, asked.budget, n=held.n, size=asked.size, group=held.group, reference=held.reference)
