@@ -178,11 +178,12 @@ class Moved(Positive):
         return self._told(drawn, self._each, 0.0, self._wide(size))
 
     def _of_a_cell(self, told: tuple[Integers, Floats], alpha: float, _drawn: int, size: int, empty: bool) -> Law:
-        """Return the law of a cell's count: one without records is no further from 0 than its set's noise may reach."""
+        """Return the law of a cell's count: one without records is no larger than its set's noise may hide."""
         lattice, (numbers, logs) = self._lattice, told
         if size > 1:
             numbers = np.arange(int(numbers[-1]) + 1)
-            logs = self._wide(size).log_pmf(lattice.counts(numbers)) if empty else np.zeros(len(numbers))
+            hidden = lattice.counts(numbers) - max(0, math.ceil(self._each) - 1)
+            logs = self._wide(size).log_pmf(np.maximum(hidden, 0.0)) if empty else np.zeros(len(numbers))
         return lattice.law(alpha, numbers, logs)
 
     def _tree(self, told: list[LogWeights]) -> list[Level]:
