@@ -28,7 +28,8 @@ from _shared import shared, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric
-from discreet.inference._mechanism_aware import posterior_of_counts
+from discreet.inference._mechanism_aware import counts_of, posterior_about
+from discreet.inference._summary import estimated
 from discreet.mechanisms import (
     DirichletMultinomial,
     HierarchicalHistogram,
@@ -164,19 +165,18 @@ def one_release(
     else:
         for chunk in mechanism.finish(output, size=size, rng=rng):
             np.add.at(seen, domain.flat(chunk), 1)
+    told = counts_of(model, HELD, seen, released=size is not None, strength=strength, draws=DRAWS, rng=rng)
     rows = []
     for of, true in zip(ASKED, (truth(population(name), name), truth(table, name)), strict=True):
-        posterior = posterior_of_counts(
-            model, HELD, seen, released=size is not None, strength=strength, draws=DRAWS, rng=rng, of=of
-        )
-        bounds = posterior.summary(numbers(name), level=LEVEL).rows
-        even = replace(posterior, bounds=False).summary(numbers(name), level=LEVEL).rows
+        draws, _ = posterior_about(told, rng, of=of, within="bounds")._evaluate(numbers(name), None)
         slack = 1e-9 * (1 + np.abs(true))
-        rows.append([
-            [one.lower - s <= t <= one.upper + s, two.lower - s <= t <= two.upper + s, one.bounds,
-             one.upper - one.lower, whole]
-            for one, two, t, s, whole in zip(bounds, even, true, slack, without_privacy(table, name), strict=True)
-        ])  # fmt: skip
+        found = zip(numbers(name), np.swapaxes(draws, 0, 1), true, slack, without_privacy(table, name), strict=True)
+        row = []
+        for label, values, t, s, whole in found:
+            one, even = (estimated(label, part, level=LEVEL, chains=0) for part in (values, values[:, :1]))
+            held = [end.lower - s <= t <= end.upper + s for end in (one, even)]
+            row.append([*held, one.bounds, one.upper - one.lower, whole])
+        rows.append(row)
     return np.array(rows, dtype=np.float64)
 
 

@@ -23,6 +23,7 @@ from discreet.confidential._public import public_domain, public_table, refuse_sa
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
+from discreet.inference._known import no_posterior
 from discreet.ledger import Ledger
 from discreet.ledger._payment import Payment
 from discreet.ledger._which import ledger_for
@@ -585,5 +586,7 @@ def _announced(
     if chosen.random_size and asked.size is not None:
         expected = counted_up(asked.size * chosen.share_released(n))
         yield f"about {expected} of {counted(asked.size, 'draw')} are expected to be released"
+    if not asked.several and (why_not := no_posterior(chosen)):
+        yield f"estimate will give no intervals from this release: {why_not}"
     yield from delta_caveats(asked.budget.delta, n)
     yield from said_before(chosen, asked.budget, n=n, size=asked.size, group=held.group, reference=held.reference)

@@ -22,7 +22,8 @@ import pytest
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Integer, Records
-from discreet.inference._counts import given_counts, given_records, known_evidence
+from discreet.inference._counts import given_counts, given_records
+from discreet.inference._known import known_evidence
 from discreet.mechanisms import PerturbedHistogram, noise, readings
 from discreet.mechanisms._cells import Cells, OwnCells
 from discreet.mechanisms._noisy_counts import projection_error

@@ -9,9 +9,26 @@ from pathlib import Path
 import pytest
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
+SAID = {  # what the code of a page prints, among other things
+    "analyse-a-release.md": ["C(sex)[T.m]"],
+    "estimate-from-a-release.md": [
+        "P(>0.75)",
+        "confidential records that were not released",
+        "5 tables of 2,000 records",
+    ],
+    "release-a-wide-table.md": ["two-way tables were measured", "20 tables of 4,000 records"],
+}
+NEEDS = {"release-a-wide-table.md": "statsmodels"}  # for the first block, whose file the command alone reads
 
 
-@pytest.mark.parametrize("page", ["analyse-a-release.md"])
+def blocks(page: str) -> list[str]:
+    """Return the code of a page that can run here."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for block in found if NEEDS.get(page, "\0") not in block]
+
+
+@pytest.mark.parametrize("page", SAID)
 def test_the_code_on_a_page_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -21,14 +38,16 @@ def test_the_code_on_a_page_runs(
     from matplotlib import pyplot
 
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```$", (PAGES / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 3
+    code = blocks(page)
+    assert len(code) > 1 - (page in NEEDS)
     namespace: dict[str, object] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for block in blocks:
+        for block in code:
             exec(compile(block, page, "exec"), namespace)
     pyplot.close("all")
     said = capsys.readouterr().out
-    assert "C(sex)[T.m]" in said
-    assert "wage.png" in {path.name for path in tmp_path.iterdir()}
+    for words in SAID[page]:
+        assert words in said
+    wanted = {name for block in code for name in re.findall(r'savefig\("([^"]+)"', block)}
+    assert wanted <= {path.name for path in tmp_path.iterdir()}

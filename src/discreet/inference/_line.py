@@ -190,6 +190,8 @@ class Line:
             place = np.minimum((cumulated < q * (1.0 - 1e-12)).sum(axis=1), values.shape[1] - 1)
             rows = np.zeros_like(place) if len(values) == 1 else np.arange(len(place))
             return np.where(np.isnan(cumulated[:, -1]), np.nan, values[rows, place])
+        if self._apart:
+            return self._within_a_piece(q * (1.0 - 1e-12))
         ends = [part for part in (self.low, self.own_low.ravel()) if part.size]
         least = min(float(part.min()) for part in ends)
         most = max(float(part.max()) for part in (self.high, self.own_high.ravel()) if part.size)
@@ -199,6 +201,27 @@ class Line:
             holds = self.at_most(middle) >= q * (1.0 - 1e-12)
             reached, below = np.where(holds, middle, reached), np.where(holds, below, middle)
         return np.where(np.isnan(self.at_most(most)), np.nan, reached)
+
+    @cached_property
+    def _apart(self) -> bool:
+        """Whether all draws have the same pieces, none of which reaches into another."""
+        order = np.argsort(self.low, kind="stable")
+        beside = (self.low[order][1:] >= self.high[order][:-1]).all()
+        return bool(beside) and not self.own_weights.shape[1] and len(order) > 0
+
+    def _within_a_piece(self, wanted: float) -> Floats:
+        """Return where the mass reaches a level, draw by draw: in the piece with which it does."""
+        _, cumulated = self._ordered
+        order = np.argsort(self.low, kind="stable")
+        place = np.minimum((cumulated < wanted).sum(axis=1), len(order) - 1)
+        rows, piece = np.arange(len(place)), order[place]
+        mass, low, length = self.weights[rows, piece], self.low[piece], (self.high - self.low)[piece]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.clip(1.0 - (cumulated[rows, place] - wanted) / mass, 0.0, 1.0)
+        if self.step:
+            points = np.rint(length / self.step) + 1.0
+            return np.asarray(low + self.step * np.maximum(np.ceil(share * points * (1.0 - 1e-12)) - 1.0, 0.0))
+        return np.asarray(low + share * length)
 
 
 def variances(least: Line, most: Line) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,16 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
-from discreet.inference._counts import Counted, along, given_counts, given_records, known_evidence, noisy
+from discreet.inference._counts import along, given_counts, given_records, noisy
+from discreet.inference._known import MOST_CELLS, known_evidence
+from discreet.inference._lattice import Counted
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
 from discreet.inference._prior import Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import DrawnFromCounts, NoisyTree, ThresholdedCounts
+from discreet.mechanisms._evidence import DistinctRecords, DrawnFromCounts, NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.releases._read import read_certificate
@@ -33,13 +35,32 @@ from discreet.releases._table import unreadable
 if TYPE_CHECKING:
     import polars as pl
 
-_MOST_CELLS = 65_536
 _MOST_NUMBERS = 1 << 28
 _COUNT, _ERROR = "count", "standard_error"
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
 )
+
+
+class Told(NamedTuple):
+    """What a release tells of the confidential counts.
+
+    ``domain``: of the mechanism.
+    ``counted``, ``prior``: draws of the counts, of the leaves for a tree, and their prior.
+    ``base``: shares of the cells in the base measure.
+    ``leaf``: of each cell; none where there is no tree.
+    ``made``: facts about the release.
+    ``strength``: of a Dirichlet process prior; none where the prior is a tree.
+    """
+
+    domain: Domain
+    counted: Counted
+    prior: Prior
+    base: Floats
+    leaf: Indices | None
+    made: dict[str, Any]
+    strength: float | None
 
 
 def mechanism_posterior(
@@ -149,7 +170,22 @@ def posterior_of_counts(
     of: Literal["population", "table"] = "population",
     within: Literal["even", "process", "bounds"] = "bounds",
 ) -> Posterior:
-    """Return the posterior given what was released of each cell; the rest as for :func:`mechanism_posterior`.
+    """Return the posterior given what was released of each cell; the rest as for :func:`counts_of`."""
+    told = counts_of(mechanism, records, seen, released=released, strength=strength, draws=draws, rng=rng)
+    return posterior_about(told, rng, of=of, within=within)
+
+
+def counts_of(
+    mechanism: Mechanism,
+    records: int,
+    seen: Floats,
+    *,
+    released: bool,
+    strength: float | None,
+    draws: int,
+    rng: np.random.Generator,
+) -> Told:
+    """Return what is known of the confidential counts; the rest as for :func:`mechanism_posterior`.
 
     ``records``: confidential ones.
     ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
@@ -162,7 +198,7 @@ def posterior_of_counts(
         leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
-    if strength is None and isinstance(evidence, DrawnFromCounts):
+    if strength is None and isinstance(evidence, (DistinctRecords, DrawnFromCounts)):
         strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
     if strength is not None:
         prior = Prior(strength * masses)
@@ -174,8 +210,7 @@ def posterior_of_counts(
         counted = given_records(evidence, prior, records, np.rint(told).astype(np.int64), wanted, rng)
     else:
         counted = given_counts(evidence, prior, records, told, wanted, rng)
-    about = {"mechanism": mechanism.name, "records": records, "strength": strength, "of": of}
-    return _posterior(domain, counted, prior, base, leaf, rng, within=within, about=about)
+    return Told(domain, counted, prior, base, leaf, {"mechanism": mechanism.name, "records": records}, strength)
 
 
 def noisy_counts_posterior(
@@ -235,14 +270,14 @@ def noisy_counts_posterior(
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
     prior = Prior.halving(base) if strength is None else Prior(_prior_masses(domain, strength))
     counted = noisy(prior, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
-    about = {"mechanism": "noisy counts", "records": n, "strength": strength, "of": of}
-    return _posterior(domain, counted, prior, base, None, rng, within=within, about=about)
+    told = Told(domain, counted, prior, base, None, {"mechanism": "noisy counts", "records": n}, strength)
+    return posterior_about(told, rng, of=of, within=within)
 
 
 def _prior_masses(domain: Domain, strength: float) -> Floats:
     cells = domain.size
-    if cells is None or cells > _MOST_CELLS:
-        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {_MOST_CELLS:,} cells")
+    if cells is None or cells > MOST_CELLS:
+        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
     return np.asarray(real("strength", strength, above=0, most=1e9) * np.exp(domain.log_base(_all(domain))))
 
 
@@ -264,22 +299,15 @@ def _number(draws: int, domain: Domain) -> int:
     return wanted
 
 
-def _posterior(
-    domain: Domain,
-    counted: Counted,
-    prior: Prior,
-    base: Floats,
-    leaf: Indices | None,
-    rng: np.random.Generator,
-    *,
-    within: str,
-    about: dict[str, Any],
-) -> Posterior:
+def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
+    """Return the posterior of the population, or of the table, given what is known of its counts."""
+    domain, counted, prior, base, leaf, made, strength = told
     choice("within", within, ("bounds", "process", "even"))
     target = continuous_domain(domain) if within == "process" else domain
+    about = {**made, "strength": strength, "of": of}
     alpha = base * (about["strength"] or 1.0)  # within sets of which nothing is known but the sum
     masses = counted.counts
-    if choice("of", about["of"], ("population", "table")) == "population":
+    if choice("of", of, ("population", "table")) == "population":
         masses = prior.masses(masses, rng)
     masses = masses / masses.sum(axis=1, keepdims=True)
     if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's

@@ -45,14 +45,14 @@ def distribution(posterior: Posterior, column: str | None, level: float, axes: A
 def _draw_function(axes: Any, posterior: Posterior, name: str, level: float) -> None:
     """Draw the distribution function, its pointwise intervals and its simultaneous band."""
     column = posterior.domain.columns[name]
-    band = posterior.cdf(_points(posterior, name), column=name, level=level)
-    where, jumps = _as_values(band.at, column.kind), "post" if _jumps(posterior, name) else None
+    band = posterior.cdf(points(posterior, name), column=name, level=level)
+    where, step = _as_values(band.at, column.kind), "post" if jumps(posterior, name) else None
     said = percent_as_written(level)
-    axes.fill_between(where, band.simultaneous_lower, band.simultaneous_upper, step=jumps, color=_COLOUR, alpha=0.18,
+    axes.fill_between(where, band.simultaneous_lower, band.simultaneous_upper, step=step, color=_COLOUR, alpha=0.18,
                       linewidth=0, label=f"{said} for the whole curve")  # fmt: skip
-    axes.fill_between(where, band.lower, band.upper, step=jumps, color=_COLOUR, alpha=0.4, linewidth=0,
+    axes.fill_between(where, band.lower, band.upper, step=step, color=_COLOUR, alpha=0.4, linewidth=0,
                       label=f"{said} at each value")  # fmt: skip
-    axes.plot(where, band.mean, color=_COLOUR, drawstyle="steps-post" if jumps else "default", label="posterior mean")
+    axes.plot(where, band.mean, color=_COLOUR, drawstyle="steps-post" if step else "default", label="posterior mean")
     axes.set(ylabel="share at or below", ylim=(0.0, 1.0))
     if isinstance(column, Numeric) and column.spacing == "log" and band.at[0] > 0.0:
         axes.set_xscale("log")
@@ -112,7 +112,7 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _points(posterior: Posterior, name: str) -> Floats:
+def points(posterior: Posterior, name: str) -> Floats:
     """Return where the distribution function is drawn: all ends of pieces, or some that stand for them."""
     low, high = _ends(posterior, name)
     ends = np.unique(np.concatenate((low, high)))
@@ -120,7 +120,7 @@ def _points(posterior: Posterior, name: str) -> Floats:
     if not len(ends):
         raise ParameterError(f"column {name!r} has no values that are not null. Name another column")
     if len(ends) <= _POINTS:
-        before = ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02 if _jumps(posterior, name) else ends[0]
+        before = ends[0] - (ends[-1] - ends[0] or 1.0) * 0.02 if jumps(posterior, name) else ends[0]
         return np.unique(np.append(ends, before))
     return np.unique(ends[np.linspace(0, len(ends) - 1, _POINTS).astype(np.intp)])
 
@@ -133,7 +133,7 @@ def _ends(posterior: Posterior, name: str) -> tuple[Floats, Floats]:
     return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
 
 
-def _jumps(posterior: Posterior, name: str) -> bool:
+def jumps(posterior: Posterior, name: str) -> bool:
     """Whether the mass lies on few values, so that the function is drawn with its jumps."""
     low, high = _ends(posterior, name)
     return bool(np.array_equal(low, high, equal_nan=True)) and len(np.unique(low)) <= _POINTS

@@ -11,6 +11,7 @@ from discreet.mechanisms._draws import Sampling
 from discreet.mechanisms.noise import NoiseLaw
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.readings._projection import Surplus
     from discreet.mechanisms.readings.tree import Consistent
 
 
@@ -26,6 +27,19 @@ class DrawnFromCounts:
     """
 
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistinctRecords:
+    """Distinct records of the table, each replaced by a uniform cell with some probability.
+
+    Parameters
+    ----------
+    mixing : float
+        The probability.
+    """
+
+    mixing: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +66,9 @@ class NoisyCellCounts:
         The noise's.
     scale : float
         Its scale, in records.
-    rescaled : bool
-        Whether records are drawn in proportion to the positive parts of the noisy counts; else the reading takes an
-        unknown number from all counts first, or does what comes near to that.
+    surplus : {"rescaled", "shifted", "moved"}
+        How the reading gets rid of what the positive parts of the noisy counts have above the total, or nearly so: it
+        divides them, takes an unknown number off all of them, or sets them off against negative neighbours.
     sampling : {"iid", "stratified"}
         How the records were drawn.
     own_cells : bool
@@ -63,7 +77,7 @@ class NoisyCellCounts:
 
     law: NoiseLaw
     scale: float
-    rescaled: bool
+    surplus: Surplus
     sampling: Sampling
     own_cells: bool = True
 
@@ -94,4 +108,4 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
 
-Evidence = ContinuedUrn | DrawnFromCounts | NoisyCellCounts
+Evidence = ContinuedUrn | DistinctRecords | DrawnFromCounts | NoisyCellCounts

@@ -21,7 +21,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, held_frequencies, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, Looked
-from discreet.mechanisms._evidence import DrawnFromCounts
+from discreet.mechanisms._evidence import DistinctRecords, DrawnFromCounts
 from discreet.mechanisms._lookup import locate
 from discreet.mechanisms._mechanism import Remedy
 from discreet.privacy import ConstantProfile, Guarantee, MixturePair, Profile, Relation
@@ -134,9 +134,11 @@ class Mixture(DrawnMechanism):
         """The mixture, and whether records are drawn twice: names differ, the law does not."""
         return ("mixture", self.distinct, self.domain, self.size, mixing_units(self.mixing))
 
-    def evidence(self) -> DrawnFromCounts | None:
-        """Return the mixture's likelihood; of distinct draws there is none here."""
-        return None if self.distinct else DrawnFromCounts(log_weight=self._log_weight)
+    def evidence(self) -> DrawnFromCounts | DistinctRecords:
+        """Return the mixture's likelihood, or that of distinct draws."""
+        if self.distinct:
+            return DistinctRecords(mixing=mixing_units(self.mixing) / UNIT)
+        return DrawnFromCounts(log_weight=self._log_weight)
 
     def _log_weight(self, records: int, cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
         q = mixing_units(self.mixing) / UNIT

@@ -169,7 +169,7 @@ class NoisyCounts(Mechanism):
         return NoisyCellCounts(
             law=self.law,
             scale=self.scale,
-            rescaled=self.reading.rescales,
+            surplus=self.reading.surplus,
             sampling=self.sampling,
             own_cells=isinstance(self.cells, OwnCells),
         )

@@ -152,7 +152,7 @@ class HierarchicalHistogram(NoisyCounts):
         return NoisyTree(
             law=self.law,
             scale=self.scale,
-            rescaled=False,
+            surplus="moved",
             sampling=self.sampling,
             consistent=self.reading,
         )

@@ -91,7 +91,7 @@ class StabilityHistogram(StableCounts):
             law=LAPLACE,
             scale=self.scale,
             threshold=self.threshold,
-            rescaled=True,
+            surplus="rescaled",
             sampling=self.sampling,
         )
 

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Indices
 from discreet._core.checks import positive_size
 from discreet._core.numeric import log_rising
 from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
-from discreet.mechanisms._base import NEIGHBOURS, Outputs, listed, require_relation
+from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
+from discreet.mechanisms._evidence import DrawnFromCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
@@ -153,6 +154,10 @@ class UrnHistogram(PitmanYorUrn):
         """Return the expected share, under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table."""
         return 1.0 - self._expected_new(n)
 
+    def evidence(self) -> DrawnFromCounts | None:
+        """Return the urn's likelihood ``(C)_Z`` of each cell at discount 0; else cells depend on how many are held."""
+        return None if self.discount_units else DrawnFromCounts(log_weight=_log_weight)
+
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return 0: every released record is one of the table's."""
         return 0.0
@@ -164,3 +169,8 @@ class UrnHistogram(PitmanYorUrn):
         weights: Floats = np.append(gammas, 0.0)
         total = float(weights.sum())
         return weights / total if total > 0.0 else np.append(shares, 0.0)
+
+
+def _log_weight(_records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+    rising = log_rising(np.maximum(counts, 1).astype(np.float64), drawn.astype(np.float64))
+    return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))

@@ -11,6 +11,7 @@ from typing import Any
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.text import about, counted
 from discreet.domain import Domain
+from discreet.inference._known import no_posterior
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
 from discreet.planner._cells import with_cells
@@ -97,7 +98,7 @@ class Option:
     @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
-        return self.mechanism is not None and self.mechanism.evidence() is not None
+        return self.mechanism is not None and not no_posterior(self.mechanism)
 
     @property
     def times_sampling(self) -> float | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._core.arrays import Floats
 from discreet.utility._marginals import Bins, Shares
 
 _LEAST = 1e-16  # the least delta that is drawn
@@ -191,6 +192,48 @@ def column_chart(name: str, bins: Bins, released: Shares, confidential: Shares |
         y_ticks=tuple((box.at(0, mark / 100)[1], f"{mark:g} %") for mark in marks),
         lines=(("confidential", box.path(outline)),) if outline else (),
         bars=tuple(bars),
+    )
+
+
+def band_chart(
+    name: str,
+    at: Floats,
+    curves: Floats,
+    *,
+    text: Callable[[float], str],
+    level: str,
+) -> Chart:
+    """Draw a distribution function with its intervals.
+
+    ``at``: where, increasing.
+    ``curves``, shape (5, places): the posterior mean there, the lower and upper ends of the interval at each value, and
+    those of the band for the whole curve.
+    ``text``: what is written at a place.
+    ``level``: the probability of the intervals, in words.
+    """
+    box = _Box(56, 10, 470, 190, (float(at[0]), float(at[-1]) if at[-1] > at[0] else float(at[0]) + 1.0), (0.0, 1.0))
+
+    def between(lower: Floats, upper: Floats) -> str:
+        there, back = list(zip(at, upper, strict=True)), list(zip(at, lower, strict=True))[::-1]
+        return box.path([*there, *back]) + " Z"
+
+    ticks = [box.x[0] + (box.x[1] - box.x[0]) * i / 4 for i in range(5)]
+    return Chart(
+        title=f"Distribution of {name} in the population",
+        description=f"Share of the population at or below each value, with the {level} interval at each value and, "
+        "lighter, the band for the whole curve. Some of the numbers are in the table below the picture.",
+        width=480,
+        height=220,
+        **box.edges(),
+        x_label="",
+        y_label="",
+        x_ticks=tuple((box.at(x, 0)[0], text(x)) for x in ticks),
+        y_ticks=tuple((box.at(0, i / 4)[1], f"{25 * i} %") for i in range(5)),
+        lines=(
+            ("whole", between(curves[3], curves[4])),
+            ("each", between(curves[1], curves[2])),
+            ("this", box.path(list(zip(at, curves[0], strict=True)))),
+        ),
     )
 
 

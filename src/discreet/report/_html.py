@@ -22,6 +22,7 @@ from discreet.releases._certificate import FOLDER_CERTIFICATE
 from discreet.releases._verify import Check
 from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
+from discreet.report._estimates import Estimates
 from discreet.report._in_ledger import InLedger
 from discreet.report._promise import Promise, epsilon_text, joint
 from discreet.report._released import MOST_COLUMNS, declared, fact, pictures, released_columns
@@ -199,6 +200,7 @@ def _public(
         "cells": None if stated.size is None else f"{stated.size:,}",
         "columns": columns,
         "pictures": pictures(columns),
+        "estimates": Estimates.of(promise, files[0]),
         "left_out": max(0, len(stated.names) - MOST_COLUMNS),
         "parameters": {key: fact(value) for key, value in step.parameters.items()},
         "protected": ", ".join(step.protected),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
+
+Surplus = Literal["rescaled", "shifted", "moved"]
+"""What is done with what positive parts have above the total: divided out, taken off all of them alike, or set off
+against the negative parts of neighbours."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,8 @@ class Projection(ABC):
     """
 
     name: ClassVar[str]
-    rescales: ClassVar[bool] = False
-    """Whether probabilities are the positive parts of the counts divided by their sum: inference asks."""
+    surplus: ClassVar[Surplus] = "shifted"
+    """What is done with it, nearly or exactly: inference asks."""
     cells: Cells
     total: int
 

@@ -10,7 +10,7 @@ from discreet._core.arrays import Floats
 from discreet._core.text import counted
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
-from discreet.mechanisms.readings._projection import Projection
+from discreet.mechanisms.readings._projection import Projection, Surplus
 from discreet.mechanisms.readings.w1 import W1
 
 _MOST_ON_A_LINE = 1 << 20
@@ -24,6 +24,7 @@ class BoundedLipschitz(Projection):
     """
 
     name: ClassVar[str] = "bounded-lipschitz"
+    surplus: ClassVar[Surplus] = "moved"
 
     @classmethod
     def unsuited(cls, cells: Cells) -> str | None:

@@ -8,14 +8,14 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
-from discreet.mechanisms.readings._projection import Projection
+from discreet.mechanisms.readings._projection import Projection, Surplus
 
 
 class Clip(Projection):
     """``max(y, 0)`` divided by its sum; the base measure where nothing is left."""
 
     name: ClassVar[str] = "clip"
-    rescales: ClassVar[bool] = True
+    surplus: ClassVar[Surplus] = "rescaled"
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the positive parts, normalised."""

@@ -10,7 +10,7 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._cells import Cells
 from discreet.mechanisms._line_transport import isotonic
-from discreet.mechanisms.readings._projection import Projection
+from discreet.mechanisms.readings._projection import Projection, Surplus
 
 
 class W1(Projection):
@@ -24,6 +24,7 @@ class W1(Projection):
     """
 
     name: ClassVar[str] = "w1"
+    surplus: ClassVar[Surplus] = "moved"
 
     @classmethod
     def unsuited(cls, cells: Cells) -> str | None:

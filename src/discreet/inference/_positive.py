@@ -1,0 +1,235 @@
+"""The confidential counts given records that were drawn from positive parts of noisy counts.
+
+Theory: docs/theory/mechanism-aware-posterior.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet.inference._lattice import Counted, Lattice
+from discreet.inference._noise import Noise
+from discreet.inference._prior import Prior
+from discreet.inference._sums import Law, Level, Sums
+from discreet.mechanisms._evidence import NoisyCellCounts, ThresholdedCounts
+
+_LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
+_ROUNDING, _WHOLE = math.sqrt(1.0 / 6.0), 0.3  # standard deviations of what rounding changes: of shares, of counts
+
+
+class Positive:
+    """Records that were drawn from the positive parts of noisy counts, brought to the sum n.
+
+    ``(y_j - shift)^+ / Y``: either the shift is 0 and the sum ``Y`` unknown, or ``Y = n`` and the shift unknown. What
+    is unknown is integrated. Independent records: their likelihood with the sum as an exponential factor, which is
+    exact for an unknown sum. Stratified ones: each number is its share to within one, neighbours independently.
+    """
+
+    def __init__(self, evidence: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
+        self._evidence, self._records = evidence, records
+        self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
+        self._noise = Noise.of(evidence.law, evidence.scale)
+        self._each = records / self._size
+        self._stratified = evidence.sampling == "stratified"
+        self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
+        self._kinds, self._of = np.unique(np.stack((self._drawn, prior.alpha), axis=1), axis=0, return_inverse=True)
+        self._of = self._of.ravel()
+        self._lattice = Lattice.fine(records, math.hypot(self._noise.spread, self._each / math.sqrt(6.0)))
+        self._levels = self._lattice.levels(prior)
+
+    @property
+    def _approximation(self) -> str:
+        if self._stratified:
+            return "the rounding of neighbouring cells' shares to whole records is taken as independent"
+        shifted = "the reading is taken as one shift of all noisy counts, cut off at 0"
+        return shifted if self._evidence.surplus == "shifted" else ""
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Counted:
+        """Return draws of the counts: from each node of the unknown number as many as it has weight."""
+        nodes, weights = self._nodes()
+        held = rng.multinomial(draws, weights)
+        pairs = [(float(node), int(count)) for node, count in zip(nodes, held, strict=True) if count]
+        counts = np.concatenate([self._lattice.draw(self._sums(node), count, rng) for node, count in pairs])
+        return Counted(counts[rng.permutation(draws)], self._lattice.step, self._approximation)
+
+    def _nodes(self) -> tuple[Floats, Floats]:
+        """Return values of the unknown number and their probabilities."""
+        from scipy.optimize import minimize_scalar
+
+        k, spread = len(self._drawn), self._noise.spread
+        if self._evidence.surplus == "rescaled":  # the logarithm of the sum of the positive parts
+            least = 1.0 if self._least is None else float(self._least)
+            low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+            high = math.log(self._records + 2.0 * spread * k)
+            width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
+        else:
+            width = math.hypot(spread, self._each) / math.sqrt(k)
+            low, high = -9.0 * width, 9.0 * spread
+        kept: dict[float, float] = {}
+
+        def cost(value: float) -> float:
+            kept[value] = min(-self._sums(value).log, 1e100)  # finite where no counts have the sum
+            return kept[value]
+
+        best = float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.2 * width}).x)
+        curvature = max(0.05, sum(cost(best + step * width) - kept[best] for step in (-1.0, 1.0)))
+        width /= math.sqrt(curvature)
+        logs = {0: -kept[best]}
+        for side in (-1, 1):  # outwards as far as there is any weight
+            while logs[at := max(logs, key=lambda i: side * i)] > logs[0] - _LEFT and abs(at) < _MOST_NODES:
+                value = best + (at + side) * width
+                logs[at + side] = -cost(value) if low <= value <= high else -math.inf
+        weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - max(logs.values()))
+        return best + width * np.array(sorted(logs)), weights / weights.sum()
+
+    def _sums(self, value: float) -> Sums:
+        rescaled = self._evidence.surplus == "rescaled"
+        total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
+        laws = [self._law(int(z), alpha, total / self._size, shift) for z, alpha in self._kinds]
+        return Sums([laws[i] for i in self._of], self._lattice.total, self._levels)
+
+    def _law(self, drawn: int, alpha: float, each: float, shift: float) -> Law:
+        """Return the law of the count of a cell with so many released records, of which each stands for ``each``."""
+        return self._lattice.law(alpha, *self._told(drawn, each, shift, self._noise))
+
+    def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
+        """Return the counts that so many released records may come from, and their log-likelihood."""
+        lattice, step = self._lattice, self._lattice.step
+        spread = each * (_ROUNDING if self._stratified else math.sqrt(drawn + 1.0))
+        spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
+        least = max(shift, -math.inf if self._least is None else self._least)
+        low = max(least, shift + each * drawn - 9.0 * spread)
+        high = max(least, shift + each * drawn) + (6.0 if self._stratified else 20.0) * spread
+        if drawn == 0 and self._least is None:
+            low = shift - noise.reach
+        y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
+        log_read = self._log_read(drawn, np.maximum(y - shift, 0.0) / each, each)
+        if self._least is not None:
+            log_read = np.where(y >= self._least, log_read, -math.inf)
+        peak = float(log_read.max()) if drawn else 0.0
+        read = np.exp(log_read - peak)
+        numbers = lattice.numbers(y[0] - noise.reach, y[-1] + noise.reach)
+        if spacing == step:
+            first, last = y[0] // step, y[-1] // step
+            kernel = noise.log_pmf(step * np.arange(first - numbers[-1], last - numbers[0] + 1.0))
+            weights = np.convolve(read, np.exp(kernel)[::-1], mode="full")
+            weights = weights[len(y) - 1 : len(y) - 1 + len(numbers)]
+        else:
+            weights = np.exp(noise.log_pmf(y - float(step) * numbers[:, None])) @ read
+        weights = weights * (spacing * math.exp(-noise.log_whole))
+        if self._least is not None:
+            below = noise.below(self._least - step * numbers) if drawn == 0 else 0.0
+            weights = np.where(numbers > 0, weights + below, float(drawn == 0))
+        with np.errstate(divide="ignore"):
+            return numbers, np.log(weights) + peak
+
+    def _log_read(self, drawn: int, expected: Floats, each: float) -> Floats:
+        """Return the log-likelihood of released records of a cell, where so many are expected."""
+        if self._stratified:
+            return np.asarray((expected - drawn) ** 2 / (-2.0 * (_ROUNDING**2 + (_WHOLE / each) ** 2)))
+        with np.errstate(divide="ignore"):
+            log = drawn * np.log(expected / drawn) + drawn if drawn else np.zeros(len(expected))
+        return np.asarray(log - expected)
+
+
+class Moved(Positive):
+    """Records of a reading that sets the negative parts of noisy counts off against their positive neighbours.
+
+    What is left of a cell is then the sum of its own noisy count and of those that were set off against it. A cell
+    without released records is taken to be one of these, of the nearest cell that has some: only the sum of such a set
+    is told, with the noise of all its counts, and that those without records are no larger than this noise.
+    """
+
+    def __init__(self, evidence: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
+        super().__init__(evidence, prior, records, drawn)
+        self._block = _nearest_held(self._drawn)
+        self._prior = prior
+        if prior.base is not None:  # the tree of the prior is cut where these sets end
+            self._prior = Prior.nested(prior.base, _sets(self._block))
+
+    @property
+    def _approximation(self) -> str:
+        return "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Counted:
+        """Return draws of the counts."""
+        return Counted(self._lattice.draw(self._cells(), draws, rng), self._lattice.step, self._approximation)
+
+    def _cells(self) -> Sums:
+        sizes = np.bincount(self._block).tolist()
+        held = self._drawn[np.flatnonzero(self._drawn)].tolist()
+        made = {kind: self._told_of(*kind) for kind in {*zip(held, sizes, strict=True)}}
+        told = [made[kind] for kind in zip(held, sizes, strict=True)]
+        alphas, blocks, empty = self._prior.alpha.tolist(), self._block.tolist(), (self._drawn == 0).tolist()
+        keys = [(alpha, held[at], sizes[at], none) for alpha, at, none in zip(alphas, blocks, empty, strict=True)]
+        laws = {key: self._of_a_cell(made[key[1:3]], *key) for key in {*keys}}
+        weights = [_looked_up(*one) if size > 1 else _nothing for one, size in zip(told, sizes, strict=True)]
+        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(weights))
+
+    def _wide(self, size: int) -> Noise:
+        """Return the noise of the sum of so many noisy counts."""
+        return self._noise if size == 1 else Noise("gaussian", self._noise.spread * math.sqrt(size))
+
+    def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
+        return self._told(drawn, self._each, 0.0, self._wide(size))
+
+    def _of_a_cell(self, told: tuple[Integers, Floats], alpha: float, _drawn: int, size: int, empty: bool) -> Law:
+        """Return the law of a cell's count: one without records is no larger than its set's noise may hide."""
+        lattice, (numbers, logs) = self._lattice, told
+        if size > 1:
+            numbers = np.arange(int(numbers[-1]) + 1)
+            hidden = lattice.counts(numbers) - max(0, math.ceil(self._each) - 1)
+            logs = self._wide(size).log_pmf(np.maximum(hidden, 0.0)) if empty else np.zeros(len(numbers))
+        return lattice.law(alpha, numbers, logs)
+
+    def _tree(self, told: list[LogWeights]) -> list[Level]:
+        """Return the sets whose sums have weights: those of the prior, and those that are told of."""
+        levels = self._lattice.levels(self._prior)
+        if not levels:
+            return [Level(self._block, told)] if len(told) < len(self._block) else []
+        return [
+            Level(of, list(map(_both, weights, told)) if len(weights) == len(told) else weights)
+            for of, weights in levels
+        ]
+
+
+LogWeights = Callable[[Integers], Floats]
+
+
+def _nearest_held(drawn: Integers) -> Integers:
+    """Return, for each cell, which of those with released records is nearest, numbered from the left."""
+    held = np.flatnonzero(drawn)
+    ends = held[:-1] + 1 + (np.diff(held) - 1) // 2
+    return np.searchsorted(ends, np.arange(len(drawn)), side="right")
+
+
+def _sets(block: Integers) -> list[Integers]:
+    """Return the sets of a tree, from the smallest on: each block is halved again and again, and so are all of them."""
+    sets, of = [], block
+    while len(of) > 1:
+        if int(of[-1]) + 1 == len(of):  # a block each
+            sets.append(np.arange(len(of)) // 2)
+            of = np.arange(int(sets[-1][-1]) + 1)
+            continue
+        place = np.arange(len(of)) - np.searchsorted(of, of)
+        first = place % 2 == 0
+        sets.append(np.cumsum(first) - 1)
+        of = of[first]
+    return sets
+
+
+def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
+    padded = np.concatenate(([-math.inf], logs, [-math.inf]))
+    return lambda wanted: padded[np.clip(wanted - numbers[0] + 1, 0, len(logs) + 1)]
+
+
+def _nothing(numbers: Integers) -> Floats:
+    return np.zeros(len(numbers))
+
+
+def _both(one: LogWeights, other: LogWeights) -> LogWeights:
+    return lambda numbers: one(numbers) + other(numbers)
