@@ -260,6 +260,7 @@ def plan(
 def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str, Any]) -> None:
     """Plan several releases, print them, and write them where a file is named."""
     from discreet._core.writing import together
+    from discreet.planner._table import wrapped
     from discreet.planner._together import plan_together, wanted_in, written
 
     budget = {name: others.pop(name) for name in ("epsilon", "delta")}
@@ -271,8 +272,10 @@ def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str,
         with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
             file.write(written(made.to_dict()))
     if as_json:
-        show({"out": out, **made.to_dict()})
+        show({"out": out, "verdict": made.verdict, **made.to_dict()})
         return
+    for line in wrapped([in_options(sentence, release) for sentence in made.verdict]):
+        alarm(line)
     echo(made.text(wanted))
     if out is not None:
         echo(f"wrote {out}")

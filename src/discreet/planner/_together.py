@@ -32,6 +32,7 @@ from discreet.privacy import Budget, Guarantee, Profile, Relation, compose
 from discreet.releases._certificate import as_json
 from discreet.releases._deadline import SECONDS, within
 from discreet.releases._shape import first_wrong
+from discreet.releases._utility import POOR_UTILITY, poor_utility
 
 SCHEMA = 1
 _STEP = 1.25  # of the factor, until it is too large
@@ -208,6 +209,15 @@ class Together:
                 raise
             problem = str(error) if isinstance(error, DiscreetError) else "a field is of the wrong kind"
             raise FileProblem(path, f"it does not hold: {problem.rstrip('.')}", "plan again") from None
+
+    @property
+    def verdict(self) -> list[str]:
+        """Which releases would be refused as mostly not from the data, and why: a sentence or two each."""
+        return [
+            f"a release of {part.name} would be refused: {poor_utility(part.mechanism, part.records)}"
+            for part in self.parts
+            if part.mechanism.share_not_from_data(part.records) > POOR_UTILITY
+        ]
 
     def text(self, wanted: Sequence[Wanted]) -> str:
         """Return a table of the releases beside what each would have had by sums, and what they satisfy."""

@@ -276,6 +276,15 @@ def study(tmp_path: Path) -> Path:
     return file
 
 
+def test_what_would_be_refused_is_said_first(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = STUDY.replace("records = 20000", "records = 20")
+    study.write_text(text.replace("size = 500", "size = 5"))
+    assert run(["plan", "--together", str(study), "--epsilon", "0.1", "--delta", "1e-9"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("a release of a would be refused: ")
+    assert "--accept-poor-utility" in said
+
+
 def test_a_study_is_read_beside_its_domains(study: Path) -> None:
     first, second = wanted_in(study)
     assert (first.size, second.size, second.share, first.domain) == (20_000, 500, 2.0, AGES)
@@ -325,6 +334,7 @@ def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytes
     shown = json.loads(capsys.readouterr().out)
     assert shown["releases"][0]["epsilon"] > 1.0
     assert shown["out"] is None
+    assert shown["verdict"] == []
 
 
 @pytest.mark.parametrize(
