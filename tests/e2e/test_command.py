@@ -577,7 +577,6 @@ def test_faults_of_the_program_show_their_kind_and_not_their_text(
     ("options", "said"),
     [
         (["--relation", "add-remove"], "Write --records ..."),
-        (["--records", "3000"], "Leave --records out"),
         (["--relation", "add-remove", "--records", "0"], "records must be an integer from 1"),
         (["--relation", "add-remove", "--records", "3000"], "write --mechanism ..., marginals or private-evolution"),
         (["--redraw"], "Name it with --checkpoint"),

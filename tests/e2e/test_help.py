@@ -65,12 +65,7 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
     command = group.commands["release"]
     options = {option[2:].replace("-", "_") for one in command.params for option in one.opts if option[:2] == "--"}
     assert arguments - options == {"accept", "watch"}
-    assert options - arguments == {
-        "json",
-        "param",
-        "records",
-        "redraw",
-    }  # the last two are parts of relation, checkpoint
+    assert options - arguments == {"dataset", "json", "param", "redraw"}  # the first and last are of ledger, checkpoint
 
 
 @pytest.mark.parametrize("command", ["release", "synthesize"])

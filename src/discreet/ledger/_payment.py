@@ -129,7 +129,7 @@ def require_covered(book: Book, *, relation: str, unit: str | None, group: int, 
     if kind is not None and kind not in covers["kinds"]:
         raise Refused(
             f"the ledger of {book.dataset!r} was made for guarantees that are {' or '.join(covers['kinds'])}, and this "
-            f"one is {kind}. Make a ledger for it: discreet ledger init ... --kind {kind}"
+            f"one is {kind}. Make a ledger for that kind with discreet ledger init"
         )
 
 

@@ -48,7 +48,9 @@ def _settled(book: Book, event: Event, known_gone: Collection[str]) -> dict[str,
     if held == "alive":
         return told | {"why": "a process works on it"}
     if held == "elsewhere":
-        return told | {"why": "it was begun on another machine: run recover there, or name it with --entry"}
+        return told | {
+            "why": "it was begun on another machine. Run discreet ledger recover there, or name the entry if it is gone"
+        }
     try:
         if event.state == "COMMITTED":
             after = "DELIVERED" if _delivered(event) else "LOST"

@@ -144,8 +144,7 @@ def publish(
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     closed: Confidential[Any] = confidential
-    asked = Budget(epsilon=document.epsilon, delta=document.delta) if budget is None else budget
-    with _paid(ledger, asked, guarantee, step, unit=facts.unit, seeded=any(marks.values()), out=paths) as payment:
+    with _paid(ledger, document, guarantee, step, unit=facts.unit, seeded=any(marks.values()), out=paths) as payment:
         if payment is not None:
             document = document.paid(payment.stamp)
         output = step.run(open_confidential(closed, caller=__name__), rng=generator)
@@ -166,7 +165,7 @@ def publish(
 @contextmanager
 def _paid(
     ledger: Ledger | Payment | None,
-    asked: Budget,
+    document: Certificate,
     guarantee: Guarantee,
     step: Step,
     *,
@@ -178,6 +177,8 @@ def _paid(
     if ledger is None:
         yield None
         return
+    stated = document.facts["guarantee"]
+    asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"])
     mechanism = {"name": step.name, "parameters": step.parameters}
     made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n}
     if isinstance(ledger, Payment):
