@@ -33,6 +33,8 @@ from discreet.mechanisms import (
     PerturbedHistogram,
     SmoothedHistogram,
     StabilityHistogram,
+    SubsampledRandomisedResponse,
+    UrnHistogram,
 )
 
 RESULTS = Path(__file__).resolve().parent / "results" / "coverage"
@@ -74,6 +76,15 @@ METHODS = {
     ),
     "hierarchical histogram (Laplace), stratified records": (
         HierarchicalHistogram(**STRATIFIED, scale=6.0, noise="laplace"),
+        "records",
+    ),
+    "subsampled randomised response, records": (
+        SubsampledRandomisedResponse(domain=DOMAIN, size=RELEASED, mixing=0.3),
+        "records",
+    ),
+    "urn histogram, records": (UrnHistogram(domain=DOMAIN, size=RELEASED, strength=5.0), "records"),
+    "perturbed histogram (Gaussian, W1), stratified records": (
+        PerturbedHistogram(**{**FACTS, "sampling": "stratified"}, scale=6.0, noise="gaussian", projection="w1"),
         "records",
     ),
 }

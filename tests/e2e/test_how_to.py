@@ -13,7 +13,7 @@ SAID = {  # what the code of a page prints, among other things
     "analyse-a-release.md": ["C(sex)[T.m]"],
     "estimate-from-a-release.md": [
         "P(>0.75)",
-        "confidential records that were not released",
+        "confidential records that the release does not show",
         "5 tables of 2,000 records",
     ],
     "release-a-wide-table.md": ["two-way tables were measured", "20 tables of 4,000 records"],

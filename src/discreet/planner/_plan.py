@@ -28,7 +28,7 @@ _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by na
 _UNLIKE = 0.05  # of the range of a column
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
-_NEAR = 1.05  # times the least predicted error, up to which one that can be analysed is preferred
+_NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,18 +103,16 @@ class Plan:
     def why(self) -> str:
         """Why the best option was chosen, from public facts alone."""
         best, *others = self.feasible
-        behind = any(_rank(o.w1) < _rank(best.w1) for o in others)
+        lower = [o for o in others if _rank(o.w1) < _rank(best.w1)]
+        near = best.analysed and any(map(_not_analysed, lower))
+        behind = bool(lower) and not near
         those = "mechanisms that keep rare records, repeat none verbatim and" if behind else "mechanisms that"
         if best.w1 is None:
             reason = f"{best.name}: errors are not predicted for records that are mostly not from the data"
             return reason if self.missing is None else f"{reason}. {sentence(self.missing)}"
         if best.poor:
             those = "mechanisms, each mostly not from the data, that"
-        least = (
-            "least predicted W1"
-            if _rank(best.w1) <= min(_rank(o.w1) for o in self.feasible) or behind
-            else ("within 5 % of the least predicted W1, and its records can be analysed; W1")
-        )
+        least = "near the least predicted W1, and its records can be analysed; W1" if near else "least predicted W1"
         reason = f"{best.name}: {least} ({about(best.w1, 4)}{self._sample}) of the {those} meet {self.request.budget}"
         if others:
             reason += (
@@ -310,7 +308,8 @@ def _in_detail(option: Option, most: float) -> bool:
 def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
     """Return the options, best first: by predicted error, but one that can be analysed before one that cannot.
 
-    The first that can be analysed goes first where its predicted error is within 5 %, and it is no last resort.
+    The first that can be analysed goes first where its predicted error is no more than 5 % of the least one, and of
+    that of a sample without privacy, above the least one, and it is no last resort.
     """
     last = {o.name: _last_resort(named(o.name), o.request.reference) for o in options}
     enough = any(o.mechanism is not None and not last[o.name] and not o.poor for o in options)
@@ -320,10 +319,18 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
 
     ranked = sorted(options, key=lambda o: (*after(o), _rank(o.w1), _share(o)))
     first = ranked[0]
+    if first.analysed or first.w1 is None:
+        return tuple(ranked)
+    most = (1.0 + _NEAR) * first.w1 + _NEAR * first.request.without_privacy
     for option in ranked:
-        if option.analysed and after(option) == after(first) and (option.w1 or math.inf) <= _NEAR * (first.w1 or 0.0):
+        if option.analysed and after(option) == after(first) and option.w1 is not None and option.w1 <= most:
             return (option, *(o for o in ranked if o is not option))
     return tuple(ranked)
+
+
+def _not_analysed(option: Option) -> bool:
+    """Return whether an option comes later for no other reason than that it cannot be analysed."""
+    return not (option.analysed or option.poor or _last_resort(named(option.name), option.request.reference))
 
 
 def _unlike(domain: Domain, w1: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet._core.errors import DiscreetError, ParameterError
-from discreet._core.text import about, percent_as_written
+from discreet._core.text import percent_as_written
 from discreet.domain import Numeric
 from discreet.domain._temporal import moment_text
 from discreet.inference import posterior
@@ -17,7 +17,7 @@ from discreet.inference._functional import needs_order
 from discreet.inference._known import no_posterior
 from discreet.inference._plots import jumps, points
 from discreet.inference._posterior import Posterior
-from discreet.inference._summary import Estimate
+from discreet.inference._summary import Estimate, Summary
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.report._charts import Chart, band_chart
 from discreet.report._promise import Promise
@@ -68,7 +68,9 @@ class Estimates:
         names = [name for name in found.domain.names if _ordered(found, name)][:MOST_COLUMNS]
         if not names:
             return cls(without="No column has an order; discreet estimate gives the shares of categories.")
-        return cls(pictures=tuple(_picture(found, name) for name in names), notes=found.notes)
+        told = [_told(found, name) for name in names]
+        notes = dict.fromkeys(note for _, summary in told for note in summary.notes)
+        return cls(pictures=tuple(picture for picture, _ in told), notes=tuple(notes))
 
 
 def _without(promise: Promise) -> str:
@@ -96,14 +98,14 @@ def _ordered(found: Posterior, name: str) -> bool:
     return True
 
 
-def _picture(found: Posterior, name: str) -> EstimatePicture:
+def _told(found: Posterior, name: str) -> tuple[EstimatePicture, Summary]:
     column = found.domain.columns[name]
     at = points(found, name)
     band = found.cdf(at, column=name, level=LEVEL)
     logarithmic = isinstance(column, Numeric) and column.spacing == "log" and at[0] > 0.0
 
     def text(value: float) -> str:
-        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 4)
+        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else f"{value:,.6g}"
 
     where, curves = np.log10(at) if logarithmic else at, np.array(band[1:])
     if jumps(found, name):  # flat up to the next value
@@ -115,8 +117,8 @@ def _picture(found: Posterior, name: str) -> EstimatePicture:
         text=lambda value: text(10.0**value if logarithmic else value),
         level=percent_as_written(LEVEL),
     )
-    rows = found.summary(_ASKED, column=name, level=LEVEL).rows
-    return EstimatePicture(name=name, chart=chart, rows=tuple(_row(row, text) for row in rows))
+    summary = found.summary(_ASKED, column=name, level=LEVEL)
+    return EstimatePicture(name=name, chart=chart, rows=tuple(_row(row, text) for row in summary.rows)), summary
 
 
 def _row(row: Estimate, text: Callable[[float], str]) -> tuple[str, str, str, str]:

@@ -1,0 +1,74 @@
+"""Every mechanism's release has a posterior, or says before anything is drawn that it has none."""
+
+from __future__ import annotations
+
+import warnings
+
+import polars as pl
+import pytest
+
+from discreet import Watch, release
+from discreet.domain import Domain, Integer, OpenLabels
+from discreet.errors import ParameterError
+from discreet.inference import Posterior
+from discreet.inference._known import no_posterior
+from discreet.mechanisms import REGISTRY, PitmanYor, StabilityHistogram
+from discreet.planner import plan
+from discreet.releases._release import Release
+
+CELLS = Domain(columns={"x": Integer(lower=0, upper=3)})
+WITHOUT = {
+    "data-specific-reveal-or-obscure",
+    "exponential-histogram",
+    "marginals",  # of one table
+    "private-evolution",
+    "stabilised-pitman-yor",
+}
+"""Mechanisms of which no posterior is known here: docs/theory/mechanism-aware-posterior.md says why."""
+
+
+def released(name: str | None, said: list[str]) -> Release:
+    return release(
+        pl.DataFrame({"x": [0, 1, 1, 2, 2, 2] * 6}),
+        CELLS,
+        epsilon=1.0,
+        delta=0.05,
+        size=8,
+        mechanism=name,
+        seed=1,
+        accept=["empirical"],
+        accept_poor_utility=True,
+        watch=Watch(announce=said.append),
+    )
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_release_has_a_posterior_or_says_before_that_it_has_none(name: str) -> None:
+    said: list[str] = []
+    made = released(name, said)
+    told = [text for text in said if "estimate will give no intervals" in text]
+    assert len(told) == (name in WITHOUT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name not in WITHOUT:
+            found = made.posterior(draws=50)
+            assert isinstance(found, Posterior)
+            assert 0.0 <= found.evaluate("mean").mean() <= 3.0
+            return
+        with pytest.raises(ParameterError) as error:
+            made.posterior()
+    assert str(error.value).split(".")[0] in told[0]
+
+
+def test_what_nobody_can_list_has_no_posterior_and_a_urn_has() -> None:
+    words = Domain(columns={"word": OpenLabels()})
+    assert "finite domain" in no_posterior(StabilityHistogram(domain=words, scale=1.0, threshold=9))
+    assert no_posterior(PitmanYor(domain=words, size=3)) == ""
+
+
+def test_the_plan_says_of_each_option_whether_it_has_one() -> None:
+    made = plan(CELLS, records=20_000, epsilon=1.0, delta=1e-6, size=100, largest_sizes=False)
+    known = {option.name: option.analysed for option in made.options if option.mechanism is not None}
+    assert known
+    assert {name for name, analysed in known.items() if not analysed} <= WITHOUT
+    assert made.feasible[0].analysed
