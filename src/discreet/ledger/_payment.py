@@ -52,9 +52,13 @@ class Payment:
             self._to("OPENED", {})
         return self
 
-    def due(self, guarantee: Guarantee, asked: Budget, *, unit: str | None, made: Mapping[str, Any]) -> None:
+    def due(
+        self, guarantee: Guarantee, asked: Budget, *, unit: str | None, made: Mapping[str, Any], as_stated: bool = False
+    ) -> None:
         """Check what is about to be released against what was reserved, and find what it costs.
 
+        ``asked``: what the certificate states.
+        ``as_stated``: whether the statement is proved by itself, so that the profile is not needed.
         ``made``: its ``mechanism``, ``size`` and number of ``records``, as a plan declares them.
 
         Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
@@ -70,7 +74,9 @@ class Payment:
                 "mechanism, domain, size and number of records of the plan"
             )
         if not self._reserved.facts.get("free"):
-            cost = self._book.currency.of_profile(guarantee.profile, asked=asked, whole=self._book.whole)
+            currency, whole = self._book.currency, self._book.whole
+            profile = guarantee.profile
+            cost = currency.of_budget(asked) if as_stated else currency.of_profile(profile, asked=asked, whole=whole)
             self._due = cost if cost.within(self._reserved.cost) else self._reserved.cost
 
     def step(self, done: int, of: int) -> None:

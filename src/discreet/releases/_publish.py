@@ -181,14 +181,16 @@ def _paid(
     asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"])
     mechanism = {"name": step.name, "parameters": step.parameters}
     made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n}
+    own = step.pure is not None
     if isinstance(ledger, Payment):
-        ledger.due(guarantee, asked, unit=unit, made=made)
+        ledger.due(guarantee, asked, unit=unit, made=made, as_stated=own)
         yield ledger
         return
     reserved = ledger.reserve(
         epsilon=asked.epsilon,
         delta=asked.delta,
-        guarantee=guarantee,
+        guarantee=None if own else guarantee,
+        kind=guarantee.kind,
         relation=guarantee.relation.name,
         unit=unit,
         max_records=guarantee.relation.group,
@@ -197,7 +199,7 @@ def _paid(
         out=out or (),
     )
     with reserved as payment:
-        payment.due(guarantee, asked, unit=unit, made=made)
+        payment.due(guarantee, asked, unit=unit, made=made, as_stated=own)
         yield payment.open()
 
 

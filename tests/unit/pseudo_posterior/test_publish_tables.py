@@ -278,10 +278,19 @@ def test_the_command_writes_tables_and_says_what_they_cost(tmp_path, capsys) -> 
     (tmp_path / "d.toml").write_text(VISITS.to_toml())
     common = ["synthesize", str(tmp_path / "data.parquet"), "--domain", str(tmp_path / "d.toml"), "--model", "poisson",
               "--sensitive", "visits", "--tables", "2"]  # fmt: skip
-    assert run([*common, "--target-epsilon", "8", "--out", str(tmp_path / "a")]) == 0
+    ledger = str(tmp_path / "l")
+    assert run(["ledger", "init", ledger, "--dataset", "visits", "--epsilon", "20"]) == 0
+    paid = [*common, "--target-epsilon", "8", "--ledger", ledger]
+    assert run([*paid, "--out", str(tmp_path / "a")]) == 3
+    assert "unconditional, and this one is asymptotic" in capsys.readouterr().err
+    assert run(["ledger", "init", ledger, "--dataset", "weak", "--epsilon", "20", "--kind", "asymptotic"]) == 0
+    assert run([*paid, "--dataset", "weak", "--out", str(tmp_path / "a")]) == 0
     said = capsys.readouterr().out
     assert "local, asymptotic epsilon of 8 for each of 2 tables, 16 for all" in said
     assert len(list((tmp_path / "a").glob("table-*.parquet"))) == 2
+    assert run([*paid, "--dataset", "weak", "--out", str(tmp_path / "b")]) == 3
+    assert "costs epsilon 16 and delta 0. It has epsilon 4 " in capsys.readouterr().err
+    assert run(["ledger", "verify", ledger, "--dataset", "weak", str(tmp_path / "a" / "certificate.json")]) == 0
     assert run([*common, "--out", str(tmp_path / "b")]) == 2
     assert "--target-epsilon" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()

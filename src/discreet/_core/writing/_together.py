@@ -118,12 +118,13 @@ def _confirm(final: Path) -> None:
         ) from None
 
 
-def _discard(finals: Iterable[Path], write: str) -> None:
+def _discard(finals: list[Path], write: str) -> None:
     """Remove the temporary files of a write, but for those that a record still needs."""
     for final in finals:
         with contextlib.suppress(OSError):
             if not os.path.lexists(record_of(final)):
                 beside(final, write, "part").unlink(missing_ok=True)
+    forget(finals, write)
 
 
 @contextmanager
