@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "architecture", "tests", "coverage", "docs"]
+nox.options.sessions = ["lint", "types", "architecture", "tests", "chains", "coverage", "docs"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "venv"
 
@@ -69,6 +69,13 @@ def fuzz(session: nox.Session) -> None:
     """Hostile input, ten times as much as in the test-suite; DISCREET_FUZZ_FIRST is the first seed."""
     session.install("-e", ".[pandas,report,transport,bayes]", *GROUPS["test"])
     session.run("pytest", "-n", "auto", "tests/fuzz", *session.posargs, env={"DISCREET_FUZZ_CASES": "10"})
+
+
+@nox.session
+def chains(session: nox.Session) -> None:
+    """Models that are fitted by Markov chains, and the tables that are drawn from them."""
+    session.install("-e", f".[{','.join(EXTRAS)}]", *GROUPS["test"])
+    session.run("pytest", "-n", "auto", "-m", "chains", "tests/unit", *session.posargs)
 
 
 @nox.session

@@ -15,6 +15,8 @@ from discreet.errors import ParameterError
 from discreet.inference import NotConverged, ReleaseTakenForSample, fit
 
 pytest.importorskip("numpyro")
+
+pytestmark = pytest.mark.chains
 COIN = Domain(columns={"x": Boolean()})
 
 

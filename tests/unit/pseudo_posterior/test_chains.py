@@ -14,6 +14,8 @@ from discreet.pseudo_posterior import Convergence
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Sampler
 from discreet.pseudo_posterior._synthesiser import Chain, FromModel, Synthesiser
 
+pytestmark = pytest.mark.chains
+
 DATA = {"y": seeded(1).normal(size=30)}
 WEIGHTS = np.linspace(0.2, 1.0, 30)
 NEVER = Convergence(r_hat=0.5, divergent=1.0, doublings=2)

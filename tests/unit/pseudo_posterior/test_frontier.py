@@ -31,6 +31,8 @@ from discreet.pseudo_posterior import (
 from discreet.pseudo_posterior._frontier import FrontierPoint
 from discreet.pseudo_posterior._weights import Weighting
 
+pytestmark = pytest.mark.chains
+
 VISITS = seeded(1).poisson(100.0, size=200)
 GRID: dict[str, Weighting] = {
     "loose": LinearWeights(),

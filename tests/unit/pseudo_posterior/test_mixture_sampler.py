@@ -21,6 +21,8 @@ from discreet.pseudo_posterior._mixtures.chain import _exchanged
 from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
 from discreet.pseudo_posterior._rows import SHARED
 
+pytestmark = pytest.mark.chains
+
 CLUSTERS, WIDTH, BOUND = 3, 3, 2.5
 COLUMNS = {"y": np.array([-2.0, -1.5, 0.3, 2.0, 2.2, 3.0]), "group": np.array([0, 1, 2, 0, 1, 2])}
 WEIGHTS = np.array([1.0, 0.5, 0.8, 0.3, 1.0, 0.7])

@@ -16,6 +16,8 @@ from discreet.pseudo_posterior._likelihood import alone, quiet, weighted
 from discreet.pseudo_posterior._synthesis import synthetic_tables
 from discreet.pseudo_posterior._synthesiser import FromModel
 
+pytestmark = pytest.mark.chains
+
 COLUMNS = {
     "x": np.array([3.0, -1.0, 0.5, 2.0]),
     "y": np.array([1.0, 0.0, 2.5, 90.0]),

@@ -26,6 +26,8 @@ from discreet.pseudo_posterior._pseudo_posterior import Risks, safety_factor
 from discreet.pseudo_posterior._regressions import CategoricalShares
 from discreet.pseudo_posterior._weights import Scaled
 
+pytestmark = pytest.mark.chains
+
 COUNTS = seeded(11).poisson(100.0, size=300)
 FEW = {"draws": 400, "warm_up": 300, "chains": 2, "convergence": Convergence(r_hat=1.05, divergent=0.02, effective=50)}
 

@@ -33,6 +33,8 @@ from discreet.pseudo_posterior._across import barycentre, resampled
 from discreet.pseudo_posterior._synthesiser import FromModel
 from discreet.releases import publish, verify
 
+pytestmark = pytest.mark.chains
+
 VISITS = Domain(columns={"visits": Integer(lower=0, upper=500)})
 TABLE = pl.DataFrame({"visits": seeded(1).poisson(100.0, size=200)})
 GRID = {"mean": np.linspace(1.0, 300.0, 300)}

@@ -16,6 +16,8 @@ from discreet.pseudo_posterior._likelihood import by_record, quiet, redrawn, see
 from discreet.pseudo_posterior._regressions import LinearRegression, SequentialRegression, Step
 from discreet.pseudo_posterior._rows import SHARED
 
+pytestmark = pytest.mark.chains
+
 SEX = np.array([0, 1, 1, 0, 1])
 AGE = np.array([20.0, 30.0, 61.0, 40.0, 80.0])
 INCOME = np.array([-500.0, 0.0, 20_000.0, 55_000.0, 400_000.0])
