@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -209,9 +207,7 @@ def test_nothing_else_is_told(place: Path, document: dict[str, Any]) -> None:
     """No folder, no process, no machine: planted words of the events do not come out."""
     with Ledger(place) as ledger:
         events = ledger.log()
-    raw = json.dumps(events)
-    secrets = [place.parent.name, str(place.parent), str(os.getpid()), "lease", socket.gethostname()]
-    assert all(word in raw for word in secrets[:1])
+    assert str(place.parent) in json.dumps(events)
     for event in events:
         event["facts"] = {**event["facts"], "fingerprint": "canary-1", "lease": {"boot": "canary-2", "pid": "canary-3"}}
     planted = registry({**document["ledger"], "more": "canary-4"}, events)
