@@ -6,7 +6,7 @@ It is the only one. Who else opens confidential values, and what for, is the clo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -144,8 +144,10 @@ def publish(
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     closed: Confidential[Any] = confidential
-    asked = Budget(epsilon=document.epsilon, delta=document.delta) if budget is None else budget
-    with _paid(ledger, asked, guarantee, step, unit=facts.unit, seeded=any(marks.values()), out=paths) as payment:
+    promised = document.facts["guarantee"]  # also of tables that are not drawn yet
+    with _paid(
+        ledger, budget, promised, guarantee, step, unit=facts.unit, seeded=any(marks.values()), out=paths
+    ) as payment:
         if payment is not None:
             document = document.paid(payment.stamp)
         output = step.run(open_confidential(closed, caller=__name__), rng=generator)
@@ -166,7 +168,8 @@ def publish(
 @contextmanager
 def _paid(
     ledger: Ledger | Payment | None,
-    asked: Budget,
+    budget: Budget | None,
+    promised: Mapping[str, Any],
     guarantee: Guarantee,
     step: Step,
     *,
@@ -178,6 +181,7 @@ def _paid(
     if ledger is None:
         yield None
         return
+    asked = Budget(epsilon=promised["epsilon"], delta=promised["delta"]) if budget is None else budget
     mechanism = {"name": step.name, "parameters": step.parameters}
     made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n}
     if isinstance(ledger, Payment):
