@@ -147,8 +147,10 @@ def release(
     """Release a synthetic table from the confidential table DATA."""
     from discreet._release import Checkpoint, Watch
     from discreet._release import release as run
+    from discreet.confidential._public import refuse_same
     from discreet.ledger._which import ledger_for
 
+    refuse_same(data, domain_file)  # before it is read for its ledger
     if redraw and checkpoint is None:
         raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
     given = {
@@ -317,6 +319,7 @@ def privacy(
     With --data and --domain, also compute the instance-level deltas, and the parameters that the papers would choose by
     looking at the table (empirical-Bayes strength). They are as confidential as the table.
     """
+    from discreet.confidential._public import refuse_same
     from discreet.planner._stated import stated
 
     if epsilon is not None:
@@ -327,6 +330,7 @@ def privacy(
         if relation != "replacement":
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
         if domain_file is not None:
+            refuse_same(data, domain_file)  # before it is read for its ledger
             _note(ledger, dataset, domain_file, mechanism)
         _instance(
             mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json

@@ -21,6 +21,8 @@ class Entry:
     ``cost``: loss and delta, as exact decimals.
     ``asked``: the epsilon and delta that were asked for.
     ``relation``, ``unit``, ``group``, ``domain``: what the guarantee is about; the domain's SHA-256.
+    ``parts``: the names of the releases that were declared together, where the entry is a plan.
+    ``part``: its name in the plan that paid for it; None where it pays for itself.
     ``continues``: the entry whose run it goes on with, and which paid for it; None for most.
     ``fate``: DELIVERED or LOST, once that is known.
     ``released``: mechanism, guarantee, records, size and identity; empty before it is committed.
@@ -39,6 +41,8 @@ class Entry:
     unit: str | None = None
     group: int = 1
     domain: str | None = None
+    parts: tuple[str, ...] = ()
+    part: str | None = None
     continues: str | None = None
     fate: str | None = None
     released: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +93,8 @@ def _reserved(entry: Entry, event: Mapping[str, Any]) -> None:
     entry.reserved, entry.what, entry.asked = event["at"], facts.get("what", entry.what), facts["budget"]
     entry.relation, entry.unit = facts.get("relation"), facts.get("unit")
     entry.group, entry.domain, entry.continues = facts.get("group", 1), facts.get("domain"), facts.get("continues")
+    entry.parts = tuple(one["name"] for one in facts.get("parts", ()))
+    entry.part = facts.get("part", {}).get("name")
     entry.out = tuple(PurePath(one).name for one in facts.get("out", ()))
 
 

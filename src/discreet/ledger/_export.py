@@ -181,11 +181,19 @@ _STATES = {
 
 
 def _notes(entry: Entry, dataset: str) -> str:
-    note = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
+    note = (
+        f"Entry {entry.name} of the ledger of {dataset}: {'it is paid for' if entry.parts else _STATES[entry.state]}."
+    )
+    if entry.part is not None:
+        note += f" It is the release {entry.part} of a plan, which paid for it: it adds nothing to the plan's loss."
     return note if entry.continues is None else f"{note} It goes on with entry {entry.continues}, which paid for it."
 
 
 def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
+    if entry.parts:
+        plan = f"plan of {', '.join(entry.parts)}"
+        said = "No data product: releases that were declared together, and satisfy together what is stated here."
+        return {"name": f"{dataset}: {plan}", "description": said, "data_product_type": "Synthetic data"}
     size, records = entry.released.get("size"), entry.released.get("records")
     counts = entry.released and size is None
     made = "Counts with noise" if counts else "Synthetic records" if size is None else counted(size, "synthetic record")
@@ -233,6 +241,8 @@ def _others(status: Mapping[str, Any]) -> str:
 
 
 def _mechanism(entry: Entry) -> str:
+    if entry.parts:
+        return f"Of each release, see its own entry: {', '.join(entry.parts)}."
     if entry.mechanism is None:
         return "Not released."
     parameters = json.dumps(entry.released["mechanism"].get("parameters", {}), sort_keys=True)

@@ -144,7 +144,8 @@ def publish(
     )
     document.to_json()  # what cannot be written is found before anything is drawn
     closed: Confidential[Any] = confidential
-    with _paid(ledger, document, guarantee, step, unit=facts.unit, seeded=any(marks.values()), out=paths) as payment:
+    seeded = any(marks.values())
+    with _paid(ledger, budget, document, guarantee, step, unit=facts.unit, seeded=seeded, out=paths) as payment:
         if payment is not None:
             document = document.paid(payment.stamp)
         output = step.run(open_confidential(closed, caller=__name__), rng=generator)
@@ -165,6 +166,7 @@ def publish(
 @contextmanager
 def _paid(
     ledger: Ledger | Payment | None,
+    budget: Budget | None,
     document: Certificate,
     guarantee: Guarantee,
     step: Step,
@@ -178,7 +180,7 @@ def _paid(
         yield None
         return
     stated = document.facts["guarantee"]
-    asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"])
+    asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"]) if budget is None else budget
     mechanism = {"name": step.name, "parameters": step.parameters}
     made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n}
     own = step.pure is not None

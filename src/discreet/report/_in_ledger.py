@@ -80,7 +80,7 @@ def _row(entry: Entry, number: int) -> dict[str, Any]:
         "number": number,
         "name": entry.name,
         "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
-        "what": entry.what if entry.continues is None else f"{entry.what}, goes on with {entry.continues}",
+        "what": _what(entry),
         "mechanism": entry.mechanism or "-",
         "state": entry.state,
         "lost": entry.fate == "LOST",
@@ -88,6 +88,15 @@ def _row(entry: Entry, number: int) -> dict[str, Any]:
         "delta": "0" if entry.state == "VOID" else rounded_up(float(Fraction(entry.cost["delta"])), 6),
         "files": entry.names or ("-",),
     }
+
+
+def _what(entry: Entry) -> str:
+    """Say what an entry is, and what paid for it where it did not do so itself."""
+    if entry.parts:
+        return f"{entry.what} of {', '.join(entry.parts)}"
+    if entry.part is not None:
+        return f"{entry.what} {entry.part} of a plan, which paid"
+    return entry.what if entry.continues is None else f"{entry.what}, goes on with {entry.continues}, which paid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

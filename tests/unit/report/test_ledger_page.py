@@ -14,8 +14,10 @@ from discreet import Ledger, release
 from discreet.cli._main import run
 from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem, ParameterError
+from discreet.ledger._entries import Entry
 from discreet.ledger._status import power
 from discreet.report import write_report
+from discreet.report._in_ledger import entry_rows
 from discreet.report._ledger_page import page, write_ledger_report
 
 pytest.importorskip("jinja2")
@@ -162,6 +164,24 @@ def test_many_entries_make_a_short_page(place: Path) -> None:
     assert "The 4,500 oldest are left out" in text
     assert "e4999" in text
     assert max(len(path) for path in re.findall(r'd="(M[^"]*)"', text)) < 20_000
+
+
+def test_what_paid_for_an_entry_is_told() -> None:
+    cost = {"loss": "0", "delta": "0"}
+    told = entry_rows(
+        [
+            Entry(name="a", what="plan", cost=cost, parts=("x", "y")),
+            Entry(name="b", cost=cost, part="x"),
+            Entry(name="c", cost=cost, continues="b"),
+            Entry(name="d", cost=cost),
+        ]
+    )
+    assert [one["what"] for one in reversed(told)] == [
+        "plan of x, y",
+        "release x of a plan, which paid",
+        "release, goes on with b, which paid",
+        "release",
+    ]
 
 
 def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
