@@ -164,8 +164,9 @@ def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_jso
     for problem in problems:
         alarm(problem)
     if not problems:
-        given = f", and so {counted(len(certificates), 'certificate')}" if certificates else ""
-        echo(f"The chain, the sums and the budget agree{given}.")
+        echo("The chain, the sums and the budget agree.")
+        if certificates:
+            echo(f"{counted(len(certificates), 'certificate')}: each release is in the ledger as it was committed.")
     if not certificates:
         echo(f"{unchecked[0].upper()}{unchecked[1:]}.")
     return 1 if problems else 0

@@ -90,9 +90,9 @@ class LedgerStatus:
     def _attacker(self) -> str:
         now, whole = (rounded_up(100.0 * power(_FALSE_ALARMS, **pair)) for pair in (self.spent, self.budget))
         return (
-            "The best attacker who sees all releases in the ledger, and raises a false alarm about one record in 20, "
-            f"detects at most {now} % of true ones. With the whole budget spent it is {whole} %. Without any release "
-            "it is 5 %"
+            "What is promised is the whole budget: the best attacker who sees all releases in the ledger, and raises a "
+            f"false alarm about one record in 20, detects at most {whole} % of true ones. Without any release it is 5 "
+            f"%. Had what is spent been the budget from the start, it would be {now} %"
         )
 
     @property
