@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from discreet._core.errors import ParameterError, Refused
+from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
 from discreet.ledger._book import Book
 from discreet.ledger._events import Event
@@ -113,10 +113,14 @@ class Payment:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._last.state == "RESERVED":
-            self._to("VOID", {})
-        elif self._last.state == "OPENED":
-            self._to("FORFEITED", {})
+        after = {"RESERVED": "VOID", "OPENED": "FORFEITED"}.get(self._last.state)
+        if after is None:
+            return
+        try:
+            self._to(after, {})
+        except DiscreetError:  # recovery settles it; what led here is told
+            if error is None:
+                raise
 
 
 def require_covered(book: Book, *, relation: str, unit: str | None, group: int, kind: str | None) -> None:

@@ -266,6 +266,20 @@ def test_who_was_recovered_meanwhile_cannot_go_on(place, monkeypatch) -> None:
             payment.open()
 
 
+def test_what_went_wrong_is_told_though_the_ledger_is_gone_too(place) -> None:
+    def gone() -> None:
+        place.rename(place.with_name("elsewhere"))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Ledger(place).reserve(epsilon=0.1) as payment:
+        payment.open()
+        gone()
+    place.with_name("elsewhere").rename(place)
+    assert states(Ledger(place)) == {"OPENED": 1}
+    with pytest.raises(FileProblem), Ledger(place).reserve(epsilon=0.1):
+        place.rename(place.with_name("elsewhere"))
+
+
 def test_a_lease_is_of_one_process_of_one_start_of_one_machine() -> None:
     mine = lease()
     assert holder(mine) == "alive"
