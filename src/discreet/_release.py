@@ -553,7 +553,9 @@ def _by_name(asked: _Asked, kind: type[Any], held: _Known, n: int) -> tuple[Mech
     return made, why
 
 
-def _in_steps(mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch, payment: Payment | None) -> Mechanism:
+def _in_steps(
+    mechanism: Mechanism, checkpoint: Checkpoint | None, watch: Watch, payment: Payment | None = None
+) -> Mechanism:
     """Return the mechanism with its steps watched, kept and noted, where it works in steps."""
     if not isinstance(mechanism, SteppedMechanism):
         if checkpoint is not None:
