@@ -252,7 +252,9 @@ def release(
 
     known = _known(table, declared, reference, asked)
     made = None if known.n is None else _chosen(asked, known)
-    with _paid(ledger_for(ledger, domain), asked, known, made, kept, table=table, part=part, out=outputs) as payment:
+    keeper = ledger_for(ledger, domain)
+    with _paid(keeper, asked, known, made, kept, table=table, part=part, out=outputs) as payment:
+        _say(watch, _also_named(keeper, data))
         held = _held(table, known if made is None else known.on(made[0].domain))
         chosen, why = _chosen(asked, held.known) if made is None else made
         if chosen.domain != held.known.domain:
@@ -507,6 +509,15 @@ def _paid(
         out=out,
     ) as payment:
         yield payment.open()
+
+
+def _also_named(ledger: Ledger | None, data: Any) -> Iterator[str]:
+    """Say under which other names the file was released from, as the custodian's own notes have it."""
+    if ledger is not None and (names := ledger.also_named(data)):
+        yield (
+            f"this file was released from as {', '.join(map(repr, names))} too. Each name has a budget of its own, and "
+            "what both reveal of a person adds up"
+        )
 
 
 # -- three roads to a mechanism ---------------------------------------------------------------------------------------

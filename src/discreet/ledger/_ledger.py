@@ -17,6 +17,7 @@ from discreet._core.writing import canonical
 from discreet.domain import Domain
 from discreet.ledger._book import Book, Page, begin, datasets
 from discreet.ledger._filters import CURRENCIES, Cost
+from discreet.ledger._fingerprints import also_named
 from discreet.ledger._lease import lease
 from discreet.ledger._payment import Payment, require_covered
 from discreet.ledger._recovery import recovered
@@ -59,6 +60,9 @@ class Ledger:
         A file of SQLite on a local disk, or the address of a PostgreSQL database, ``postgresql://...``.
     dataset : str, optional
         The name that the custodian gave the data set; the only one in the ledger by default.
+    fingerprints : path, optional
+        Confidential. The custodian's own notes of which file was released from under which name, made where there are
+        none. A file that goes by another name too is then announced. Tables in memory are not noted.
 
     Raises
     ------
@@ -91,8 +95,14 @@ class Ledger:
     0.6
     """
 
-    def __init__(self, place: str | os.PathLike[str], dataset: str | None = None) -> None:
-        self.place = place
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        dataset: str | None = None,
+        *,
+        fingerprints: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.place, self.fingerprints = place, fingerprints
         self._store = store_at(place)
         names = datasets(self._store)
         if dataset is None and len(names) != 1:
@@ -342,6 +352,18 @@ class Ledger:
         """Keep in mind that the table was opened for the custodian's eyes, which costs nothing and is never public."""
         with self._book.appending() as page:
             page.append(None, "NOTED", facts={"what": what, **(facts or {})})
+
+    def also_named(self, data: Any) -> list[str]:
+        """Return the other names by which a file was released from, where there are fingerprints; none of a table.
+
+        Parameters
+        ----------
+        data : path or dataframe
+            Confidential, and opened already.
+        """
+        if self.fingerprints is None or not isinstance(data, (str, os.PathLike)):
+            return []
+        return also_named(self.fingerprints, data, self.dataset)
 
     # -- after a failure ------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from discreet._core.reading import bounded_text, parsed_toml
 from discreet.ledger._ledger import Ledger
 
 VARIABLE = "DISCREET_LEDGER"
+_KEYS = {"file", "dataset", "fingerprints"}
 
 
 def ledger_for(
@@ -20,7 +21,8 @@ def ledger_for(
     """Return the ledger that pays for a release; None where nobody keeps one.
 
     ``given``: by the caller.
-    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it) and ``dataset``. Anything but a
+    ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it), ``dataset`` and
+    ``fingerprints``. Anything but a
     path is passed over.
     ``dataset``: the name of the data set in the ledger.
 
@@ -32,7 +34,8 @@ def ledger_for(
         return Ledger(given, dataset)
     named = _declared(domain) if isinstance(domain, (str, os.PathLike)) else None
     if named is not None:
-        return Ledger(named[0], dataset or named[1])
+        place, name, fingerprints = named
+        return Ledger(place, dataset or name, fingerprints=fingerprints)
     if VARIABLE in os.environ:
         return Ledger(os.environ[VARIABLE], dataset)
     if dataset is not None:
@@ -40,16 +43,22 @@ def ledger_for(
     return None
 
 
-def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None] | None:
+def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None, Path | None] | None:
     facts = parsed_toml(bounded_text(path, missing="check the path", remedy="check that it is a readable TOML file"))
     found = facts.get("ledger")
     if found is None:
         return None
-    if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - {"file", "dataset"}:
-        raise ParameterError('[ledger] in the domain must have file = "..." and may have dataset = "..."')
-    place = str(found["file"])
-    beside = place if "://" in place else str(Path(path).parent / place)
-    return beside, found.get("dataset")
+    if not isinstance(found, Mapping) or not _texts(found) or "file" not in found or set(found) - _KEYS:
+        raise ParameterError(
+            '[ledger] in the domain must have file = "...", and may have dataset = "..." and fingerprints = "..."'
+        )
+    place, folder = str(found["file"]), Path(path).parent
+    notes = found.get("fingerprints")
+    return (
+        place if "://" in place else str(folder / place),
+        found.get("dataset"),
+        None if notes is None else folder / Path(notes).expanduser(),
+    )
 
 
 def _texts(found: Mapping[str, Any]) -> bool:
