@@ -16,6 +16,8 @@ from discreet.pseudo_posterior._censored import censored_law, chain_distance
 from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._regressions import LinearRegression
 
+pytestmark = pytest.mark.chains
+
 THETAS = np.linspace(0.5, 12.0, 40)
 VALUES = np.array([0, 1, 2, 5, 9, 30])
 LOGS = VALUES[None, :] * np.log(THETAS[:, None]) - THETAS[:, None] - np.array([math.lgamma(v + 1) for v in VALUES])
