@@ -82,6 +82,8 @@ INTO_OPEN_FILES = {
     ("_writing.py", "sink_parquet"),
     ("_writing.py", "write_csv"),
     ("_demo.py", "write_parquet"),
+    ("_split.py", "write_csv"),
+    ("_split.py", "write_parquet"),
 }
 SERIALISERS = {"savefig", "save", "savez", "savez_compressed", "sink_parquet", "write_csv", "write_parquet"}
 

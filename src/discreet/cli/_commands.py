@@ -13,6 +13,7 @@ import click
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted, harmless
+from discreet.cli._audit import audit
 from discreet.cli._echo import alarm, echo, show, tell
 from discreet.cli._group import Commands
 from discreet.cli._ledger import dataset_option, json_option, ledger, ledger_option
@@ -794,4 +795,5 @@ COMMANDS: tuple[click.Command, ...] = (
     demo,
     domain,
     ledger,
+    audit,
 )

@@ -1,7 +1,8 @@
 """Entry point: commands, exit statuses, and errors in one or two plain sentences.
 
-Exit status 0 on success, 1 where ``verify`` finds a disagreement or ``domain check`` a value that does not fit, 2 on
-bad input, 3 on an infeasible or refused request, 4 on a fault of the program itself.
+Exit status 0 on success, 1 where ``verify`` finds a disagreement, ``domain check`` a value that does not fit or
+``audit`` a claim that is rejected, 2 on bad input, 3 on an infeasible or refused request, 4 on a fault of the program
+itself.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from discreet.cli._synthesize import synthesize
 def discreet(context: click.Context) -> int:
     """Release differentially private synthetic data whose guarantee is exact, honest and checkable.
 
-    Exit status: 0 for success, 1 where verify or report found a disagreement or domain check a value that does not fit,
-    2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault in the program.
+    Exit status: 0 for success, 1 where verify or report found a disagreement, domain check a value that does not fit
+    or audit a claim that is rejected, 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault in
+    the program.
     """
     return help_without_command(context)
 

@@ -30,6 +30,8 @@ CALLERS: dict[str, Purpose] = {
     "discreet.confidential._custodian": "for the custodian",  # reveal_to_custodian: results, never tables
     "discreet.audit._instance": "for the custodian",  # the result is closed again
     "discreet.audit._paper_choices": "for the custodian",  # closed again
+    "discreet.audit._release": "for the custodian",  # closed again
+    "discreet.audit._split": "for the custodian",  # both parts of the table, in files of the custodian's own
     "discreet.utility._columns": "for the custodian",  # closed again, by compare
     "discreet.utility._compare": "for the custodian",  # closed again
     "discreet.utility._marginals": "for the custodian",  # closed again

@@ -1,0 +1,88 @@
+"""Tables as attacks read them: a table, its control and a release on one coding of their columns. Confidential."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.lazy import pl
+from discreet.domain import Domain
+
+BINS = 16
+"""Into how many ranges, of as many records each, columns of numbers are cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coded:
+    """Records of one or several tables, row by row.
+
+    ``codes``: by resolution, shape (rows, columns): the number of each value.
+    ``points``, shape (rows, coordinates): numbers by their rank in [0, 1], a coordinate of 0 or 1 for each label.
+    """
+
+    codes: dict[str, Integers]
+    points: Floats
+
+    def take(self, index: Integers) -> Coded:
+        """Return some of the rows."""
+        return Coded(codes={name: codes[index] for name, codes in self.codes.items()}, points=self.points[index])
+
+
+def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
+    """Code tables of the same columns.
+
+    ``tables``: the confidential table, its control and the release.
+    ``domain``: where the claim has one; cells that it declares are then a resolution of their own.
+    """
+    exact, ranges, points, declared = [], [], [], []
+    for name in tables[0].columns:
+        columns = [table[name] for table in tables]
+        numbers = _numbers(columns)
+        labels = pl.concat([column.cast(pl.String) for column in columns]).to_numpy() if numbers is None else numbers
+        own = np.unique(labels.astype(str) if numbers is None else numbers, return_inverse=True)[1].reshape(-1)
+        exact.append(own)
+        if numbers is None:
+            ranges.append(own)
+            points.extend(_indicators(own))
+        else:
+            rank = own / max(1, int(own.max()))
+            points.append(rank)
+            edges = np.unique(np.quantile(numbers, np.linspace(0.0, 1.0, BINS + 1)[1:-1]))
+            ranges.append(np.searchsorted(edges, numbers, side="right"))
+        if domain is not None and domain.finite:
+            column = domain.columns[name]
+            texts = [column.parse(one) if one.dtype == pl.String else one for one in columns]
+            declared.append(np.concatenate([column.encode(one, name=name) for one in texts]))
+    codes = {"values": np.column_stack(exact), "ranges": np.column_stack(ranges)}
+    if declared:
+        codes["cells"] = np.column_stack(declared)
+    everything = Coded(codes=codes, points=np.column_stack(points))
+    ends = np.cumsum([table.height for table in tables])
+    return [everything.take(np.arange(end - table.height, end)) for table, end in zip(tables, ends, strict=True)]
+
+
+def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
+    """Return the values of a column of numbers or dates, nulls before all others; None where it holds labels."""
+    parts = []
+    for column in columns:
+        temporal = column.dtype.is_temporal()
+        if not temporal and not column.dtype.is_numeric() and column.dtype != pl.String:
+            return None
+        read = (column.to_physical() if temporal else column).cast(pl.Float64, strict=False)
+        if read.null_count() > column.null_count():
+            return None
+        parts.append(read.to_numpy())
+    values = np.concatenate(parts)
+    known = values[np.isfinite(values)]
+    return np.where(np.isfinite(values), values, (known.min() if len(known) else 0.0) - 1.0)
+
+
+_MOST_LABELS = 64
+
+
+def _indicators(own: Integers) -> list[Floats]:
+    common = np.argsort(-np.bincount(own), kind="stable")[:_MOST_LABELS]
+    return [(own == label) * np.sqrt(0.5) for label in common]

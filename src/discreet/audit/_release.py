@@ -1,0 +1,241 @@
+"""Whether a release shows more of the table it was made from than its claim allows: a test, for the custodian."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet._core.boundary import quietly
+from discreet._core.checks import real
+from discreet._core.errors import DataError, ParameterError
+from discreet._core.lazy import pl
+from discreet._core.random import seeded
+from discreet._core.text import as_written, counted, percent, rounded_up
+from discreet.audit._attacks import ATTACKS
+from discreet.audit._coded import coded
+from discreet.audit._guesses import POWER, Null, StatedProfile, detectable
+from discreet.audit._instance import BANNER
+from discreet.audit._pairs import Attack, attacked
+from discreet.audit._split import Split
+from discreet.confidential import Confidential
+from discreet.confidential._open import open_confidential
+from discreet.confidential._raw import raw_rows
+from discreet.domain import Domain
+from discreet.privacy import Budget, Profile, Relation
+from discreet.privacy._group import ChainProfile
+from discreet.releases import Certificate
+from discreet.releases._read import read
+from discreet.releases._table import scanned, unreadable
+from discreet.releases._verify import guarantee_of
+
+LEVEL = 0.001
+"""Probability at most of rejecting a claim that holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What is tested.
+
+    ``profile``: between tables of which one record is exchanged.
+    ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
+    ``words``: the claim, as it was stated.
+    ``certificate``: where it comes from, if from one.
+    """
+
+    profile: Profile
+    steps: int
+    words: str
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseAudit:
+    """The test of a release's claim. Confidential.
+
+    ``claim``: in words.
+    ``exploratory``: why there is no verdict; None where there is one.
+    ``level``: probability at most of rejecting a claim that holds.
+    ``p_value``: of all attacks together, corrected for their number.
+    ``attacks``: each by itself.
+    ``detectable``: the epsilon that would have been detected with probability :data:`POWER`; None where none.
+    """
+
+    claim: str
+    exploratory: str | None
+    level: float
+    p_value: float
+    attacks: tuple[Attack, ...]
+    detectable: float | None
+
+    @property
+    def rejected(self) -> bool | None:
+        """Whether the claim is rejected; None where there is no verdict."""
+        return None if self.exploratory else self.p_value <= self.level
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, marked ``"confidential": true``."""
+        return {
+            "confidential": True,
+            "notice": BANNER,
+            "claim": self.claim,
+            "rejected": self.rejected,
+            "exploratory": self.exploratory,
+            "level": self.level,
+            "p_value": self.p_value,
+            "attacks": [one.to_dict() for one in self.attacks],
+            "power": {"epsilon": self.detectable, "power": POWER},
+        }
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence."""
+        if self.exploratory:
+            return f"no verdict: {self.exploratory}"
+        if self.rejected:
+            return f"rejected at level {as_written(self.level)}: the release shows more than its claim allows"
+        if self.detectable is None:
+            return "not rejected; no epsilon would have been detected: there are too few records in the control"
+        return f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {POWER:.0%}"
+
+    def __str__(self) -> str:
+        lines = [BANNER, f"claim: {self.claim}"]
+        for one in self.attacks:
+            share = percent(one.right / one.guesses) if one.guesses else "none"
+            lines.append(f"  {one.name}: {one.right:,} of {counted(one.guesses, 'guess', 'guesses')} right ({share}) "
+                         f"about {counted(one.pairs, 'pair')}, p-value {rounded_up(one.p_value)}")  # fmt: skip
+        lines += [f"p-value of all together: {rounded_up(self.p_value)}", self.verdict]
+        if self.rejected is False and self.detectable is not None:
+            lines.append("That is: if the guesses of one of these attacks were right as often as that epsilon allows.")
+        return "\n".join(lines)
+
+
+# -- the claim --------------------------------------------------------------------------------------------------------
+
+
+def claimed(
+    release: Any,
+    certificate: Any = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    relation: str | None = None,
+) -> Claim:
+    """Return the claim to test: that of a certificate, or a bare one.
+
+    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, or
+    its privacy unit has several records.
+    """
+    if epsilon is None:
+        if delta is not None or relation is not None:
+            raise ParameterError("a claim without a certificate needs an epsilon. Write epsilon=...")
+        return _certified(read(release, certificate).certificate)
+    if certificate is not None:
+        raise ParameterError("give either a certificate or epsilon=..., not both")
+    budget, neighbours = Budget(epsilon=epsilon, delta=delta or 0.0), Relation(name=relation or "replacement")  # type: ignore[arg-type]
+    stated = StatedProfile(epsilon_stated=budget.epsilon, delta_stated=budget.delta)
+    return _of_an_exchange(stated, neighbours, f"{budget}, for {neighbours.name} of one record")
+
+
+def _of_an_exchange(profile: Profile, relation: Relation, words: str, certificate: Certificate | None = None) -> Claim:
+    """Return a claim as one about tables of which one record is exchanged: under add-remove, two steps."""
+    steps = 1 if relation.name == "replacement" else 2
+    chained = profile if steps == 1 else ChainProfile(single=profile, group=steps)
+    return Claim(profile=chained, steps=steps, words=words, certificate=certificate)
+
+
+def _certified(certificate: Certificate) -> Claim:
+    guarantee = guarantee_of(certificate)
+    if certificate.facts["unit"] is not None or guarantee.relation.group > 1:
+        raise ParameterError("a claim about a privacy unit of several records cannot be audited by single records")
+    if certificate.facts["size"] is None:
+        raise ParameterError("a release of counts holds no records to audit. Audit records instead")
+    if guarantee.delta(certificate.epsilon) > certificate.delta * (1.0 + 1e-6):
+        raise ParameterError("the certificate claims more than follows from its facts. Check it with discreet verify")
+    budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
+    words = f"{budget}, for {guarantee.relation.name} of one record, with the whole profile of the certificate"
+    return _of_an_exchange(guarantee.profile, guarantee.relation, words, certificate)
+
+
+# -- the test ---------------------------------------------------------------------------------------------------------
+
+
+def audit_release(
+    release: Any, data: Any, control: Any, claim: Claim, *, record: Any = None, level: float = LEVEL
+) -> Confidential[ReleaseAudit]:
+    """Test whether a release shows more of its table than a claim allows.
+
+    ``release``: the released file, or a folder of several tables. Public.
+    ``data``, ``control``: confidential; the table that the release was made from, and the records that were kept out.
+    ``claim``: from :func:`claimed`.
+    ``record``: of the split; by default the one in the folder of the control or of the data.
+    ``level``: probability at most of rejecting a claim that holds.
+    Returns: closed; for the custodian.
+
+    Raises DataError when the tables lack columns of the release, the claim is of another number of records, or there
+    are fewer than four records in the control, or FileProblem when a file cannot be read.
+    """
+    real("level", level, above=0, below=1)
+    exploratory, seed = _standing(data, control, record, claim)
+    released = _released(release, claim.certificate)
+    names = released.columns
+    table = open_confidential(raw_rows(data, names, what="data"), caller=__name__)
+    kept = open_confidential(raw_rows(control, names, what="control"), caller=__name__)
+    _require_own_number(claim.certificate, table.height)
+    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])
+    held, out, shown = quietly(lambda: coded([table, kept, released], domain), _uncommon())
+    each = level / len(ATTACKS)
+    attacks = attacked(held, out, shown, Null.of(claim.profile), level=each, rng=seeded(seed))
+    found = [detectable(np.flatnonzero(one.tail <= each), one.guesses) for one in attacks]
+    return Confidential(
+        ReleaseAudit(
+            claim=claim.words,
+            exploratory=exploratory,
+            level=level,
+            p_value=min(1.0, len(attacks) * min(one.p_value for one in attacks)),
+            attacks=attacks,
+            detectable=min((one / claim.steps for one in found if one is not None), default=None),
+        )
+    )
+
+
+def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int]:
+    """Return why there is no verdict, None where there is one; and the seed of the examination."""
+    known = Split.beside(data, control) if record is None else Split.read(record)
+    if known is None:
+        return "no record says that the control was drawn at random before the release", 0
+    if not known.is_of(data, control):
+        return "the record is of other files than these", 0
+    made = None if claim.certificate is None else claim.certificate.facts["created"]
+    if made is not None and datetime.datetime.fromisoformat(made) < known.created:
+        return "the control was drawn after the release", 0
+    return None, known.seed
+
+
+def _uncommon() -> DataError:
+    return DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
+
+
+def _released(release: Any, certificate: Certificate | None) -> pl.DataFrame:
+    path = Path(release)
+    files = [path / Path(str(table["file"])).name for table in certificate.tables] if (
+        certificate is not None and certificate.several) else [path]  # fmt: skip
+    frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())
+    if frame.height == 0 or frame.width == 0:
+        raise DataError(None, "the release has no rows", "give a release with records")
+    return frame
+
+
+def _require_own_number(certificate: Certificate | None, rows: int) -> None:
+    """Refuse a table of another number of records than the certificate's: the number is public under replacement."""
+    if certificate is None or certificate.facts["relation"]["name"] != "replacement":
+        return
+    if certificate.facts["records"] != rows:
+        raise DataError(
+            None,
+            f"the data have {counted(rows, 'record')}, and the certificate is of {certificate.facts['records']:,}",
+            "give the table that the release was made from",
+        )

@@ -1,0 +1,92 @@
+"""The commands that examine releases, for the custodian."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from discreet.cli._echo import alarm, echo, show
+from discreet.cli._group import Commands
+from discreet.cli._ledger import json_option
+
+
+@click.group(cls=Commands, invoke_without_command=True)
+@click.pass_context
+def audit(context: click.Context) -> int:
+    """Examine a release, or what makes one. The results are for the custodian alone."""
+    from discreet.cli._commands import help_without_command
+
+    return help_without_command(context)
+
+
+@audit.command("split")
+@click.argument("data", type=click.Path())
+@click.option("--out-data", type=click.Path(), required=True, help="File to write: the table to make releases from.")
+@click.option("--out-control", type=click.Path(), required=True, help="File to write: the control, to be kept out.")
+@click.option("--record", type=click.Path(), required=True, help="JSON file to write: how the control was drawn.")
+@click.option("--share", type=float, default=0.5, show_default=True, help="Share of the records that are the control.")
+@json_option
+def split(data: str, as_json: bool, **options: Any) -> None:
+    """Draw a control from the confidential table DATA at random, before a release is made.
+
+    All three files are CONFIDENTIAL. The commitment that is printed may be told to anybody: it holds the custodian to
+    this draw and tells nothing about it.
+    """
+    from discreet.audit._split import split as run
+
+    made = run(data, **options)
+    numbers = {name: made.facts[name] for name in ("records", "control_records", "commitment")}
+    if as_json:
+        show({**options, **numbers})
+        return
+    echo(f"drew {numbers['control_records']:,} records as the control and kept {numbers['records']:,}.")
+    echo(f"commitment: {made.commitment}")
+    echo("The three files are confidential. The commitment is not: it may be told before the release is made.")
+
+
+@audit.command("release")
+@click.argument("released", type=click.Path())
+@click.option("--data", type=click.Path(), required=True, help="CONFIDENTIAL table that the release was made from.")
+@click.option("--control", type=click.Path(), required=True, help="CONFIDENTIAL records that were kept out of it.")
+@click.option("--record", type=click.Path(), help="Record of audit split. By default the one in the folder of either.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
+@click.option("--epsilon", type=float, help="Instead of a certificate: the privacy budget that is claimed.")
+@click.option("--delta", type=float, help="Instead of a certificate: the delta that is claimed. By default 0.")
+@click.option(
+    "--relation",
+    type=click.Choice(["replacement", "add-remove"]),
+    help="Instead of a certificate: between which tables it is claimed. By default replacement.",
+)
+@click.option("--level", type=float, default=0.001, show_default=True, help="Largest rate of false alarms.")
+@json_option
+def release(
+    released: str,
+    data: str,
+    control: str,
+    record: str | None,
+    certificate: str | None,
+    level: float,
+    as_json: bool,
+    **stated: Any,
+) -> int:
+    """Test whether a RELEASED table shows more of DATA than it claims. The result is CONFIDENTIAL.
+
+    It guesses which of two records was in the table, for pairs of one of DATA and one of the control, and asks whether
+    more guesses are right than the claim allows. The exit status is 1 where the claim is rejected. A control that audit
+    split did not draw is looked at without a verdict.
+    """
+    from discreet.audit._release import audit_release, claimed
+    from discreet.confidential._custodian import reveal_to_custodian
+
+    claim = claimed(released, certificate, **stated)
+    found = reveal_to_custodian(audit_release(released, data, control, claim, record=record, level=level))
+    if as_json:
+        show(found.to_dict())
+    elif found.rejected:
+        *lines, verdict = str(found).splitlines()
+        echo("\n".join(lines))
+        alarm(verdict)
+    else:
+        echo(str(found))
+    return 1 if found.rejected else 0

@@ -1,0 +1,295 @@
+"""``discreet audit split`` and ``discreet audit release``: right claims stand at the stated rate, broken ones fall."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+from discreet._core.random import seeded
+from discreet.audit._attacks import ATTACKS
+from discreet.audit._coded import Coded, coded
+from discreet.audit._guesses import Null, StatedProfile
+from discreet.audit._pairs import attacked, divided, paired
+from discreet.audit._release import LEVEL, audit_release, claimed
+from discreet.audit._split import Split, drawn
+from discreet.cli._main import run
+from discreet.confidential import Confidential, reveal_to_custodian
+from discreet.domain import Counts, Domain, Integer, Records
+from discreet.errors import DataError, FileProblem, ParameterError
+from discreet.mechanisms import PerturbedHistogram
+
+CELLS = 500
+DOMAIN = Domain(columns={"x": Integer(lower=0, upper=CELLS - 1)})
+RATE = 1e-6  # of a false failure, and of a false pass, of each statistical test here
+
+
+def codes(frame: pl.DataFrame) -> Counts:
+    return Counts.of_cells(frame["x"].to_list())
+
+
+def p_value(released: str, epsilon: float, claim: float, seed: int, *, level: float = LEVEL) -> float:
+    """Make a table, its control and a release, and return the p-value of a claim about it."""
+    rng = seeded(seed)
+    rows = pl.DataFrame({"x": rng.integers(0, CELLS, 1200)})
+    table, control = rows[:600], rows[600:]
+    if released == "copy":
+        made = table
+    else:
+        scale = {"right": 2.0 / epsilon, "a tenth of the noise": 0.2 / epsilon, "no noise": 1e-3}[released]
+        mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
+        chunks = mechanism.finish(mechanism.kernel(codes(table), rng=rng), size=600, rng=rng)
+        made = pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(chunks)))})
+    null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
+    found = attacked(*coded([table, control, made], DOMAIN), null, level=level / len(ATTACKS), rng=rng)
+    return min(1.0, len(found) * min(one.p_value for one in found))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_right_releases_are_rejected_at_most_at_the_level(epsilon: float) -> None:
+    """Of 40 at level 0.05: no more rejections than a binomial law of that rate has with probability 1 - 1e-6."""
+    rejected = sum(p_value("right", epsilon, epsilon, seed, level=0.05) <= 0.05 for seed in range(40))
+    assert rejected <= binom.isf(RATE, 40, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("twin", "epsilon"),
+    [("copy", 1.0), ("no noise", 1.0), ("a tenth of the noise", 1.0), ("a tenth of the noise", 0.3)],
+)
+def test_broken_twins_are_rejected(twin: str, epsilon: float) -> None:
+    """With power above 0.5: where it is less, all of 20 are rejected with probability below 1e-6."""
+    assert RATE > 0.5**20
+    assert all(p_value(twin, epsilon, epsilon, seed) <= LEVEL for seed in range(20))
+
+
+def test_a_tenth_of_the_noise_is_within_a_claim_that_is_ten_times_as_large() -> None:
+    assert all(p_value("a tenth of the noise", 1.0, 10.0, seed) > LEVEL for seed in range(5))
+
+
+def parts(rows: int = 400) -> tuple[Coded, Coded]:
+    made = seeded(1).integers(0, 40, (2 * rows, 2))
+    frame = pl.DataFrame({"x": made[:, 0], "y": made[:, 1]})
+    table, control = coded([frame[:rows], frame[rows:]], None)
+    return table, control
+
+
+def test_which_pairs_are_scored_does_not_depend_on_the_coins() -> None:
+    """Swap the two records of every pair: the same pairs are scored, tuned on and known."""
+    pairs, _ = paired(*parts(), seeded(2))
+    swapped = type(pairs)(table=pairs.control, control=pairs.table, first_is_in=~pairs.first_is_in)
+    for one, other in zip(divided(pairs), divided(swapped), strict=True):
+        assert (one.first_is_in == ~other.first_is_in).all()
+        assert (one.sides[0].points == other.sides[0].points).all()
+
+
+def test_pairs_are_apart_and_each_record_is_in_one() -> None:
+    table, control = parts()
+    pairs, rest = paired(table, control, seeded(2))
+    scored, tuning, known = divided(pairs)
+    assert len(scored) + len(tuning) + len(known) == len(pairs)
+    assert len(scored) >= 2 * len(tuning) - 1 >= 20
+    held = np.concatenate([pairs.table.codes["values"], rest.codes["values"]])
+    assert sorted(map(tuple, held.tolist())) == sorted(map(tuple, table.codes["values"].tolist()))
+    assert (pairs.table.codes["values"] != pairs.control.codes["values"]).any(axis=1).all()
+
+
+def test_a_control_that_equals_the_table_says_nothing() -> None:
+    table, _ = parts()
+    with pytest.raises(DataError, match="fewer than four pairs"):
+        paired(table.take(np.zeros(9, dtype=np.int64)), table.take(np.zeros(9, dtype=np.int64)), seeded(2))
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    rng = seeded(5)
+    frame = pl.DataFrame({"age": rng.integers(0, 300, 1000), "sex": rng.choice(["f", "=m"], 1000)})
+    kind = str(request.param)
+    frame.write_csv(tmp_path / "all.csv") if kind == "csv" else frame.write_parquet(tmp_path / "all.parquet")
+    (tmp_path / "d.toml").write_text(
+        '[columns.age]\ntype = "integer"\nlower = 0\nupper = 299\n'
+        '[columns.sex]\ntype = "category"\ncategories = ["f", "=m"]\n'
+    )
+    drawn = [str(tmp_path / name) for name in (f"all.{kind}", f"a.{kind}", f"b.{kind}", "s.json")]
+    assert (
+        run(["audit", "split", drawn[0], "--out-data", drawn[1], "--out-control", drawn[2], "--record", drawn[3]]) == 0
+    )
+    return tmp_path
+
+
+def files(place: Path) -> dict[str, str]:
+    return {path.stem: str(path) for path in sorted(place.iterdir()) if path.suffix in {".csv", ".parquet"}}
+
+
+def audited(place: Path, released: str, *more: str, data: str = "a", control: str = "b") -> list[str]:
+    known = files(place)
+    return ["audit", "release", known[released], "--data", known[data], "--control", known[control], *more]
+
+
+def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def read(path: str) -> pl.DataFrame:
+    return pl.read_parquet(path) if path.endswith("parquet") else pl.read_csv(path)
+
+
+def test_the_parts_are_the_table_and_the_record_holds_them_to_it(place: Path) -> None:
+    known = files(place)
+    whole = pl.concat([read(known["a"]), read(known["b"])])
+    assert whole.sort(whole.columns).equals(read(known["all"]).sort(whole.columns))
+    assert not whole.equals(read(known["all"]))
+    made = Split.read(place / "s.json")
+    assert made.is_of(known["a"], known["b"])
+    assert not made.is_of(known["b"], known["a"])
+    assert (made.facts["records"], made.facts["control_records"]) == (500, 500)
+    told = (place / "s.json").read_text()
+    for name in ("a", "b", "all"):  # who knows all records but one must not be able to test guesses by a hash
+        assert hashlib.sha256(Path(known[name]).read_bytes()).hexdigest() not in told
+    assert all((Path(path).stat().st_mode & 0o077) == 0 for name, path in known.items() if name != "all")
+
+
+def test_a_record_that_was_changed_is_refused(place: Path) -> None:
+    facts = json.loads((place / "s.json").read_text())
+    for change in (
+        {"created": "2001-01-01T00:00:00+00:00"},
+        {"nonce": "00" * 32},
+        {"control": 3},
+        {"discreet_split": 2},
+    ):
+        (place / "t.json").write_text(json.dumps({**facts, **change}))
+        with pytest.raises(FileProblem, match="record"):
+            Split.read(place / "t.json")
+
+
+def test_every_order_of_both_parts_is_equally_likely() -> None:
+    """2,400 draws of two of four: a count strays as far as this from 100 with probability 1e-6, over all 24 orders."""
+    seen = Counter(tuple(np.concatenate(drawn(4, 2)).tolist()) for _ in range(2400))
+    low, high = binom.ppf(RATE / 48, 2400, 1 / 24), binom.isf(RATE / 48, 2400, 1 / 24)
+    assert len(seen) == 24
+    assert all(low <= count <= high for count in seen.values())
+
+
+def test_a_right_release_is_not_rejected_and_what_would_have_been_is_said(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = files(place)
+    out = str(place / f"r{Path(known['a']).suffix}")
+    asked = [
+        "release",
+        known["a"],
+        "--domain",
+        str(place / "d.toml"),
+        "--epsilon",
+        "1",
+        "--size",
+        "500",
+        "--mechanism",
+        "perturbed-histogram",
+        "--accept-poor-utility",
+        "--out",
+        out,
+    ]
+    assert run(asked) == 0
+    capsys.readouterr()
+    assert run(audited(place, "r")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("CONFIDENTIAL")
+    assert "not rejected; epsilon " in said
+    assert "would have been detected with power 95%" in said
+    assert "stands" not in said
+    assert run(audited(place, "r", "--json")) == 0
+    found = answer(capsys)
+    assert {"rejected", "level", "p_value", "attacks", "power"} <= set(found)
+    assert (found["rejected"], found["level"], found["confidential"]) == (False, 0.001, True)
+    assert [one["name"] for one in found["attacks"]] == list(ATTACKS)
+    assert found["power"]["power"] == 0.95
+    assert found["power"]["epsilon"] > 1.0
+    assert run(audited(place, "r", "--json")) == 0
+    assert answer(capsys) == found  # nobody can try again until it comes out otherwise
+
+
+@pytest.mark.parametrize(
+    "claim", [["--epsilon", "1"], ["--epsilon", "0.5", "--delta", "1e-6", "--relation", "add-remove"]]
+)
+def test_a_copy_of_the_table_is_rejected(place: Path, claim: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run(audited(place, "a", *claim, "--json")) == 1
+    found = answer(capsys)
+    assert found["rejected"] is True
+    assert found["p_value"] <= 0.001
+    assert run(audited(place, "a", *claim)) == 1
+    assert "rejected at level 0.001" in capsys.readouterr().out
+
+
+def test_without_a_draw_on_record_there_is_no_verdict(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run(audited(place, "a", "--epsilon", "1", "--json", data="a", control="all")) == 0
+    found = answer(capsys)
+    assert found["rejected"] is None
+    assert "no record says" in found["exploratory"]
+    assert run(audited(place, "a", "--epsilon", "1", "--record", str(place / "s.json"), data="b", control="a")) == 0
+    assert "no verdict: the record is of other files" in capsys.readouterr().out
+
+
+def test_a_control_that_was_drawn_after_the_release_has_no_verdict(place: Path) -> None:
+    known = files(place)
+    out = place / f"r{Path(known['a']).suffix}"
+    asked = [
+        "release",
+        known["a"],
+        "--domain",
+        str(place / "d.toml"),
+        "--epsilon",
+        "1",
+        "--size",
+        "500",
+        "--mechanism",
+        "perturbed-histogram",
+        "--accept-poor-utility",
+    ]
+    assert run([*asked, "--out", str(out)]) == 0
+    certificate = place / "r.certificate.json"
+    facts = json.loads(certificate.read_text())
+    certificate.write_text(json.dumps({**facts, "created": "2001-01-01T00:00:00+00:00"}))
+    found = reveal_to_custodian(audit_release(out, known["a"], known["b"], claimed(out)))
+    assert found.exploratory == "the control was drawn after the release"
+    assert found.rejected is None
+    certificate.write_text(json.dumps({**facts, "guarantee": {**facts["guarantee"], "epsilon": 0.5}}))
+    with pytest.raises(ParameterError, match="claims more than follows"):
+        claimed(out)
+    certificate.write_text(json.dumps({**facts, "records": 499}))
+    with pytest.raises(DataError, match="500 records, and the certificate is of 499"):
+        audit_release(out, known["a"], known["b"], claimed(out))
+
+
+def test_what_cannot_be_audited_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = files(place)
+    for more in (["--delta", "0.1"], ["--epsilon", "1", "--certificate", "c.json"], ["--epsilon", "1", "--level", "0"]):
+        assert run(audited(place, "a", *more)) == 2
+    assert run(audited(place, "a")) == 2  # it has no certificate
+    other = place / "other.csv"
+    other.write_text("height\n1\n2\n")
+    assert run(audited(place, "other", "--epsilon", "1")) == 2
+    assert "is not in the data" in capsys.readouterr().err
+    asked = ["audit", "split", known["all"], "--record", str(place / "r.json"), "--out-data"]
+    assert run([*asked, known["a"], "--out-control", known["a"]]) == 2
+    assert run([*asked, str(place / "x.txt"), "--out-control", known["b"]]) == 2
+    assert run([*asked, known["all"], "--out-control", known["b"]]) == 2
+
+
+def test_the_result_is_closed(place: Path) -> None:
+    known = files(place)
+    closed = audit_release(known["a"], known["a"], known["b"], claimed(known["a"], epsilon=1.0))
+    assert isinstance(closed, Confidential)
+    assert repr(closed) == "<confidential ReleaseAudit>"
