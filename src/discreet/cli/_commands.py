@@ -115,7 +115,9 @@ _delta = click.option(
     "--mechanism", help="Registry name. By default the one with the least predicted error, from public facts."
 )
 @_param
-@click.option("--out", type=click.Path(), required=True, help="File to write: .parquet or .csv. A folder of --tables.")
+@click.option(
+    "--out", type=click.Path(), required=True, help="File to write: .parquet, .csv, ... A folder of --tables."
+)
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
 @click.option("--max-records", type=int, help="The most records that a unit keeps. The others are cut at random.")
@@ -730,10 +732,12 @@ def domain(context: click.Context) -> int:
 @_json
 def init(data: str, out: str | None, as_json: bool) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""
+    from discreet._core.formats import format_of
     from discreet.confidential._frames import table_schema
     from discreet.domain import Domain
 
-    template, csv = Domain.template(table_schema(data)), data.lower().endswith(".csv")
+    form = format_of(data)
+    template, csv = Domain.template(table_schema(data)), form is not None and form.texts
     if out is not None:
         from discreet._core.writing import together
 

@@ -268,7 +268,7 @@ class _Scan:
             self._hold(batch, times)
 
     def _column(self, raw: pl.Series, name: str, column: Column, times: pl.Series) -> _Judged:
-        judged = _judged(raw, column, name=name, texts=self.source.texts)
+        judged = _judged(raw, column, name=name, texts=name in self.source.texts)
         for misfit in judged.misfits:
             self.found.add((name,), misfit, [judged.values if misfit is not judged.unread else raw], times)
         return judged

@@ -76,8 +76,7 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
     table = _merged(grouped, columns) if grouped else None
     if table is None or table.height == 0:
         raise DataError(None, "has no rows", "give one with rows")
-    if source.texts:
-        table = parsed(table, columns)
+    table = parsed(table, columns, source.texts)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
     return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
 

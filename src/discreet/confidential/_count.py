@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,8 +217,8 @@ class Tally:
         # Cells of numbers are found faster than equal numbers are grouped.
         self.grouping = self.dense is None or any(column.kind != "numeric" for column in columns)
 
-    def add(self, batch: pl.DataFrame, *, texts: bool) -> None:
-        """Count one batch."""
+    def add(self, batch: pl.DataFrame, *, texts: Collection[str]) -> None:
+        """Count one batch, of which some columns are texts."""
         if batch.height == 0:
             return
         if FREQUENCY not in batch.columns and self.grouping:
@@ -310,10 +310,12 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
 
 
-def encoded(batch: pl.DataFrame, domain: Domain, *, texts: bool) -> tuple[Records, npt.NDArray[np.int64] | None]:
+def encoded(
+    batch: pl.DataFrame, domain: Domain, *, texts: Collection[str]
+) -> tuple[Records, npt.NDArray[np.int64] | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    return domain.encode(parsed(batch, domain.columns) if texts else batch), frequencies
+    return domain.encode(parsed(batch, domain.columns, texts)), frequencies
 
 
 def _no_records(domain: Domain) -> Records:

@@ -80,9 +80,7 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     frame = pl.concat(batches, how="vertical_relaxed")
     if FREQUENCY in frame.columns:  # grouped where the table is
         frame = frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(domain.names))
-    if source.texts:
-        frame = parsed(frame, domain.columns)
-    return frame
+    return parsed(frame, domain.columns, source.texts)
 
 
 def with_public(closed: Closed, given: Mapping[str, Any], *, domain: Domain) -> Closed:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import re
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from discreet._core import parquet
+from discreet._core import arrow
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, scanned, stored_index, texts
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
+from discreet.confidential._folder import scanned_folder
+from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
 from discreet.domain._spreadsheet import unescaped
 
@@ -33,10 +36,11 @@ _BATCH = 2**19
 class Source:
     """A confidential table.
 
-    ``kind``: the dataframe library, or parquet or csv.
+    ``kind``: the dataframe library, or the format of a file: parquet, csv or arrow.
     ``path``: the file, as the caller gave it.
     ``names``: the table's columns, in order.
-    ``texts``: whether every value is a text still to be parsed (CSV).
+    ``index``: columns of a file that are the index of the pandas table which was written there, and not among these.
+    ``texts``: columns whose values are texts still to be parsed: those of CSV, and of the names of folders.
     ``types``: Gives the public type of each column; reads no row.
     ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
     already, the column :data:`FREQUENCY` says how often each row occurs.
@@ -45,9 +49,10 @@ class Source:
     kind: str
     path: str | None
     names: tuple[str, ...]
-    texts: bool
     types: Callable[[], dict[str, str]]
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
+    texts: frozenset[str] = frozenset()
+    index: frozenset[str] = frozenset()
 
 
 @enclosed
@@ -69,15 +74,18 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
     hash or compare them writes them to the terminal as it fails. Raises DataError naming the column.
     """
     for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
-        for name, column in () if source.texts else columns.items():
-            column.encode(batch[name].clear(), name=name)
+        for name, column in columns.items():
+            if name not in source.texts:
+                column.encode(batch[name].clear(), name=name)
         yield batch
 
 
-def parsed(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Return a frame of texts as the declared types; a text that cannot be read is an error, not a null."""
+def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], texts: Collection[str]) -> pl.DataFrame:
+    """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
     parts = []
     for name, column in columns.items():
+        if name not in texts:
+            continue
         values, unread = parsed_column(frame[name], column)
         if unread.where.any():
             raise DataError(name, unread.problem, unread.remedy)
@@ -117,9 +125,11 @@ def missing_names(source: Source, wanted: Collection[str], *, table: str = "tabl
     The names that the table has are not told unless one of them is declared: those of a file without a header line, or
     of a frame read from one, are the values of its first record. Those of a CSV file never are.
     """
-    missing = [name for name in wanted if name not in source.names]
+    missing = [name for name in wanted if name not in source.names and name not in source.index]
+    problem, remedy = "is the index of the table that pandas wrote, and no column of it", "write it after reset_index()"
+    stored = [DataError(name, problem, remedy) for name in wanted if name in source.index]
     if not missing:
-        return []
+        return stored
     known = sum(found in wanted for found in source.names)
     if source.kind != "csv" and known:
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
@@ -128,7 +138,7 @@ def missing_names(source: Source, wanted: Collection[str], *, table: str = "tabl
         has = counted(len(source.names), "column")
         remedy = f"it has {has}, of which {which} {'is' if known == 1 else 'are'} declared"
         remedy += ". Check that its first line holds the names" if source.kind == "csv" else ". Check their names"
-    return [DataError(name, f"is not in the {table}", remedy) for name in missing]
+    return [*stored, *(DataError(name, f"is not in the {table}", remedy) for name in missing)]
 
 
 def looks_like_a_record(names: Sequence[str]) -> bool:
@@ -157,56 +167,89 @@ _VALUE = re.compile(
 def _open_path(data: str | PathLike[str]) -> Source:
     text, path = fspath(data), Path(data)
     require_settled(path)
+    if path.is_dir():
+        return _open_folder(text, path)
     if not path.exists():
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
-        raise FileProblem(text, "is not a file", "give one Parquet or CSV file")
+        raise FileProblem(text, "is not a file", "give a file, or a folder of Parquet files")
     if quietly(lambda: path.stat().st_size, FileProblem(text, "cannot be read", "check its permissions")) == 0:
-        raise FileProblem(text, "is empty: it has no header and no rows", "give a Parquet or CSV file with a table")
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        broken = FileProblem(text, "is not a readable Parquet file", "give the complete file, in this format")
-        scan = quietly(lambda: parquet.scanned(path), broken)
-        schema = quietly(scan.collect_schema, broken)
-        return Source(
-            kind="parquet",
-            path=text,
-            names=tuple(schema),
-            texts=False,
-            types=lambda: {name: _type_name(dtype) for name, dtype in schema.items()},
-            batches=lambda columns: _scanned(scan, columns, broken),
+        raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
+    form = format_of(path)
+    if form is None:
+        raise FileProblem(
+            text, "the format is not known by this ending", f"give a file in {ENDINGS}, or pass a dataframe"
         )
-    if suffix == ".csv":
-        broken = FileProblem(
-            text,
-            "is not a readable CSV file",
-            "give it a header line, save it as UTF-8, and give every row as many fields",
-        )
-        header = [unescaped(name) for name in quietly(lambda: _header(path), broken)]
-        if not header:
-            raise broken
-        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-            raise FileProblem(text, "its fields are not separated by commas", "save it with commas")
-
-        def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-            scan = pl.scan_csv(path, glob=False, infer_schema=False)  # every column is text: nothing is inferred
-            found = quietly(lambda: scan.collect_schema().names(), broken)
-            return _scanned(scan.rename(dict(zip(found, header, strict=False))), columns, broken)
-
-        return Source(
-            kind="csv",
-            path=text,
-            names=tuple(header),
-            texts=True,
-            types=lambda: dict.fromkeys(header, "unknown"),
-            batches=read,
-        )
-    raise FileProblem(text, "is neither .parquet nor .csv", "convert it, or pass a dataframe")
+    return _open_csv(text, path, form) if form.texts else _open_typed(text, path, form)
 
 
-def _header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return next(csv.reader(file), [])
+def _open_typed(text: str, path: Path, form: Format) -> Source:
+    what = {"parquet": "Parquet", "arrow": "Arrow"}[form.kind]
+    broken = FileProblem(text, f"is not a readable {what} file", "give the complete file, in this format")
+    scan = quietly(lambda: scanned(path, form), broken)
+    return _of_scan(scan, path, form, broken, text=text)
+
+
+def _open_folder(text: str, path: Path) -> Source:
+    scan, keys, first = scanned_folder(path, text)
+    broken = FileProblem(text, "it holds a file that is not readable Parquet", "give the complete files")
+    return _of_scan(scan, first, PARQUET, broken, text=text, keys=keys)
+
+
+def _of_scan(
+    scan: pl.LazyFrame, path: Path, form: Format, broken: FileProblem, *, text: str, keys: tuple[str, ...] = ()
+) -> Source:
+    """Return the source of a scan whose values have types, but for those of some columns.
+
+    ``path``: the file that says what is an index.
+    ``keys``: the columns of texts, which come last.
+    """
+    schema = quietly(scan.collect_schema, broken)
+    index = quietly(lambda: stored_index(list(schema), texts(path, form).get("pandas")), broken)
+    return Source(
+        kind=form.kind,
+        path=text,
+        names=tuple(name for name in schema if name not in index),
+        types=lambda: {
+            name: "unknown" if name in keys else _type_name(dtype)
+            for name, dtype in schema.items()
+            if name not in index
+        },
+        batches=lambda columns: _scanned(scan, columns, broken),
+        texts=frozenset(keys),
+        index=index,
+    )
+
+
+_SEPARATORS = {",": "commas", "\t": "tabs"}
+
+
+def _open_csv(text: str, path: Path, form: Format) -> Source:
+    broken = FileProblem(
+        text,
+        "is not a readable CSV file",
+        "give it a header line, save it as UTF-8, and give every row as many fields",
+    )
+    names = [unescaped(name) for name in quietly(lambda: header(path, form), broken)]
+    if not names:
+        raise broken
+    if len(names) == 1 and any(other in names[0] for other in {",", ";", "\t"} - {form.separator}):
+        wanted = _SEPARATORS[form.separator]
+        raise FileProblem(text, f"its fields are not separated by {wanted}", f"save it with {wanted}")
+
+    def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        scan = scanned(path, form)
+        found = quietly(lambda: scan.collect_schema().names(), broken)
+        return _scanned(scan.rename(dict(zip(found, names, strict=False))), columns, broken)
+
+    return Source(
+        kind="csv",
+        path=text,
+        names=tuple(names),
+        types=lambda: dict.fromkeys(names, "unknown"),
+        batches=read,
+        texts=frozenset(names),
+    )
 
 
 def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
@@ -229,20 +272,32 @@ def _open_frame(data: Any) -> Source:
     unsupported = DataError(
         None,
         f"the type {type(data).__name__} is not a supported table",
-        "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to Parquet or CSV",
+        "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a file of a table",
     )
+    pandas = type(data).__module__.partition(".")[0] == "pandas"
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
-    if not names and type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+    if not names and pandas and hasattr(data, "columns"):
         names = [str(name) for name in data.columns]
     _refuse_repeated(names, "frame")
-    if type(data).__module__.partition(".")[0] == "pandas" and importlib.util.find_spec("pyarrow") is None:
+    if pandas and importlib.util.find_spec("pyarrow") is None:
         raise ParameterError("reading a pandas table needs PyArrow. Install it: pip install pyarrow")
-    frame = quietly(lambda: nw.from_native(data), unsupported)
-    if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
-        raise unsupported
+    frame = quietly(lambda: nw.from_native(data, pass_through=True), unsupported)
+    if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        return _of_frame(frame, unsupported)
+    kinds = sys.modules.get("pyarrow.dataset")
+    if kinds is not None and isinstance(data, kinds.Dataset):
+        return _of_batches(data.schema, lambda columns: iter(data.scanner(columns=list(columns)).to_batches()))
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, Confidential):
+        return _of_stream(data, unsupported)
+    raise unsupported
+
+
+def _of_frame(frame: Any, unsupported: DataError) -> Source:
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
+    told = arrow.told(frame.to_native().schema).get("pandas") if kind == "pyarrow" else None
+    index = quietly(lambda: stored_index(schema.names(), told), broken) if kind == "pyarrow" else frozenset()
 
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         if isinstance(frame, nw.DataFrame):
@@ -252,10 +307,40 @@ def _open_frame(data: Any) -> Source:
     return Source(
         kind=kind,
         path=None,
-        names=tuple(schema.names()),
-        texts=False,
-        types=lambda: {name: _type_name(dtype) for name, dtype in schema.items()},
+        names=tuple(name for name in schema.names() if name not in index),
+        types=lambda: {name: _type_name(dtype) for name, dtype in schema.items() if name not in index},
         batches=batches,
+        index=index,
+    )
+
+
+def _of_stream(data: Any, unsupported: DataError) -> Source:
+    """Return the source of what gives a stream of Arrow batches: perhaps once only."""
+    readers = arrow.pyarrow("reading a stream of Arrow batches").RecordBatchReader
+
+    def opened() -> Any:
+        return data if isinstance(data, readers) else readers.from_stream(data)
+
+    first = [quietly(opened, unsupported)]
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        return (batch.select(list(columns)) for batch in (first.pop() if first else opened()))
+
+    return _of_batches(first[0].schema, batches)
+
+
+def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
+    _refuse_repeated(schema.names, "frame")
+    broken = DataError(None, "could not be read", "check the types of its columns")
+    scan = quietly(lambda: arrow.lazy(schema, batches), broken)
+    index = quietly(lambda: stored_index(schema.names, arrow.told(schema).get("pandas")), broken)
+    return Source(
+        kind="pyarrow",
+        path=None,
+        names=tuple(name for name in schema.names if name not in index),
+        types=lambda: {name: _type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
+        batches=lambda columns: _scanned(scan, columns, broken),
+        index=index,
     )
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from discreet._core import parquet
+from discreet._core import formats
 from discreet._core.boundary import quietly
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, FileProblem
@@ -28,14 +28,14 @@ def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
     require_settled(path)
     if not Path(path).is_file():
         raise FileProblem(path, "there is no such file", "check the path")
-    if _is_csv(path):
-        return quietly(lambda: unescaped_frame(pl.scan_csv(Path(path), glob=False, infer_schema=False)), unreadable())
-    return quietly(lambda: parquet.scanned(path), unreadable())
+    form = _form(path)
+    scan = quietly(lambda: formats.scanned(path, form), unreadable())
+    return quietly(lambda: unescaped_frame(scan), unreadable()) if form.texts else scan
 
 
 def told(path: str | os.PathLike[str], key: str) -> str | None:
-    """Return what a released Parquet file says of itself under a key; CSV says nothing."""
-    return None if _is_csv(path) else quietly(lambda: parquet.texts(path), unreadable()).get(key)
+    """Return what a released Parquet or Arrow file says of itself under a key; CSV says nothing."""
+    return quietly(lambda: formats.texts(path, _form(path)), unreadable()).get(key)
 
 
 def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
@@ -43,7 +43,7 @@ def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
     if not isinstance(source, (str, os.PathLike)):
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
-    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _is_csv(source) else frame
+    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _form(source).texts else frame
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -58,8 +58,9 @@ def as_polars(source: Any) -> pl.DataFrame:
     return made
 
 
-def _is_csv(path: str | os.PathLike[str]) -> bool:
-    return Path(path).suffix.lower() == ".csv"
+def _form(path: str | os.PathLike[str]) -> formats.Format:
+    """Return the format of a file; one without a known ending is taken for Parquet."""
+    return formats.format_of(path) or formats.PARQUET
 
 
 def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet._core import parquet
+from discreet._core import formats
 from discreet._core.boundary import quietly
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.lazy import pl
@@ -230,17 +230,15 @@ def _check_file(released: dict[str, Any], data: str | os.PathLike[str], named: s
     checks = [_compare(f"{what}.sha256", released.get("sha256"), file_sha256(data))]
     if named is not None and not checks[0].agrees:
         return checks
-    columns, path = list(open_source(data).names), Path(data)
+    columns, form = list(open_source(data).names), formats.format_of(data) or formats.PARQUET
 
     def counted() -> int:
-        csv = path.suffix.lower() == ".csv"
-        frame = pl.scan_csv(path, glob=False, infer_schema=False) if csv else parquet.scanned(path)
-        return int(frame.select(pl.len()).collect().item())
+        return int(formats.scanned(data, form).select(pl.len()).collect().item())
 
-    rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released .parquet or .csv file"))
+    rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
     checks.append(_compare(f"{what}.columns (in the file)", released.get("columns"), columns))
     checks.append(_compare(f"{what}.rows (in the file)", released.get("rows"), rows))
-    identity = told(path, IDENTITY_KEY)
-    if path.suffix.lower() != ".csv" and (identity, released["identity"]) != (None, None):
+    identity = told(data, IDENTITY_KEY)
+    if not form.texts and (identity, released["identity"]) != (None, None):
         checks.append(_compare(f"{what}.identity (in the file)", released["identity"], identity))
     return checks

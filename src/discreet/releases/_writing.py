@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from discreet._core import arrow
 from discreet._core.errors import DiscreetError, FileProblem
+from discreet._core.formats import ENDINGS, Format, format_of, with_ending
 from discreet._core.lazy import pl
 from discreet._core.writing import check_outputs, check_writable, writing_problem
 from discreet.domain._spreadsheet import escaped_frame
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
-"""What a released Parquet file says of itself: its certificate's name, whose release it is, and what was promised."""
+"""What a Parquet or Arrow file of a release says of itself: its certificate, whose release it is, what was promised."""
 
 
 def check_output(
@@ -25,28 +28,34 @@ def check_output(
 ) -> tuple[Path, Path]:
     """Return where a release and its certificate go, once both are known to be writable and to overwrite no input.
 
-    Raises FileProblem when the ending is another one, a folder is missing or not writable, or two of all these are one
-    file.
+    Raises FileProblem when the ending is another one, a folder is missing or not writable, two of all these are one
+    file, or one lies in a folder that is read; or MissingExtra when PyArrow is needed and not installed.
 
-    ``out``: Ends in ``.parquet`` or ``.csv``.
+    ``out``: Has the ending of a file of a table.
     ``certificate``: ``OUT.certificate.json`` by default.
     ``inputs``: paths that were read; anything that is no path is passed over.
     ``others``: paths of other outputs.
     """
     path = Path(out)
-    if path.suffix.lower() not in (".parquet", ".csv"):
-        raise FileProblem(out, "the format is not known by this ending", "end the name in .parquet or .csv")
+    form = format_of(path)
+    if form is None:
+        raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
+    if form.kind == "arrow":
+        arrow.pyarrow("writing an Arrow file")
     where = certificate_path(path, certificate)
     written = [Path(other) for other in others if isinstance(other, (str, os.PathLike))]
-    check_outputs([path, where, *written], inputs)
+    read = [Path(one) for one in inputs if isinstance(one, (str, os.PathLike))]
+    check_outputs([path, where, *written], read)
     for one in (path, where):
+        if any(folder.is_dir() and folder.resolve() in one.resolve().parents for folder in read):
+            raise FileProblem(one, "it lies in the folder that is read", "write it elsewhere")
         check_writable(one)
     return path, where
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
     """Return where the certificate of a release goes: beside it by default."""
-    return out.with_suffix(".certificate.json") if certificate is None else Path(certificate)
+    return with_ending(out, ".certificate.json") if certificate is None else Path(certificate)
 
 
 def check_folder(out: str | os.PathLike[str]) -> Path:
@@ -80,7 +89,7 @@ def write_frames(
     ``schema``: their columns and types.
     ``file``: Open for writing.
     ``named``: the name it will have.
-    ``metadata``: texts for a Parquet file to carry, by key; CSV has no place for them.
+    ``metadata``: texts for a Parquet or Arrow file to carry, by key; CSV has no place for them.
     """
     rows = 0
 
@@ -91,10 +100,13 @@ def write_frames(
             yield frame
 
     try:
-        if named.suffix.lower() == ".parquet":
-            _sink_parquet(counted(), schema, file, metadata)
+        form = format_of(named)
+        if form is not None and form.texts:
+            _write_csv(counted(), file, form)
+        elif form is not None and form.kind == "arrow":
+            arrow.write(counted(), schema, file, metadata)
         else:
-            _write_csv(counted(), file)
+            _sink_parquet(counted(), schema, file, metadata)
         file.flush()
     except Exception as error:
         if isinstance(error, DiscreetError):
@@ -128,8 +140,17 @@ def _sink_parquet(
         raise
 
 
-def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO) -> None:
+def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format) -> None:
+    if not form.compressed:
+        _write_texts(frames, file, form.separator)
+        return
+    # Neither a time nor a name: the same records are the same bytes.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
+        _write_texts(frames, packed, form.separator)
+
+
+def _write_texts(frames: Iterator[pl.DataFrame], file: Any, separator: str) -> None:
     # CSV has no durations: they are written as text such as 1h30m, which the domain reads back.
     durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     for i, frame in enumerate(frames):
-        escaped_frame(frame).with_columns(durations).write_csv(file, include_header=i == 0)
+        escaped_frame(frame).with_columns(durations).write_csv(file, include_header=i == 0, separator=separator)

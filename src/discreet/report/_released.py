@@ -88,7 +88,7 @@ def _counted(sources: Sequence[Source], name: str, domain: Domain, *, counts: bo
     ]
     grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")
     values = grouped["value"]
-    if sources[0].texts and grouped.height:
+    if key in sources[0].texts and grouped.height:
         values = column.parse(values)
         if values.null_count() > grouped["value"].null_count():
             raise ValueError

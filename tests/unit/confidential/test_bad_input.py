@@ -167,9 +167,9 @@ def test_what_is_no_domain() -> None:
 
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     assert "no such file" in refused(tmp_path / "none.parquet", kind=FileProblem)
-    assert "not a file" in refused(tmp_path, kind=FileProblem)
+    assert "a folder without Parquet files" in refused(tmp_path, kind=FileProblem)
     (tmp_path / "t.txt").write_text("x\n1\n", encoding="utf-8")
-    assert "neither .parquet nor .csv" in refused(tmp_path / "t.txt", kind=FileProblem)
+    assert "not known by this ending" in refused(tmp_path / "t.txt", kind=FileProblem)
     for suffix in ("csv", "parquet"):
         (tmp_path / f"empty.{suffix}").write_bytes(b"")
         assert "is empty" in refused(tmp_path / f"empty.{suffix}", kind=FileProblem)

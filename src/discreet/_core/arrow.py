@@ -1,0 +1,117 @@
+"""Arrow record batches, of a file or of another library, as a Polars scan; PyArrow reads them.
+
+Every batch is validated in full: a damaged one could otherwise lead a reader outside its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, BinaryIO, TypeAlias
+
+from discreet._core.errors import MissingExtra
+from discreet._core.lazy import pl
+
+Batches: TypeAlias = Callable[[Sequence[str]], Iterator[Any]]
+"""Iterates over record batches with these columns."""
+
+_MAGIC = b"ARROW1"
+
+
+def pyarrow(what: str) -> Any:
+    """Return the library. Raises MissingExtra when it is not installed, naming what needs it."""
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError:
+        raise MissingExtra(f"{what} needs PyArrow", "arrow") from None
+    return pyarrow
+
+
+def lazy(schema: Any, batches: Batches) -> pl.LazyFrame:
+    """Return record batches as a scan, which asks for the columns that it needs, as often as it is collected.
+
+    ``schema``: PyArrow's.
+    """
+    from polars.io.plugins import register_io_source
+
+    def source(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        left = rows
+        for batch in batches(schema.names if columns is None else columns):
+            batch.validate(full=True)
+            frame: Any = pl.from_arrow(batch)
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
+            yield frame
+            if left == 0:
+                return
+
+    kinds: Any = pl.from_arrow(schema.empty_table())
+    return register_io_source(source, schema=kinds.schema)
+
+
+def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
+    """Scan a file of Arrow's: Feather (version 2), or the IPC format as a file or a stream.
+
+    Raises Exception of some kind, if the file cannot be read; for `quietly`.
+    """
+    return lazy(_schema(path), lambda columns: _read(path, columns))
+
+
+def texts(path: str | PathLike[str]) -> dict[str, str]:
+    """Return what an Arrow file says of itself: the texts of its metadata, by key.
+
+    Raises Exception of some kind, if the file cannot be read; for `quietly`.
+    """
+    return told(_schema(path))
+
+
+def told(schema: Any) -> dict[str, str]:
+    """Return the texts of a schema's metadata, by key."""
+    return {key.decode(): text.decode() for key, text in (schema.metadata or {}).items()}
+
+
+def write(
+    frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: BinaryIO, metadata: Mapping[str, str] | None
+) -> None:
+    """Stream frames into an open file in the IPC format, with types that every reader of Feather knows."""
+    arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
+    kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(dict(metadata or {}))
+    options = arrow.ipc.IpcWriteOptions(compression="lz4")
+    with arrow.ipc.new_file(file, kinds, options=options) as writer:
+        for frame in frames:
+            writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
+
+
+def _schema(path: str | PathLike[str]) -> Any:
+    arrow = pyarrow("reading an Arrow file")
+    with arrow.OSFile(str(path)) as file:
+        return _opened(file).schema
+
+
+def _read(path: str | PathLike[str], columns: Sequence[str]) -> Iterator[Any]:
+    arrow = pyarrow("reading an Arrow file")
+    places = [_schema(path).get_field_index(name) for name in columns]
+    with arrow.OSFile(str(path)) as file:
+        try:
+            reader = _opened(file, included_fields=places)
+            if hasattr(reader, "num_record_batches"):
+                yield from map(reader.get_batch, range(reader.num_record_batches))
+            else:
+                yield from reader
+        except MemoryError:  # more is claimed than there is: in a damaged file, more than any machine has
+            raise ValueError("a batch does not fit in memory") from None
+
+
+def _opened(file: Any, **options: Any) -> Any:
+    """Open a file, or a stream, which has no beginning that tells it."""
+    arrow = pyarrow("reading an Arrow file")
+    whole = file.read(len(_MAGIC)) == _MAGIC
+    file.seek(0)
+    given = arrow.ipc.IpcReadOptions(**options)
+    return arrow.ipc.open_file(file, options=given) if whole else arrow.ipc.open_stream(file, options=given)
