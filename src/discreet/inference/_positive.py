@@ -181,16 +181,20 @@ class Moved(Positive):
         """Return the law of a cell's count: one without records is no larger than its set's noise may hide."""
         lattice, (numbers, logs) = self._lattice, told
         if size > 1:
-            numbers = np.arange(int(numbers[-1]) + 1)
-            hidden = lattice.counts(numbers) - max(0, math.ceil(self._each) - 1)
-            logs = self._wide(size).log_pmf(np.maximum(hidden, 0.0)) if empty else np.zeros(len(numbers))
+            noise, hidden = self._wide(size), max(0, math.ceil(self._each) - 1)
+            most = lattice.numbers(0.0, hidden + noise.reach)
+            if empty:
+                numbers, logs = most, noise.log_pmf(np.maximum(lattice.counts(most) - hidden, 0.0))
+            else:
+                numbers = np.arange(max(0, int(numbers[0]) - (size - 1) * int(most[-1])), int(numbers[-1]) + 1)
+                logs = np.zeros(len(numbers))
         return lattice.law(alpha, numbers, logs)
 
     def _tree(self, told: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
         levels = self._lattice.levels(self._prior)
         if not levels:
-            return [Level(self._block, told)] if len(told) < len(self._block) else []
+            return [Level(self._block, told)] if 1 < len(told) < len(self._block) else []
         return [
             Level(of, list(map(_both, weights, told)) if len(weights) == len(told) else weights)
             for of, weights in levels
@@ -223,8 +227,18 @@ def _sets(block: Integers) -> list[Integers]:
 
 
 def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
-    padded = np.concatenate(([-math.inf], logs, [-math.inf]))
-    return lambda wanted: padded[np.clip(wanted - numbers[0] + 1, 0, len(logs) + 1)]
+    """Return logarithms of weights by number; beyond the ends they fall as steeply as they do there."""
+    held = np.flatnonzero(np.isfinite(logs))
+    numbers, logs = numbers[held], logs[held]
+    ends = (float(logs[min(1, len(logs) - 1)] - logs[0]), float(logs[max(0, len(logs) - 2)] - logs[-1]))
+    rise, fall = (max(1.0, each) for each in ends)
+
+    def weight(wanted: Integers) -> Floats:
+        below, above = np.maximum(numbers[0] - wanted, 0), np.maximum(wanted - numbers[-1], 0)
+        inside = np.clip(wanted - numbers[0], 0, len(logs) - 1)
+        return np.asarray(logs[inside] - rise * below - fall * above)
+
+    return weight
 
 
 def _nothing(numbers: Integers) -> Floats:

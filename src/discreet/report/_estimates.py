@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet._core.errors import DiscreetError, ParameterError
-from discreet._core.text import about, percent_as_written
-from discreet.domain import Numeric
+from discreet._core.text import percent_as_written
+from discreet.domain import Boolean, Numeric
 from discreet.domain._temporal import moment_text
 from discreet.inference import posterior
 from discreet.inference._functional import needs_order
@@ -95,7 +95,7 @@ def _ordered(found: Posterior, name: str) -> bool:
         needs_order(found.domain.columns[name])
     except ParameterError:
         return False
-    return True
+    return not isinstance(found.domain.columns[name], Boolean)
 
 
 def _told(found: Posterior, name: str) -> tuple[EstimatePicture, Summary]:
@@ -105,7 +105,7 @@ def _told(found: Posterior, name: str) -> tuple[EstimatePicture, Summary]:
     logarithmic = isinstance(column, Numeric) and column.spacing == "log" and at[0] > 0.0
 
     def text(value: float) -> str:
-        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
+        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else f"{value:,.6g}"
 
     where, curves = np.log10(at) if logarithmic else at, np.array(band[1:])
     if jumps(found, name):  # flat up to the next value
