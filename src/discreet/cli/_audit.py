@@ -9,6 +9,7 @@ import click
 from discreet.cli._echo import alarm, echo, show
 from discreet.cli._group import Commands
 from discreet.cli._ledger import json_option
+from discreet.cli._parameters import param_option, parameters
 
 
 @click.group(cls=Commands, invoke_without_command=True)
@@ -89,4 +90,28 @@ def release(
         alarm(verdict)
     else:
         echo(str(found))
+    return 1 if found.rejected else 0
+
+
+@audit.command("mechanism")
+@click.argument("mechanism")
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="Privacy budget that it is calibrated for.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Privacy budget that it is calibrated for.")
+@click.option("--records", type=int, default=3, show_default=True, help="Number of records of the tables.")
+@click.option("--size", type=int, default=2, show_default=True, help="Number of records released.")
+@param_option
+@click.option("--runs", type=int, default=2000, show_default=True, help="Runs per table, in each of three stages.")
+@click.option("--error", type=float, default=0.001, show_default=True, help="Largest rate of false alarms of the runs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the runs. They read no table of yours.")
+@json_option
+def mechanism(mechanism: str, pairs: Any, as_json: bool, **options: Any) -> int:
+    """Examine a MECHANISM on small tables: by listing all outputs where that is possible, and by running it.
+
+    Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
+    them would have been caught. The exit status is 1 where the claim is refuted. No table of yours is read.
+    """
+    from discreet.planner._examined import examined
+
+    found = examined(mechanism, **options, **parameters(pairs))
+    show(found.to_dict()) if as_json else echo(str(found))
     return 1 if found.rejected else 0

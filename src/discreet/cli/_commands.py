@@ -17,50 +17,12 @@ from discreet.cli._audit import audit
 from discreet.cli._echo import alarm, echo, show, tell
 from discreet.cli._group import Commands
 from discreet.cli._ledger import dataset_option, json_option, ledger, ledger_option
+from discreet.cli._parameters import key_value, once, param_option, parameters
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
 
-
-def _key_value(pair: str) -> tuple[str, Any]:
-    key, sign, text = pair.partition("=")
-    if not sign or not key:
-        raise click.BadParameter(f"it must be KEY=VALUE, got {pair!r}")
-    for kind in (int, float):
-        try:
-            return key.strip(), kind(text)
-        except ValueError:
-            continue
-    return key.strip(), text.strip()
-
-
-def _parameters(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    from discreet.planner._stated import parameter_names
-
-    known = parameter_names() if pairs else []  # asking loads every mechanism
-    for key, _ in pairs:
-        if key not in known:
-            raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(known)}")
-    return _once(pairs)
-
-
-def _once(pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in given:
-            raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
-        given[key] = value
-    return given
-
-
 _json = json_option
-_param = click.option(
-    "--param",
-    "pairs",
-    type=_key_value,
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A parameter of the mechanism. May be repeated.",
-)
+_param = param_option
 _records = click.option(
     "--records", type=int, required=True, help="Number of records that the confidential table holds. Public."
 )
@@ -161,7 +123,7 @@ def release(
         **_relation_with(relation, records),
         "ledger": ledger_for(ledger, domain_file, dataset=dataset),
         "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
-        **_parameters(pairs),  # sampling may be given either way
+        **parameters(pairs),  # sampling may be given either way
     }
     records_in_all = None if options["size"] is None else options["size"] * max(1, options["tables"])
     with progress_bar(records_in_all, as_json) as progress:
@@ -340,7 +302,7 @@ def privacy(
         )
         return
     name, guarantee = stated(
-        mechanism, records=records, size=size, relation=relation, domain=_read(domain_file), **_parameters(pairs)
+        mechanism, records=records, size=size, relation=relation, domain=_read(domain_file), **parameters(pairs)
     )
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
@@ -381,7 +343,7 @@ def _instance(
     if data is None or domain_file is None or epsilon is None:
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
     declared = public_domain(domain_file, data=data)
-    made = on_domain(mechanism, declared, **n, **_parameters(pairs))
+    made = on_domain(mechanism, declared, **n, **parameters(pairs))
     closed = confidential(data, declared, ignore_other_columns=True)
     found = reveal_to_custodian(instance_guarantee(closed, made, epsilon=epsilon, n=n["records"]))
     chosen = reveal_to_custodian(paper_choices(closed, epsilon=epsilon, size=n["size"]))
@@ -410,7 +372,7 @@ def calibrate(mechanism: str, domain_file: str | None, pairs: Any, as_json: bool
     """Solve for the free parameter of a MECHANISM that meets a budget."""
     from discreet.planner._stated import solved
 
-    answer = solved(mechanism, domain=_read(domain_file), **asked, **_parameters(pairs))
+    answer = solved(mechanism, domain=_read(domain_file), **asked, **parameters(pairs))
     _state({**answer.numbers, **_promise(answer.guarantee)}, as_json)
 
 
@@ -674,7 +636,7 @@ def unseen(released: str, level: float, certificate: str | None, as_json: bool) 
 @click.command()
 @click.argument("question", required=False)
 @click.option(
-    "--param", "pairs", type=_key_value, metavar="KEY=VALUE", multiple=True,
+    "--param", "pairs", type=key_value, metavar="KEY=VALUE", multiple=True,
     help="A number that the question asks for. May be repeated.",
 )  # fmt: skip
 @_json
@@ -688,7 +650,7 @@ def paper(question: str | None, pairs: Any, as_json: bool) -> None:
 
     known = questions()
     if question is not None:
-        answer = answered(question, _once(pairs), known)
+        answer = answered(question, once(pairs), known)
         show(asdict(answer)) if as_json else echo(str(answer))
         return
     asked = {name: one.numbers for name, one in known.items()}

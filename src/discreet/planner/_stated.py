@@ -77,6 +77,27 @@ def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None,
     return made
 
 
+def calibrated(
+    mechanism: str,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    size: int | None,
+    domain: Domain | None = None,
+    **parameters: Any,
+) -> tuple[Mechanism, Guarantee]:
+    """Return a mechanism with its free parameter solved for, under replacement, and its guarantee; see :func:`solved`.
+
+    ``size``: a number where the mechanism needs one.
+    """
+    kind, found, group, fixed = _resolve(mechanism, parameters, domain)
+    made = kind.calibrated(
+        Budget(epsilon=epsilon, delta=delta), domain=found, n=records, size=size, group=group, **fixed
+    )
+    return made, made.guarantee(Relation(group=group), n=records)
+
+
 def solved(
     mechanism: str,
     *,
