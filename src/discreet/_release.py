@@ -142,7 +142,8 @@ def release(
     Parameters
     ----------
     data : dataframe or path
-        Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, or a path to Parquet or CSV.
+        Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, a stream of
+        Arrow batches, or the path of a file or of a folder of Parquet files.
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them.
     epsilon, delta : float
@@ -174,7 +175,7 @@ def release(
     checkpoint : path or Checkpoint, optional
         Where the steps of a mechanism that works in steps are kept.
     out : path, optional
-        Write the records to this Parquet or CSV file instead of returning them.
+        Write the records to this file instead of returning them: Parquet, CSV or Arrow, by its ending.
     certificate : path, optional
         Where to write the certificate. ``OUT.certificate.json`` by default.
     accept, accept_poor_utility

@@ -1,7 +1,8 @@
-"""Tables that were changed: confidential and released ones, as Parquet and CSV."""
+"""Tables that were changed: confidential and released ones, in every format, and folders of them."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import random
@@ -9,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 from _spoil import EVOLUTION, NUMBER, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
 
 from discreet.cli._main import run
@@ -22,7 +24,7 @@ def released_with(mechanism: str, out: Path) -> tuple[object, ...]:
 
 def use(attempt: Attempt, rng: random.Random, data: Path, folder: Path) -> None:
     """Give a confidential table to one of the commands that read one."""
-    out = folder / f"new.{rng.choice(('csv', 'parquet'))}"
+    out = folder / f"new.{rng.choice(('csv', 'parquet', 'tsv.gz', 'feather'))}"
     domain, kind = ("--domain", folder / "domain.toml"), rng.randrange(7)
     unit = rng.choice(((), (), ("--unit", "s", "--max-records", 2)))
     if kind <= 2:
@@ -70,6 +72,40 @@ def test_parquet(folder: Path, attempt: Attempt, rng: random.Random) -> None:
         pl.DataFrame(columns, strict=False).write_parquet(data)
     if rng.random() < 0.8:
         data.write_bytes(spoilt_bytes(rng, data.read_bytes()))
+    use(attempt, rng, data, folder)
+
+
+def test_arrow(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    """Damaged Arrow files, packed or not, as files or as streams."""
+    data, table = folder / "data.arrow", pl.read_parquet(folder / "data.parquet").to_arrow()
+    options = pa.ipc.IpcWriteOptions(compression=rng.choice((None, "lz4", "zstd")))
+    table = table.replace_schema_metadata(rng.choice((None, {"pandas": TEXT}, {"pandas": '{"index_columns": ["x"]}'})))
+    with rng.choice((pa.ipc.new_file, pa.ipc.new_stream))(data, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=rng.choice((7, 1000)))
+    if rng.random() < 0.9:
+        data.write_bytes(spoilt_bytes(rng, data.read_bytes()))
+    use(attempt, rng, data, folder)
+
+
+def test_gzip(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    data = folder / f"data.{rng.choice(('csv', 'tsv'))}.gz"
+    text = f"x,s\n{NUMBER},a\n1,{TEXT}\n".encode() * rng.choice((1, 2, 1000))
+    raw = gzip.compress(spoilt_bytes(rng, text) if rng.random() < 0.3 else text)
+    data.write_bytes(spoilt_bytes(rng, raw) if rng.random() < 0.7 else raw)
+    use(attempt, rng, data, folder)
+
+
+def test_folder(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    """Folders whose parts, or whose names, do not fit."""
+    data, table = folder / "table", pl.read_parquet(folder / "data.parquet")
+    for value in rng.sample(("a", TEXT, str(NUMBER), "__HIVE_DEFAULT_PARTITION__", "%ff%00", "=", ""), 2):
+        part = data / rng.choice((f"s={value}", f"s={value}", f"x={value}", value or "more", f"={value}"))
+        part.mkdir(parents=True, exist_ok=True)
+        rng.choice((table, table.drop("s"), table.drop("x"))).write_parquet(part / "p.parquet")
+        if rng.random() < 0.3:
+            (part / "p.parquet").write_bytes(spoilt_bytes(rng, (part / "p.parquet").read_bytes()))
+    if rng.random() < 0.1:
+        (data / f"{TEXT}.txt").touch()
     use(attempt, rng, data, folder)
 
 

@@ -49,8 +49,9 @@ def confidential(
     Parameters
     ----------
     data : dataframe, str or path
-        Confidential. A pandas, Polars (eager or lazy), PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a
-        Parquet or CSV file. It is counted where it is: only distinct records and frequencies come back.
+        Confidential. A pandas, Polars (eager or lazy), PyArrow, DuckDB, Dask, PySpark or Ibis frame, a PyArrow
+        data set, anything that gives Arrow's C stream, or the path of a file (Parquet, CSV or Arrow, by its ending) or
+        of a folder of Parquet files. It is counted where it is: only distinct records and frequencies come back.
     domain : Domain
         Public. Every column it names has to be in the table.
     unit : str, optional

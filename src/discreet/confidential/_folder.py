@@ -15,6 +15,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem
 from discreet._core.formats import PARQUET, format_of
 from discreet._core.lazy import pl
+from discreet.domain._spreadsheet import escaped
 
 _FILE = "discreet: file"
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -72,9 +73,9 @@ def _failed(error: OSError) -> None:
 
 
 def _partition(file: Path) -> list[tuple[str, str | None]]:
-    """Return names and values of the hive partition that a file is in."""
+    """Return names and values of the hive partition that a file is in; these as CSV has texts, which parsing undoes."""
     parts = [part.partition("=") for part in file.parts[:-1] if "=" in part]
-    return [(unquote(key), None if value == _NULL else unquote(value)) for key, _, value in parts]
+    return [(unquote(key), None if value == _NULL else escaped(unquote(value))) for key, _, value in parts]
 
 
 def _with_partitions(

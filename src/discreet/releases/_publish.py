@@ -73,8 +73,9 @@ def publish(
         Between which tables the guarantee is to hold. Under add/remove the number of records is confidential: the
         mechanism's own ``records``, declared in public, takes its place in the certificate.
     out : path, optional
-        Stream the records to this Parquet or CSV file instead of returning them. The tables of a model go to a folder
-        of this name, which must not exist: ``table-01.parquet`` and so on, and ``certificate.json``.
+        Stream the records to this file instead of returning them: Parquet, CSV or Arrow, by its ending (``.parquet``,
+        ``.csv.gz``, ``.feather``, ...). The tables of a model go to a folder of this name, which must not exist:
+        ``table-01.parquet`` and so on, and ``certificate.json``.
     certificate : path, optional
         Where to write the certificate; ``OUT.certificate.json`` by default.
     rng : numpy.random.Generator, optional

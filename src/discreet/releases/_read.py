@@ -18,15 +18,15 @@ from discreet.releases._writing import CERTIFICATE_KEY, IDENTITY_KEY, certificat
 def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None = None) -> Release:
     """Read a released table and its certificate as one object, once they are known to belong together.
 
-    A file is not loaded: only its hash is computed. A Parquet file and its certificate hold the same random identity;
-    two that differ are refused. CSV has no place for one, and is known by its hash alone.
+    A file is not loaded: only its hash is computed. A Parquet or Arrow file and its certificate hold the same random
+    identity; two that differ are refused. CSV has no place for one, and is known by its hash alone.
 
     Parameters
     ----------
     release : path or dataframe
-        The released Parquet or CSV file, a folder of several tables, or the whole table as a dataframe. Public.
+        The released file, a folder of several tables, or the whole table as a dataframe. Public.
     certificate : path or Certificate, optional
-        Its certificate: by default the file beside it, ``RELEASE.certificate.json`` or the name that a Parquet file
+        Its certificate: by default the file beside it, ``RELEASE.certificate.json`` or the name that the file
         gives. A dataframe needs it.
 
     Returns

@@ -197,7 +197,7 @@ class Release:
     # -- as files -------------------------------------------------------------------------------------------------
 
     def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
-        """Write the records to Parquet or CSV and the certificate beside them, or several tables to a new folder.
+        """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.
 
         All of it appears, or nothing. Raises FileProblem when something cannot be written, or would replace something
         else than a release with its certificate.
@@ -328,7 +328,7 @@ def _write_folder(
 
 
 def _carried(document: Certificate, certificate: Path) -> dict[str, str]:
-    """Return what a Parquet file says of itself."""
+    """Return what a file says of itself."""
     identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
     return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"], **identity}
 

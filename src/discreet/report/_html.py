@@ -94,7 +94,7 @@ def write_report(
     Parameters
     ----------
     release : path
-        The released Parquet or CSV file, or the folder of tables from a model (or the certificate in it).
+        The released file, or the folder of tables from a model (or the certificate in it).
     out : path
         The report to write; ends in ``.html``.
     certificate : path, optional

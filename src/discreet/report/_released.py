@@ -59,7 +59,7 @@ def released_columns(
 
     Raises FileProblem when a file cannot be read, or does not fit the domain.
 
-    ``paths``: the released Parquet or CSV files: one, or all of a folder.
+    ``paths``: the released files: one, or all of a folder.
     ``domain``: as the certificate states it.
     ``counts``: whether it is a table of counts.
     Returns: the number of rows of each file, and the columns by name.
