@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet._core.checks import positive_size, unfit
-from discreet._core.errors import ParameterError
+from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet._core.writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
-from discreet.confidential._count import public_size
+from discreet.confidential._count import public_size, slots_of
 from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
 from discreet.confidential._rows import Rows
 from discreet.domain import Counts, Domain
@@ -42,6 +42,7 @@ from discreet.releases import publish
 from discreet.releases._promise import delta_caveats
 from discreet.releases._release import Release
 from discreet.releases._replaced import require_whole_pair
+from discreet.releases._utility import require_utility
 from discreet.releases._writing import check_folder, check_output
 
 Path_ = str | os.PathLike[str]
@@ -207,7 +208,7 @@ def release(
     NotPublic
         When ``reference``, ``domain`` or a public parameter is the confidential table.
     Refused
-        When the ledger has not as much left. The table was not opened.
+        When the ledger does not have enough left. The table was not opened.
     DiscreetError
         In its other subclasses, for bad input, infeasible and refused requests. Nothing is then written.
 
@@ -251,8 +252,15 @@ def release(
     outputs, said = _checked_files(out, certificate, kept, inputs=inputs, several=asked.several)
     _say(watch, said)
 
+    table.check(declared)
     known = _known(table, declared, reference, asked)
     made = None if known.n is None else _chosen(asked, known)
+    if made is not None and known.n is not None:
+        _in_steps(made[0], kept, watch)
+        if not accept_poor_utility:
+            require_utility(
+                made[0], known.n, size=size, like=common(known.on(made[0].domain).reference, made[0].domain)
+            )
     keeper = ledger_for(ledger, domain)
     with _paid(keeper, asked, known, made, kept, table=table, part=part, out=outputs) as payment:
         _say(watch, _also_named(keeper, data))
@@ -319,6 +327,8 @@ class _Asked:
             raise ParameterError(
                 f"several tables are not drawn by every mechanism. Write mechanism={' or '.join(names)}"
             )
+        if self.counts and self.several:
+            raise ParameterError("counts are one table. For them leave tables out")
         if self.parameters and self.mechanism is None:
             raise ParameterError(
                 f"unknown argument {sorted(self.parameters)[0]!r}. If it is a parameter of a mechanism, write "
@@ -410,6 +420,12 @@ class _Table:
     hides_size: bool
     in_parts: bool
     rng: np.random.Generator | None
+
+    def check(self, domain: Domain) -> None:
+        """Refuse what cannot be read, before it is opened."""
+        slots_of(domain, self.unit, self.max_records)
+        if isinstance(self.data, (str, os.PathLike)) and not os.path.lexists(self.data):
+            raise FileProblem(self.data, "there is no such file", "check the path")
 
     def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
         """Count the table, or leave it where it is for a mechanism that can read a file in parts."""

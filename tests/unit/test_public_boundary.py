@@ -23,7 +23,7 @@ from discreet.privacy import Budget
 from discreet.releases import Certificate, publish, verify
 
 SECRET = "canaryQ7Z"
-SEALED = ("audit", "confidential", "domain", "evolution", "inference", "mechanisms", "planner", "privacy",
+SEALED = ("audit", "confidential", "domain", "evolution", "inference", "ledger", "mechanisms", "planner", "privacy",
           "pseudo_posterior", "releases", "report", "utility",
           "papers.bnp24", "papers.pe25", "papers.py26", "papers.roo25")  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from discreet._core.text import counted
 from discreet.cli._echo import alarm, echo, show
 from discreet.cli._group import Commands
 from discreet.cli._ledger import json_option
@@ -41,7 +42,7 @@ def split(data: str, as_json: bool, **options: Any) -> None:
     if as_json:
         show({**options, **numbers})
         return
-    echo(f"drew {numbers['control_records']:,} records as the control and kept {numbers['records']:,}.")
+    echo(f"drew {counted(numbers['control_records'], 'record')} as the control and kept {numbers['records']:,}.")
     echo(f"commitment: {made.commitment}")
     echo("The three files are confidential. The commitment is not: it may be told before the release is made.")
 

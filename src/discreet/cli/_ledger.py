@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -45,10 +46,12 @@ def ledger(context: click.Context) -> int:
     type=click.Choice(["replacement", "add-remove"]),
     default="replacement",
     show_default=True,
-    help="Between which tables all guarantees hold.",
+    help="Neighbouring relation of all guarantees.",
 )
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
-@click.option("--max-records", type=int, default=1, show_default=True, help="The most records of a privacy unit.")
+@click.option(
+    "--max-records", type=int, default=1, show_default=True, help="Maximum number of records per privacy unit."
+)
 @click.option(
     "--kind",
     "kinds",
@@ -139,7 +142,8 @@ def _options(part: Any) -> str:
     """Return the options by which a release of a plan is made."""
     given = "".join(f" --param {name}={value}" for name, value in part.given.items())
     budget = f"--epsilon {as_written(part.budget.epsilon)} --delta {as_written(part.budget.delta)}"
-    return f"--part {part.name} --mechanism {part.mechanism.name}{given} {budget} --size {part.size}"
+    named = f"--part {shlex.quote(part.name)} --records {part.records} --mechanism {part.mechanism.name}{given}"
+    return f"{named} {budget} --size {part.size}"
 
 
 @ledger.command("verify")
@@ -150,7 +154,7 @@ def _options(part: Any) -> str:
 def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_json: bool) -> int:
     """Recompute the ledger FILE: its chain, its sums and its budget. The exit status is 1 where anything is wrong.
 
-    That it was rolled back, or that another copy was used, shows only with the CERTIFICATES of releases.
+    Give the CERTIFICATES of releases to detect a rollback, or the use of another copy.
     """
     from discreet.ledger import Ledger
 
@@ -175,14 +179,14 @@ def verify(file: str, certificates: tuple[str, ...], dataset: str | None, as_jso
 @ledger.command("recover")
 @click.argument("file", type=click.Path())
 @click.option(
-    "--entry", "entries", multiple=True, help="Entry of another machine that nobody works on. May be repeated."
+    "--entry", "entries", multiple=True, help="Entry to settle although this machine cannot tell that its process died."
 )
 @dataset_option
 @json_option
 def recover(file: str, entries: tuple[str, ...], dataset: str | None, as_json: bool) -> None:
-    """Settle what processes that are gone have left behind. Nothing is run again.
+    """Settle the entries left behind by processes that have died. Nothing is run again.
 
-    What was only reserved is given back. What was opened stays spent. What was committed gets its files' names.
+    What was only reserved is given back. What was opened stays spent. Committed files are moved to their final names.
     """
     from discreet.ledger import Ledger
 

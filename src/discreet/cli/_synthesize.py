@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from discreet._core.errors import GuaranteeKindError, ParameterError
+from discreet._core.errors import FileProblem, GuaranteeKindError, ParameterError
 from discreet._core.text import counted
 from discreet.cli._echo import echo, show
 from discreet.cli._ledger import dataset_option, json_option, ledger_option
@@ -71,6 +71,7 @@ def synthesize(
     With --bound, the censored posterior is used. Its theorem holds for exact draws. This command draws with Markov
     chains, which only come near, and --accept-empirical accepts that.
     """
+    from discreet._core.numeric import written
     from discreet._core.random import seeded
     from discreet.confidential import confidential
     from discreet.confidential._public import public_domain
@@ -82,6 +83,7 @@ def synthesize(
         synthesiser_for,
     )
     from discreet.releases import publish
+    from discreet.releases._writing import check_folder
 
     if (target_epsilon is None) == (bound is None):
         raise ParameterError(
@@ -119,11 +121,18 @@ def synthesize(
         progress = stack.enter_context(progress_bar(1, as_json, "fitting, draws per chain"))
         payment = None
         if keeper is not None:
-            each = float(target_epsilon or 0.0) if bound is None else 2.0 * bound
+            check_folder(out)
+            if not os.path.lexists(data):
+                raise FileProblem(data, "there is no such file", "check the path")
+            each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
             reserved = keeper.reserve(
-                epsilon=each * options["tables"], kind=kind, seeded=rng is not None, domain=domain, what="synthesize",
+                epsilon=float(each * options["tables"]),
+                kind=kind,
+                seeded=rng is not None,
+                domain=domain,
+                what="synthesize",
                 out=(out,),
-            )  # fmt: skip
+            )
             payment = stack.enter_context(reserved).open()
         closed = confidential(data, domain, ignore_other_columns=options["ignore_other_columns"])
         made = publish(closed, mechanism, out=out, accept={kind}, rng=rng, progress=progress, ledger=payment)

@@ -17,6 +17,9 @@ from discreet.privacy import Budget
 _IN_STATES = ", ".join(f"'{state}'" for state in STATES)
 
 
+_COVERS = ("relation", "unit", "max_records", "kinds")
+
+
 class Page:
     """The events of a data set within one transaction.
 
@@ -30,12 +33,18 @@ class Page:
     @property
     def last(self) -> Event:
         """The last event: it holds all sums."""
-        return self._events("ORDER BY number DESC LIMIT 1")[0]
+        return self._one("ORDER BY number DESC LIMIT 1")
 
     @property
     def first(self) -> Event:
         """The event that made the ledger."""
-        return self._events("AND number = 0")[0]
+        return self._one("AND number = 0")
+
+    def _one(self, where: str) -> Event:
+        found = self._events(where)
+        if not found:
+            raise ParameterError("the first event of the ledger is missing, or all of them. Restore it from a copy")
+        return found[0]
 
     def all(self) -> list[Event]:
         """Return all events, the oldest first."""
@@ -107,10 +116,13 @@ class Book:
         self._store, self.dataset = store, dataset
         with self.reading() as page:
             facts = page.first.facts
-        self.currency: Currency = CURRENCIES[facts["currency"]]
-        self.whole = Budget(**facts["budget"])
-        self.limit = Cost.of(facts["limit"])
-        self.facts = facts
+        try:
+            self.currency: Currency = CURRENCIES[facts["currency"]]
+            self.whole = Budget(**facts["budget"])
+            self.limit = Cost.of(facts["limit"])
+            self.facts = {**facts, "covers": {key: facts["covers"][key] for key in _COVERS}}
+        except (KeyError, TypeError):
+            raise ParameterError("the first event of the ledger was changed. Restore it from a copy") from None
 
     @contextmanager
     def reading(self) -> Iterator[Page]:

@@ -105,10 +105,21 @@ class Event:
         Raises ParameterError when the text is none.
         """
         try:
-            found = json.loads(body)
+            found = _shaped(json.loads(body))
             return cls(**{**found, "cost": Cost.of(found["cost"]), "spent": Cost.of(found["spent"])})
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ParameterError("a row of the ledger is not an event") from None
+
+
+def _shaped(found: Any) -> dict[str, Any]:
+    """Return the parts of an event. Raises TypeError where one is of the wrong kind."""
+    texts = all(isinstance(found[key], str) for key in ("at", "dataset", "state", "previous"))
+    entry, counts, facts = found["entry"], found["counts"], found["facts"]
+    whole = isinstance(counts, dict) and all(type(counts.get(state)) is int for state in STATES)
+    named = entry is None or isinstance(entry, str)
+    if not (texts and whole and named and type(found["number"]) is int and isinstance(facts, dict)):
+        raise TypeError
+    return dict(found)
 
 
 def following(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -16,10 +15,11 @@ from discreet._core.text import as_written, harmless, rounded_down
 from discreet._core.writing import canonical
 from discreet.domain import Domain
 from discreet.ledger._book import Book, Page, begin, datasets
+from discreet.ledger._events import Event
 from discreet.ledger._filters import CURRENCIES, Cost
 from discreet.ledger._fingerprints import also_named
 from discreet.ledger._lease import lease
-from discreet.ledger._payment import Payment, require_covered
+from discreet.ledger._payment import Payment, hash_of, require_covered, require_unseeded
 from discreet.ledger._recovery import recovered
 from discreet.ledger._status import LedgerStatus, in_words, status_of
 from discreet.ledger._store import shown, store_at
@@ -269,8 +269,7 @@ class Ledger:
             When not as much is left, or the ledger does not add up such releases. Nothing was spent.
         """
         budget, currency = Budget(epsilon=epsilon, delta=delta), self._book.currency
-        if seeded:
-            raise Refused("a seeded release is not for publication, and no ledger pays for it. Leave seed out")
+        require_unseeded(seeded)
         kind = kind if guarantee is None else guarantee.kind
         require_covered(self._book, relation=relation, unit=unit, group=max_records, kind=kind)
         if guarantee is None:
@@ -283,7 +282,7 @@ class Ledger:
             "relation": relation,
             "unit": unit,
             "group": max_records,
-            "domain": None if domain is None else hashlib.sha256(domain.to_toml().encode()).hexdigest(),
+            "domain": None if domain is None else hash_of(domain),
             "out": [os.fspath(canonical(Path(one))) for one in out],
             "checkpoint": None if checkpoint is None else os.fspath(canonical(Path(checkpoint))),
             "lease": lease(),
@@ -322,6 +321,7 @@ class Ledger:
                 "name": one["name"],
                 "mechanism": one["mechanism"],
                 "domain": one["domain_sha256"],
+                "cells": hash_of(Domain.from_dict(one["domain"])),
                 "records": one["records"],
                 "size": one["size"],
                 "group": one["max_records"],
@@ -340,7 +340,7 @@ class Ledger:
         with self._book.appending() as page:
             names = {one["name"] for one in parts} & {one["name"] for one in _parts(page)}
             if names:
-                raise Refused(f"the ledger has a planned release {min(names)!r} already. Name it otherwise")
+                raise Refused(f"the ledger has a planned release {min(names)!r} already. Give it another name")
             self._require_left(page, cost)
             entry = fresh_identity()[:12]
             page.append(entry, "RESERVED", facts=facts, cost=cost)
@@ -432,13 +432,13 @@ def _declared(page: Page, name: str, facts: Mapping[str, Any]) -> dict[str, Any]
         asked = part["budget"]
         raise Refused(
             f"the release {name!r} was declared with epsilon {as_written(asked['epsilon'])}, delta "
-            f"{as_written(asked['delta'])} and a domain of its own. Ask for just that"
+            f"{as_written(asked['delta'])} another domain or another max_records. Use exactly those"
         )
     made = [one for one in page.about("RESERVED") if one.facts.get("part", {}).get("name") == name]
     for one in made:
         state = page.state(str(one.entry))
         if state is not None and state.state != "VOID":
-            raise Refused(f"the release {name!r} was made already, and a plan pays for each once")
+            raise Refused(f"the release {name!r} has been used already, and a plan pays for each release once")
     return part
 
 
@@ -450,7 +450,11 @@ def _continued(page: Page, facts: Mapping[str, Any], steps: int) -> str | None:
     if facts["checkpoint"] is None or not steps:
         return None
     asked = ("checkpoint", "budget", "relation", "unit", "group", "domain")
-    same = [one for one in page.about("RESERVED") if all(one.facts.get(key) == facts[key] for key in asked)]
+    same = [
+        one
+        for one in page.about("RESERVED")
+        if all(one.facts.get(key) == facts[key] for key in asked) and _was_opened(page, one)
+    ]
     if not same:
         return None
     first = str(same[-1].facts.get("continues", same[-1].entry))
@@ -460,3 +464,8 @@ def _continued(page: Page, facts: Mapping[str, Any], steps: int) -> str | None:
     noted = [event.facts for event in run if event.state == "NOTED" and "step" in event.facts]
     done = max((one["step"] for one in noted), default=0)
     return first if done <= steps else None
+
+
+def _was_opened(page: Page, reserved: Event) -> bool:
+    state = page.state(str(reserved.entry))
+    return state is not None and state.state in ("OPENED", "COMMITTED", "FORFEITED")

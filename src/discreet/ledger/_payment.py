@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any, Self
 
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
+from discreet.domain import Domain
 from discreet.ledger._book import Book
 from discreet.ledger._events import Event
 from discreet.privacy import Budget, Guarantee
@@ -24,7 +26,7 @@ class Payment:
 
     def __init__(self, book: Book, reserved: Event) -> None:
         self._book, self._reserved, self._last = book, reserved, reserved
-        self._due = reserved.cost
+        self._due, self._used = reserved.cost, False
 
     @property
     def entry(self) -> str:
@@ -40,7 +42,7 @@ class Payment:
     def stamp(self) -> dict[str, str]:
         """What a certificate says of the ledger: with it, that the ledger was cut or rolled back shows."""
         if not self.opened:
-            raise ParameterError("an entry that was not opened has no place in a certificate")
+            raise ParameterError("this payment is not open: it was used, or its block has ended. Reserve another")
         return {"dataset": self._book.dataset, "entry": self.entry, "head": self._last.hash}
 
     def open(self) -> Self:
@@ -53,17 +55,26 @@ class Payment:
         return self
 
     def due(
-        self, guarantee: Guarantee, asked: Budget, *, unit: str | None, made: Mapping[str, Any], as_stated: bool = False
+        self,
+        guarantee: Guarantee,
+        asked: Budget,
+        *,
+        unit: str | None,
+        made: Mapping[str, Any],
+        seeded: bool = False,
+        as_stated: bool = False,
     ) -> None:
         """Check what is about to be released against what was reserved, and find what it costs.
 
         ``asked``: what the certificate states.
+        ``seeded``: whether a seed is used.
         ``as_stated``: whether the statement is proved by itself, so that the profile is not needed.
-        ``made``: its ``mechanism``, ``size`` and number of ``records``, as a plan declares them.
+        ``made``: its ``mechanism``, ``size``, number of ``records`` and ``cells``, as a plan declares them.
 
         Raises Refused when it is of a kind, relation, group or unit that the ledger does not add up, costs more than
         was reserved, or is not what was declared.
         """
+        require_unseeded(seeded)
         require_covered(
             self._book, relation=guarantee.relation.name, unit=unit, group=guarantee.relation.group, kind=guarantee.kind
         )
@@ -73,11 +84,27 @@ class Payment:
                 f"what was calibrated is not what the plan declares for {part['name']!r}. Release it with the "
                 "mechanism, domain, size and number of records of the plan"
             )
+        self._require_reserved(guarantee, asked, as_stated=as_stated)
         if not self._reserved.facts.get("free"):
             currency, whole = self._book.currency, self._book.whole
             profile = guarantee.profile
             cost = currency.of_budget(asked) if as_stated else currency.of_profile(profile, asked=asked, whole=whole)
             self._due = cost if cost.within(self._reserved.cost) else self._reserved.cost
+        self._used = True
+
+    def _require_reserved(self, guarantee: Guarantee, asked: Budget, *, as_stated: bool) -> None:
+        """Refuse what is not what was reserved: another budget, or a second release."""
+        facts = self._reserved.facts
+        budget = Budget(**facts["budget"])
+        met = (
+            (asked.epsilon <= budget.epsilon and asked.delta <= budget.delta) if as_stated else guarantee.meets(budget)
+        )
+        if not met:
+            raise Refused(
+                f"the payment was reserved for {budget}, which the release does not meet. Reserve what it needs"
+            )
+        if self._used:
+            raise Refused("a payment is for one release, and this one was used. Reserve another")
 
     def step(self, done: int, of: int) -> None:
         """Note a step of a mechanism that works in steps, once its checkpoint holds it."""
@@ -123,6 +150,12 @@ class Payment:
                 raise
 
 
+def require_unseeded(seeded: bool) -> None:
+    """Refuse a seeded release. Raises Refused."""
+    if seeded:
+        raise Refused("a seeded release is not for publication, and no ledger pays for it. Leave seed out")
+
+
 def require_covered(book: Book, *, relation: str, unit: str | None, group: int, kind: str | None) -> None:
     """Refuse what a ledger does not add up. Raises Refused."""
     covers = book.facts["covers"]
@@ -134,13 +167,18 @@ def require_covered(book: Book, *, relation: str, unit: str | None, group: int, 
         if given != wanted:
             raise Refused(
                 f"the ledger of {book.dataset!r} adds up releases for which {what} is {wanted}, and here it is {given}"
-                ". Release so, or keep a ledger of the other kind beside it"
+                ". Change the release, or keep a separate ledger for this kind"
             )
     if kind is not None and kind not in covers["kinds"]:
         raise Refused(
             f"the ledger of {book.dataset!r} was made for guarantees that are {' or '.join(covers['kinds'])}, and this "
             f"one is {kind}. Make a ledger for that kind with discreet ledger init"
         )
+
+
+def hash_of(domain: Domain) -> str:
+    """Return the SHA-256 of a domain as it is written."""
+    return hashlib.sha256(domain.to_toml().encode()).hexdigest()
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class LedgerStatus:
         return (
             "What is promised is the whole budget: the best attacker who sees all releases in the ledger, and raises a "
             f"false alarm about one record in 20, detects at most {whole} % of true ones. Without any release it is 5 "
-            f"%. Had what is spent been the budget from the start, it would be {now} %"
+            f"%. If the amount spent so far had been the whole budget, it would be {now} %"
         )
 
     @property
@@ -105,7 +105,8 @@ class LedgerStatus:
         unit = "a record" if covers["unit"] is None else f"column {covers['unit']!r}, {most} each"
         return [
             f"data set: {self.dataset}",
-            f"adds up: {self.currency}, {covers['relation']}, privacy unit {unit}, {' or '.join(covers['kinds'])}",
+            f"accounting: {self.currency}. Relation: {covers['relation']}. Privacy unit: {unit}. Kind: "
+            f"{' or '.join(covers['kinds'])}",
             *(f"{name}: epsilon {epsilon}, delta {delta}" for name, epsilon, delta in self._shown),
             *self._states,
             f"{self._attacker}.",

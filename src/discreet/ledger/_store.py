@@ -124,6 +124,8 @@ class _File:
             )
         if new and not os.path.lexists(path):
             self._make()
+        if path.is_file() and path.stat().st_nlink != 1:
+            raise FileProblem(path, "it has two names, under which SQLite would not know it for one file", "remove one")
         if not path.is_file():
             raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
         with self._connected() as run, _transaction(run, "IMMEDIATE"):
@@ -205,7 +207,10 @@ def _version(run: Transaction) -> int:
     """Return the version of the tables of a SQLite file."""
     if not run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'"):
         raise sqlite3.DatabaseError("file is not a database of ours")
-    return int(run("SELECT version FROM discreet_version")[0][0])
+    found = run("SELECT version FROM discreet_version")
+    if len(found) != 1:
+        raise sqlite3.DatabaseError("file is not a database of ours")
+    return int(found[0][0])
 
 
 def _reason(error: Exception) -> str:
@@ -231,7 +236,7 @@ class _Postgres:
             self._engine = sqlalchemy.create_engine(
                 made.set(drivername="postgresql+psycopg"), poolclass=sqlalchemy.NullPool, hide_parameters=True
             )
-        except self._error:
+        except (self._error, ValueError):
             raise FileProblem(self._place, "it is not the address of a database", "check it") from None
         with self._connected() as run:
             run("SELECT pg_advisory_xact_lock(7165391804)")  # two may come first

@@ -14,6 +14,9 @@ from discreet._core.writing import file_sha256
 from discreet.ledger._book import Book, Page
 from discreet.ledger._events import AFTER, BEGINNING, REMARKS, STATES, Event, following
 
+_KEPT = ("mechanism", "guarantee", "records", "size", "identity")
+_GUARANTEE = ("epsilon", "delta", "kind", "theorem", "statement")
+
 
 def problems_of(book: Book, page: Page, certificates: Iterable[Path]) -> list[str]:
     """Return what is wrong with a ledger, a sentence each; nothing where all agrees."""
@@ -54,6 +57,8 @@ def _chain(events: Sequence[Event], dataset: str) -> Iterator[str]:
 
 def _sums(events: Sequence[Event], book: Book) -> Iterator[str]:
     """Recompute every sum and state; and that no event came while there was too little left."""
+    if not book.limit.within(book.currency.limit(book.whole)):
+        yield "its limit is above what its budget allows"
     states: dict[str, Event] = {}
     for last, event in pairwise(events):
         entry = event.entry
@@ -93,13 +98,21 @@ def _certificate(path: Path, events: Sequence[Event], dataset: str) -> Iterator[
         return
     of = [event for event in events if event.entry == stamp.get("entry")]
     if not any(event.state == "OPENED" and event.hash == stamp.get("head") for event in of):
-        yield f"{name}: the ledger does not hold its release. It was cut or rolled back, or this is another copy of it"
+        yield f"{name}: its release is not in the ledger, which was cut or rolled back, or is another copy"
         return
     committed = next((event for event in of if event.state == "COMMITTED"), None)
     if committed is None:
         yield f"{name}: its release was never committed"
     elif (written := _written(committed.facts)) and sha256 not in written:
         yield f"{name}: it is not the certificate that was committed"
+    elif not written and any(_stated(facts, key) != committed.facts.get(key) for key in _KEPT):
+        yield f"{name}: it does not state what was committed"
+
+
+def _stated(facts: Mapping[str, Any], key: str) -> Any:
+    """Return what a certificate says of something that a ledger keeps."""
+    found = facts.get(key)
+    return {part: found.get(part) for part in _GUARANTEE} if key == "guarantee" and isinstance(found, dict) else found
 
 
 def _written(facts: Mapping[str, Any]) -> list[str]:

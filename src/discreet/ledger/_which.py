@@ -36,7 +36,7 @@ def ledger_for(
     if named is not None:
         place, name, fingerprints = named
         return Ledger(place, dataset or name, fingerprints=fingerprints)
-    if VARIABLE in os.environ:
+    if os.environ.get(VARIABLE):
         return Ledger(os.environ[VARIABLE], dataset)
     if dataset is not None:
         raise ParameterError("a data set is named and no ledger. Write ledger=..., where it is kept")
@@ -55,7 +55,7 @@ def _declared(path: str | os.PathLike[str]) -> tuple[str, str | None, Path | Non
     place, folder = str(found["file"]), Path(path).parent
     notes = found.get("fingerprints")
     return (
-        place if "://" in place else str(folder / place),
+        place if "://" in place else str(folder / Path(place).expanduser()),
         found.get("dataset"),
         None if notes is None else folder / Path(notes).expanduser(),
     )

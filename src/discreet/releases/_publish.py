@@ -26,7 +26,7 @@ from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts
 from discreet.domain._commonness import Commonness
 from discreet.ledger import Ledger
-from discreet.ledger._payment import Payment
+from discreet.ledger._payment import Payment, hash_of
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible, require_made_for
 from discreet.privacy import Budget, Guarantee, Relation
@@ -183,10 +183,11 @@ def _paid(
     stated = document.facts["guarantee"]
     asked = Budget(epsilon=stated["epsilon"], delta=stated["delta"]) if budget is None else budget
     mechanism = {"name": step.name, "parameters": step.parameters}
-    made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n}
+    cells = hash_of(step.domain)
+    made = {"mechanism": mechanism, "size": step.size(guarantee.n), "records": guarantee.n, "cells": cells}
     own = step.pure is not None
     if isinstance(ledger, Payment):
-        ledger.due(guarantee, asked, unit=unit, made=made, as_stated=own)
+        ledger.due(guarantee, asked, unit=unit, made=made, seeded=seeded, as_stated=own)
         yield ledger
         return
     reserved = ledger.reserve(

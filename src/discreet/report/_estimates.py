@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet._core.errors import DiscreetError, ParameterError
-from discreet._core.text import percent_as_written
+from discreet._core.text import about, percent_as_written
 from discreet.domain import Boolean, Numeric
 from discreet.domain._temporal import moment_text
 from discreet.inference import posterior
@@ -105,7 +105,7 @@ def _told(found: Posterior, name: str) -> tuple[EstimatePicture, Summary]:
     logarithmic = isinstance(column, Numeric) and column.spacing == "log" and at[0] > 0.0
 
     def text(value: float) -> str:
-        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else f"{value:,.6g}"
+        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
 
     where, curves = np.log10(at) if logarithmic else at, np.array(band[1:])
     if jumps(found, name):  # flat up to the next value

@@ -9,6 +9,7 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -119,11 +120,12 @@ def test_what_a_ledger_does_not_add_up_is_refused_before_anything_is_opened(plac
     with Ledger(place) as ledger:
         for wrong, said in (
             ({"seed": 1}, "seeded"),
-            ({"unit": "who", "max_records": 2}, "privacy unit"),
             ({"relation": AddRemove(records=1000), "mechanism": "marginals"}, "relation"),
         ):
             with pytest.raises(Refused, match=said):
-                released(ledger, data="no such file.csv", **wrong)
+                released(ledger, data=pl.DataFrame({"age": [77]}), **wrong)
+        with pytest.raises(Refused, match="privacy unit"):
+            ledger.reserve(epsilon=0.1, unit="who", max_records=2)
         assert ledger.log()[-1]["state"] == "CREATED"
 
 
@@ -598,6 +600,100 @@ def test_a_cost_is_exact() -> None:
     assert Cost.of(Cost(Fraction(3, 8), Fraction(1, 10**9)).to_dict()) == Cost(Fraction(3, 8), Fraction(1, 10**9))
 
 
+# -- payments ---------------------------------------------------------------------------------------------------------
+
+
+def mechanism(scale: float) -> PerturbedHistogram:
+    return PerturbedHistogram(domain=DOMAIN, records=1000, scale=scale)
+
+
+def test_a_payment_is_for_what_was_reserved_and_for_one_release(place) -> None:
+    closed = confidential(AGES, DOMAIN)
+    with Ledger(place) as ledger:
+        with ledger.reserve(epsilon=0.01, delta=1e-9) as payment, pytest.raises(Refused, match="does not meet"):
+            publish(closed, mechanism(0.1), size=10, ledger=payment.open())
+        with ledger.reserve(epsilon=0.2, delta=1e-9) as payment:
+            publish(closed, mechanism(20.0), size=10, ledger=payment.open())
+            with pytest.raises((Refused, ParameterError), match="was used"):
+                publish(closed, mechanism(20.0), size=10, ledger=payment)
+        with ledger.reserve(epsilon=0.2, delta=1e-9) as payment, pytest.raises(Refused, match="seeded"):
+            publish(closed, mechanism(20.0), size=10, ledger=payment.open(), rng=np.random.default_rng(1))
+        assert states(ledger) == {"COMMITTED": 1, "FORFEITED": 2}
+
+
+def test_a_reservation_that_was_given_back_pays_for_no_checkpoint(place, tmp_path) -> None:
+    path = tmp_path / "steps"
+    with Ledger(place) as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            evolve(None, path, stop_at=1)
+        asked = {"epsilon": 0.5, "delta": 1e-7, "domain": DOMAIN, "checkpoint": path, "steps": 1}
+        with pytest.raises(KeyboardInterrupt), ledger.reserve(**asked):
+            raise KeyboardInterrupt
+        assert states(ledger) == {"VOID": 1}
+        evolve(ledger, path)
+        assert ledger.status().spent["epsilon"] == 0.5
+
+
+def test_mistakes_that_public_facts_show_cost_nothing(place, tmp_path) -> None:
+    with Ledger(place) as ledger:
+        for wrong, said in (
+            ({"data": tmp_path / "typo.parquet"}, "there is no such file"),
+            ({"max_records": 2}, "needs a privacy unit"),
+            ({"records": 1000, "checkpoint": tmp_path / "c"}, "takes one step"),
+            ({"records": 1000, "epsilon": 0.0001}, "accept poor utility"),
+        ):
+            with pytest.raises((ValueError, OSError, Refused), match=said):
+                released(ledger, **wrong)
+        assert states(ledger) == {}
+
+
+def test_a_certificate_of_tables_in_memory_states_what_was_committed(place, tmp_path) -> None:
+    with Ledger(place) as ledger:
+        made = released(ledger).write(tmp_path / "r.parquet")
+        assert ledger.verify([made.certificate_path]) == []
+        text = made.certificate_path.read_text()
+        made.certificate_path.write_text(text.replace('"epsilon": 0.4', '"epsilon": 0.0001', 1))
+        (problem,) = ledger.verify([made.certificate_path])
+        assert "does not state what was committed" in problem
+
+
+def test_a_limit_above_the_budget_is_found_wrong(place) -> None:
+    def raised(events):
+        events[0]["facts"]["limit"]["loss"] = "1000"
+        return events
+
+    rewritten(place, raised)
+    assert any("limit is above" in problem for problem in Ledger(place).verify())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM discreet_event",
+        "DELETE FROM discreet_version",
+        'UPDATE discreet_event SET body = replace(body, \'"counts":{\', \'"counts":null,"x":{\')',
+        'UPDATE discreet_event SET body = replace(body, \'"facts":{\', \'"facts":{},"x":{\')',
+    ],
+)
+def test_a_ledger_that_was_spoilt_is_refused_in_words(place, statement, capsys) -> None:
+    altered(place, statement)
+    for shown in ("status", "log", "verify"):
+        status, _, err = commanded(capsys, "ledger", shown, place)
+        assert status in (1, 2), err
+        assert "fault" not in err
+
+
+def test_one_ledger_has_one_name(place) -> None:
+    place.with_name("other").hardlink_to(place)
+    with pytest.raises(FileProblem, match="two names"):
+        Ledger(place)
+
+
+def test_no_ledger_is_named_by_an_empty_variable(monkeypatch) -> None:
+    monkeypatch.setenv("DISCREET_LEDGER", "")
+    assert "ledger" not in released(None).certificate.facts
+
+
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
@@ -635,11 +731,11 @@ def test_releases_that_were_declared_together_are_paid_for_once_and_made_once(pl
         with pytest.raises(Refused, match="no plan in the ledger has a release 'third'"):
             released(ledger, part="third")
         part_of(ledger, plan, "first")
-        with pytest.raises(Refused, match="was made already"):
+        with pytest.raises(Refused, match="has been used already"):
             part_of(ledger, plan, "first")
         with pytest.raises(Refused, match="not what the plan declares"):  # opened, so it is spent
             part_of(ledger, plan, "second", size=21)
-        with pytest.raises(Refused, match="was made already"):
+        with pytest.raises(Refused, match="has been used already"):
             part_of(ledger, plan, "second")
         assert ledger.status().spent["epsilon"] == 0.9
         assert ledger.verify() == []

@@ -61,9 +61,12 @@ def test_what_is_gone_is_lost_and_leaves_nothing(tmp_path, monkeypatch) -> None:
 def test_something_else_of_that_name_is_left_alone(tmp_path, monkeypatch) -> None:
     moves = dead_pair(tmp_path, monkeypatch)
     (tmp_path / "a").write_bytes(b"mine")
-    with pytest.raises(FileProblem, match="changed"):
+    with pytest.raises(FileProblem, match="taken its name"):
         keep_promise(moves)
     assert (tmp_path / "a").read_bytes() == b"mine"
+    (tmp_path / "a").unlink()
+    assert keep_promise(moves)
+    assert (tmp_path / "a").read_bytes() == b"table"
 
 
 def test_a_promise_is_broken_for_its_own_entry_alone(tmp_path, monkeypatch) -> None:
@@ -100,6 +103,10 @@ def test_a_promised_folder_gets_its_name(tmp_path, monkeypatch) -> None:
     held = dead_folder(tmp_path / "out", monkeypatch)
     with pytest.raises(FileProblem, match="discreet ledger recover"), new_folder(tmp_path / "out"):
         pass
+    (tmp_path / "out").mkdir()
+    with pytest.raises(FileProblem, match="taken its name"):
+        keep_folder(*held)
+    (tmp_path / "out").rmdir()
     assert keep_folder(*held)
     assert keep_folder(*held)
     assert (tmp_path / "out" / "table").read_bytes() == b"table"

@@ -73,10 +73,10 @@ class Move:
     @classmethod
     def of(cls, final: Path, write: str) -> Move:
         """Return the move of a file that was written beside its name."""
-        return cls(final, file_sha256(beside(final, write, "part")), _stamp(final), write)
+        return cls(final, file_sha256(beside(final, write, "part")), stamp(final), write)
 
 
-def _stamp(path: Path) -> str | None:
+def stamp(path: Path) -> str | None:
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def _finish(moves: list[Move]) -> None:
     """Do what is left to do of steps 2 to 4."""
     for move in moves:
         if os.path.lexists(move.new) and os.path.lexists(move.final):
-            if os.path.lexists(move.old) or move.replaces != _stamp(move.final):
+            if os.path.lexists(move.old) or move.replaces != stamp(move.final):
                 raise _changed(move.final)
             os.replace(move.final, move.old)
             sync_folder(move.final.parent)

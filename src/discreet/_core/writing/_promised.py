@@ -18,7 +18,7 @@ from pathlib import Path
 from discreet._core.errors import FileProblem
 from discreet._core.writing._locks import all_locked
 from discreet._core.writing._paths import beside, file_sha256, record_of, sync_folder
-from discreet._core.writing._pending import Move, commit, settle
+from discreet._core.writing._pending import Move, commit, settle, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def require_unpromised(path: Path) -> None:
     if _promises(path):
         raise FileProblem(
             path,
-            "a release of this name is complete, and its ledger waits to be asked about it, or a run is writing it",
+            "another run is writing this name, or died before its release was settled in the ledger",
             "wait for that run. If it died, run discreet ledger recover",
         )
 
@@ -76,6 +76,10 @@ def keep_promise(moves: Sequence[Move]) -> bool:
     with all_locked(sorted(finals)):
         settle(finals[0])
         kept = all(move.arrived for move in moves)
+        if not kept and all(move.at_hand for move in moves):
+            for move in moves:
+                if not move.arrived and move.replaces != stamp(move.final):
+                    raise _taken(move.final)
         if not kept and all(move.at_hand for move in moves):
             for move in moves:  # what was killed while it recorded the set has left drafts
                 beside(move.final, write, "record").unlink(missing_ok=True)
@@ -95,7 +99,9 @@ def keep_folder(final: Path, write: str, files: Mapping[str, str]) -> bool:
     with all_locked([final]):
         part = beside(final, write, "part")
         kept = _holds_all(final, files)
-        if not kept and not os.path.lexists(final) and _holds_all(part, files):
+        if not kept and _holds_all(part, files):
+            if os.path.lexists(final):
+                raise _taken(final)
             part.rename(final)
             sync_folder(final.parent)
             kept = True
@@ -110,10 +116,16 @@ def break_promises(paths: Iterable[Path], entry: str) -> None:
     """
     for path in paths:
         for mark in _promises(path):
-            with contextlib.suppress(OSError), all_locked([path]):
+            with all_locked([path]):
                 if mark.read_bytes() in (entry.encode(), b""):
                     _remove(mark.with_suffix(".part"))
                     mark.unlink(missing_ok=True)
+
+
+def _taken(path: Path) -> FileProblem:
+    return FileProblem(
+        path, "something else has taken its name since", "move it away, then run discreet ledger recover again"
+    )
 
 
 def _promises(path: Path) -> list[Path]:
