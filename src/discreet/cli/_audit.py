@@ -116,3 +116,25 @@ def mechanism(mechanism: str, pairs: Any, as_json: bool, **options: Any) -> int:
     found = examined(mechanism, **options, **parameters(pairs))
     show(found.to_dict()) if as_json else echo(str(found))
     return 1 if found.rejected else 0
+
+
+@audit.command("pipeline", context_settings={"ignore_unknown_options": True})
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--work", type=click.Path(), required=True, help="New folder for all that the runs write. CONFIDENTIAL.")
+@click.option("--runs", type=int, default=5, show_default=True, help="Runs on each of the two files.")
+@json_option
+def pipeline(first: str, second: str, command: tuple[str, ...], work: str, runs: int, as_json: bool) -> int:
+    """Run a COMMAND on two files that differ in one record, and compare all that can be seen but the released values.
+
+    Write the COMMAND after --, with {data} where the file stands, {here} for the folder where you are, and relative
+    paths for what it writes. The exit status is 1 where anything tells the two files apart. The result is
+    CONFIDENTIAL.
+    """
+    from discreet.audit._pipeline import audit_pipeline
+    from discreet.confidential._custodian import reveal_to_custodian
+
+    found = reveal_to_custodian(audit_pipeline(first, second, command, work=work, runs=runs))
+    show(found.to_dict()) if as_json else echo(str(found))
+    return 1 if found.differences else 0

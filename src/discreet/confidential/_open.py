@@ -30,6 +30,7 @@ CALLERS: dict[str, Purpose] = {
     "discreet.confidential._custodian": "for the custodian",  # reveal_to_custodian: results, never tables
     "discreet.audit._instance": "for the custodian",  # the result is closed again
     "discreet.audit._paper_choices": "for the custodian",  # closed again
+    "discreet.audit._pipeline": "for the custodian",  # only whether two tables are neighbours
     "discreet.audit._release": "for the custodian",  # closed again
     "discreet.audit._split": "for the custodian",  # both parts of the table, in files of the custodian's own
     "discreet.utility._columns": "for the custodian",  # closed again, by compare
