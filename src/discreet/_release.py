@@ -144,7 +144,8 @@ def release(
     ----------
     data : dataframe or path
         Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, a stream of
-        Arrow batches, or the path of a file or of a folder of Parquet files.
+        Arrow batches, the path of a file or of a folder of Parquet files, or a table of a database file. See
+        :func:`discreet.confidential.confidential`.
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them.
     epsilon, delta : float

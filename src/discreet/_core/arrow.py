@@ -51,8 +51,18 @@ def lazy(schema: Any, batches: Batches) -> pl.LazyFrame:
             if left == 0:
                 return
 
-    kinds: Any = pl.from_arrow(schema.empty_table())
-    return register_io_source(source, schema=kinds.schema)
+    return register_io_source(source, schema={field.name: _kind(field) for field in schema})
+
+
+def _kind(field: Any) -> Any:
+    """Return the type of a column; of one that Polars cannot hold, and that cannot be asked for, a placeholder."""
+    try:
+        frame: Any = pl.from_arrow(pyarrow("reading Arrow batches").schema([field]).empty_table())
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001  # a Rust panic is no Exception
+        return pl.Null()
+    return frame.dtypes[0]
 
 
 def scanned(path: str | PathLike[str]) -> pl.LazyFrame:

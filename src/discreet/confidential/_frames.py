@@ -47,7 +47,7 @@ def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
     """
     if not hasattr(frame, "to_arrow"):
         raise ParameterError("the frame is a Polars one")
-    if kind in ("polars", "parquet", "csv", "arrow"):
+    if kind in ("polars", "parquet", "csv", "arrow", "database"):
         return frame
     try:
         return frame.to_pandas() if kind == "pandas" else frame.to_arrow()

@@ -6,7 +6,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, 
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
+from discreet.confidential._database import Address, address, duckdb_table, sqlite_batches, sqlite_types
 from discreet.confidential._folder import scanned_folder
 from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
@@ -36,11 +37,11 @@ _BATCH = 2**19
 class Source:
     """A confidential table.
 
-    ``kind``: the dataframe library, or the format of a file: parquet, csv or arrow.
+    ``kind``: the dataframe library, or the format of a file: parquet, csv, arrow or database.
     ``path``: the file, as the caller gave it.
     ``names``: the table's columns, in order.
     ``index``: columns of a file that are the index of the pandas table which was written there, and not among these.
-    ``texts``: columns whose values are texts still to be parsed: those of CSV, and of the names of folders.
+    ``texts``: columns whose values are texts still to be parsed: those of CSV, of SQLite, and of the names of folders.
     ``types``: Gives the public type of each column; reads no row.
     ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
     already, the column :data:`FREQUENCY` says how often each row occurs.
@@ -62,7 +63,11 @@ def open_source(data: Any) -> Source:
     Raises FileProblem if the file cannot be read, or DataError if the value is no table, or has two columns of one
     name.
     """
-    source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
+    where = address(data)
+    if where is not None:
+        source = _open_database(where)
+    else:
+        source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
     _refuse_repeated(source.names, source.kind)
     return source
 
@@ -265,6 +270,22 @@ def _scanned(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) 
         yield batch
 
 
+def _open_database(where: Address) -> Source:
+    path = str(where.path)
+    if where.kind == "duckdb":
+        table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
+        return replace(_of_frame(table, where.broken), kind="database", path=path)
+    types = sqlite_types(where)
+    return Source(
+        kind="database",
+        path=path,
+        names=tuple(types),
+        types=lambda: types,
+        batches=lambda columns: sqlite_batches(where, columns, types),
+        texts=frozenset(types),
+    )
+
+
 # -- dataframes -------------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +313,7 @@ def _open_frame(data: Any) -> Source:
     raise unsupported
 
 
-def _of_frame(frame: Any, unsupported: DataError) -> Source:
+def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
     schema = quietly(frame.collect_schema, unsupported)
     kind = frame.implementation.name.lower()
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")

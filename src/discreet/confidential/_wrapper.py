@@ -21,7 +21,7 @@ class Provenance:
     """Public facts about where a confidential value came from.
 
     ``frame_kind``: which kind of table came in: pandas, polars, pyarrow, an engine's name, or a file's format:
-    parquet, csv or arrow.
+    parquet, csv, arrow or database.
     ``columns``: the columns, in order.
     ``domain``: the domain that the value was encoded with; None for raw values.
     ``unit``: the column that names the privacy unit; None where each row is one.

@@ -377,6 +377,35 @@ def test_no_change_of_bytes_ends_the_process(tmp_path: Path, packed: str | None)
     assert done.returncode == 0, done.stderr[-500:]
 
 
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_a_column_of_a_type_that_polars_lacks(form: str, tmp_path: Path) -> None:
+    odd = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array([TEXT, TEXT])])
+    table = pa.table({"x": [1, 2], "odd": odd})
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+
+    def data() -> Any:
+        return tmp_path / "t.arrow" if form == "file" else table.to_reader()
+
+    assert counts(data(), X, ignore_other_columns=True).n == 2
+    assert table_schema(data()) == {"x": "integer", "odd": "unknown"}
+    refused(data(), Domain(columns={**X.columns, "odd": OpenLabels()}), kind=DiscreetError)
+
+
+def test_labels_of_other_numbers_in_every_batch(tmp_path: Path) -> None:
+    codes = [(["a", "b"], [0, 1, None]), (["b", "a"], [0, 0, 1])]
+    batches = [
+        pa.record_batch({"s": pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), labels)})
+        for labels, places in codes
+    ]
+    with pa.ipc.new_stream(tmp_path / "t.arrow", batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    domain = Domain(columns={"s": Category(categories=["a", "b"], nulls="category")})
+    for data in (tmp_path / "t.arrow", pa.RecordBatchReader.from_batches(batches[0].schema, batches)):
+        assert counts(data, domain).frequencies.tolist() == [2, 3, 1]
+
+
 def test_a_scan_of_batches_gives_what_is_asked_for() -> None:
     from discreet._core.arrow import lazy
 

@@ -1,0 +1,186 @@
+"""Tables in a database file: counted as any other, opened to be read only, and quoted in no message."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
+
+import discreet
+from discreet.cli._main import run
+from discreet.confidential import _database, confidential, confidential_rows
+from discreet.confidential._frames import table_schema, to_frame_kind
+from discreet.confidential._wrapper import reveal
+from discreet.domain import Domain, Integer, OpenLabels
+from discreet.errors import FileProblem, MissingExtra
+
+SQL_TYPES = ("REAL", "INTEGER", "VARCHAR(9)", "BOOLEAN", "DATE", "DATETIME", "TEXT", "")
+
+
+def sqlite(frame: pl.DataFrame, path: Path, types: tuple[str, ...], table: str = "t") -> str:
+    """Store a table as the drivers of SQLite do: times and decimals as texts, truth as numbers."""
+    temporal = pl.selectors.temporal().cast(pl.String), pl.selectors.decimal().cast(pl.String)
+    rows = frame.with_columns(*temporal).rows()
+
+    def quoted(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    with closing(sqlite3.connect(path)) as database, database:
+        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in zip(frame.columns, types, strict=True))
+        database.execute(f"CREATE TABLE {quoted(table)} ({columns})")
+        database.executemany(f"INSERT INTO {quoted(table)} VALUES ({', '.join('?' * frame.width)})", rows)
+    return f"sqlite:///{path}?table=" + table.replace("&", "%26").replace(" ", "+")
+
+
+def duckdb(frame: pl.DataFrame, path: Path) -> str:
+    module = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    with module.connect(str(path)) as database:
+        arrow = frame.to_arrow()  # noqa: F841  # DuckDB finds it by its name
+        database.execute("CREATE TABLE t AS SELECT * FROM arrow")
+        database.execute("CREATE VIEW outside AS SELECT * FROM read_csv('/etc/passwd', ignore_errors = true)")
+    return f"duckdb:///{path}?table=t"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_the_same_counts_from_a_database(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a b.db"
+    data = sqlite(NASTY, path, SQL_TYPES) if kind == "sqlite" else duckdb(NASTY, path)
+    before = path.read_bytes()
+    data = data.replace("a b.db", "a%20b.db")
+    closed = confidential(data, DOMAIN)
+    assert as_rows(reveal(closed)) == as_rows(counts(NASTY))
+    assert sum(part.n for part in reveal(confidential_rows(data, DOMAIN)).parts()) == NASTY.height
+    assert closed.provenance is not None
+    assert closed.provenance.path == str(path)
+    assert isinstance(to_frame_kind(NASTY, closed.provenance.frame_kind), pl.DataFrame)
+    assert list(table_schema(data)) == NASTY.columns
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_batches_of_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_database, "_BATCH", 3)
+    data = sqlite(NASTY, tmp_path / "t.db", SQL_TYPES)
+    closed = reveal(confidential_rows(data, DOMAIN))
+    assert [part.n for part in closed.parts()] == [3, 3, 2]
+    assert as_rows(counts(data)) == as_rows(counts(NASTY))
+
+
+def test_rows_that_wait_in_a_log_count(tmp_path: Path) -> None:
+    data = sqlite(NASTY, tmp_path / "t.db", SQL_TYPES)
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("INSERT INTO t SELECT * FROM t")
+        database.commit()
+        assert (tmp_path / "t.db-wal").stat().st_size
+        assert counts(data).n == 2 * NASTY.height
+
+
+def test_the_declared_types_of_sqlite_are_a_template(tmp_path: Path) -> None:
+    data = sqlite(NASTY, tmp_path / "t.db", SQL_TYPES)
+    kinds = ["numeric", "integer", "string", "boolean", "date", "datetime", "string", "unknown"]
+    assert list(table_schema(data).values()) == kinds
+
+
+@pytest.mark.parametrize("name", ['od"d; DROP TABLE t', "x&y", "été"])
+def test_any_name_of_a_table(name: str, tmp_path: Path) -> None:
+    data = sqlite(pl.DataFrame({'o"': ["=1", "'=1", None]}), tmp_path / "t.db", ("",), name)
+    domain = Domain(columns={'o"': OpenLabels(nulls="category")})
+    found = counts(data, domain)
+    assert found.n == 3
+    assert found.distinct == 3
+
+
+@pytest.mark.parametrize("value", [TEXT, 424_242_171, 0.424242171, b"424242171", b"\xff"])
+def test_a_value_that_does_not_fit_is_not_quoted(value: Any, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
+        database.execute("CREATE TABLE t (x INTEGER)")
+        database.executemany("INSERT INTO t VALUES (?)", [(1,), (value,)])
+    assert "column 'x'" in refused(
+        f"sqlite:///{tmp_path}/t.db?table=t", Domain(columns={"x": Integer(lower=0, upper=9)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("?table=none", "the table cannot be read"),
+        ("", "does not name one table"),
+        ("?table=t&table=u", "does not name one table"),
+        ("?table=t&mode=rwc", "does not name one table"),
+        ("?sql=select+1", "does not name one table"),
+        ("?table=", "the table cannot be read"),
+        ("?table=outside", "the table cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_what_is_no_table(kind: str, query: str, problem: str, tmp_path: Path) -> None:
+    frame, path = pl.DataFrame({"x": [1]}), tmp_path / "t.db"
+    whole = sqlite(frame, path, ("",)) if kind == "sqlite" else duckdb(frame, path)
+    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    assert counts(whole, domain).n == 1
+    assert problem in refused(whole.replace("?table=t", query), domain, kind=FileProblem)
+    missing = whole.replace("t.db", "none.db")
+    assert "no such file" in refused(missing, domain, kind=FileProblem)
+    assert not (tmp_path / "none.db").exists()
+
+
+READ_DAMAGED = """
+import random, sys
+from pathlib import Path
+from discreet.confidential import confidential
+from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DiscreetError
+
+domain = Domain(columns={"x": Numeric(lower=0, upper=1), "s": OpenLabels(), "i": Integer(lower=0, upper=999)})
+whole, spoilt = Path(sys.argv[1]).read_bytes(), Path(sys.argv[1] + ".spoilt")
+for seed in range(40):
+    rng, data = random.Random(seed), bytearray(whole)
+    for _ in range(rng.choice((1, 3, 40, 400))):
+        data[rng.choice((rng.randrange(4096), rng.randrange(len(data))))] = rng.randrange(256)
+    spoilt.write_bytes(data[: rng.choice((len(data), len(data), rng.randrange(len(data))))])
+    try:
+        confidential(f"{sys.argv[2]}:///{spoilt}?table=t", domain)
+    except DiscreetError as error:
+        assert error.exit_status == 2, error
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_no_change_of_bytes_ends_the_process(kind: str, tmp_path: Path) -> None:
+    path, frame = tmp_path / "t.db", pl.DataFrame({"x": [0.5] * 500, "s": ["abc"] * 500, "i": range(500)})
+    _ = sqlite(frame, path, ("REAL", "TEXT", "INTEGER")) if kind == "sqlite" else duckdb(frame, path)
+    command = [sys.executable, "-c", READ_DAMAGED, path, kind]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+def test_duckdb_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.db").touch()
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'discreet\[duckdb\]'"):
+        confidential(f"duckdb:///{tmp_path}/t.db?table=t", DOMAIN)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = sqlite(pl.DataFrame({"i": [1, 2, 2] * 100}), tmp_path / "t.csv", ("INTEGER",))
+    domain, out = tmp_path / "d.toml", tmp_path / "out.csv.gz"
+    domain.write_text('[columns.i]\ntype = "integer"\nlower = 1\nupper = 2\n')
+    assert run(["domain", "init", data]) == 0
+    assert "[columns.i]" in capsys.readouterr().out
+    given = ["release", data, "--domain", str(domain), "--epsilon", "5", "--size", "50", "--accept-poor-utility"]
+    assert run([*given, "--out", str(out)]) == 0
+    assert run(["verify", str(tmp_path / "out.certificate.json"), "--data", str(out)]) == 0
+    assert run(["compare", data, str(out), "--domain", str(domain), "--resamples", "2"]) == 0
+    before = (tmp_path / "t.csv").read_bytes()  # the database itself is never written
+    assert run([*given, "--out", str(tmp_path / "t.csv")]) == 2
+    assert (tmp_path / "t.csv").read_bytes() == before
+    with pytest.raises(discreet.errors.NotPublic):
+        discreet.release(data, domain, epsilon=5.0, size=50, reference=data)
