@@ -16,7 +16,7 @@ from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted, counted_up, sentence
-from discreet._core.writing import check_outputs
+from discreet._core.writing import check_outputs, require_settled
 from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size, slots_of
 from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
@@ -425,7 +425,9 @@ class _Table:
     def check(self, domain: Domain) -> None:
         """Refuse what cannot be read, before it is opened."""
         slots_of(domain, self.unit, self.max_records)
-        if isinstance(self.data, (str, os.PathLike)) and not os.path.lexists(self.data):
+        named = isinstance(self.data, (str, os.PathLike)) and "://" not in str(self.data)
+        if named and not os.path.lexists(self.data):
+            require_settled(self.data)
             raise FileProblem(self.data, "there is no such file", "check the path")
 
     def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:

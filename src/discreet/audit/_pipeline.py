@@ -183,7 +183,7 @@ def _seen(data: Path, command: Sequence[str], folder: Path) -> dict[str, str]:
     except (OSError, ValueError):
         raise FileProblem(command[0], "it cannot be run", "give the name of a program") from None
     except subprocess.TimeoutExpired:
-        raise FileProblem(command[0], f"it took more than {_SECONDS:.0f} seconds", "give smaller files") from None
+        raise FileProblem(command[0], f"it took more than {about(_SECONDS)} seconds", "give smaller files") from None
     facts = {"exit status": str(ran.returncode)}
     for name, stream in (("standard output", ran.stdout), ("standard error", ran.stderr)):
         facts.update(_words(name, stream.decode("utf-8", "replace")))

@@ -100,7 +100,7 @@ class ReleaseAudit:
         if self.detectable is None:
             return "not rejected; no epsilon would have been detected: there are too few records in the control"
         return (
-            f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {percent(POWER)}"
+            f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {percent(POWER, 0)}"
         )
 
     def __str__(self) -> str:

@@ -122,7 +122,7 @@ def synthesize(
         payment = None
         if keeper is not None:
             check_folder(out)
-            if not os.path.lexists(data):
+            if "://" not in data and not os.path.lexists(data):
                 raise FileProblem(data, "there is no such file", "check the path")
             each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
             reserved = keeper.reserve(
