@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,12 +68,15 @@ def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
 def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
     """Return the values of a column of numbers or dates, nulls before all others; None where it holds labels."""
     parts = []
-    for column in columns:
+    moments: Any = next((column.dtype for column in columns if column.dtype in (pl.Date, pl.Datetime)), None)
+    for given in columns:
+        as_texts = moments is not None and given.dtype == pl.String
+        column = given.str.strptime(moments, strict=False) if as_texts else given  # a CSV file beside a Parquet one
         temporal = column.dtype.is_temporal()
         if not temporal and not column.dtype.is_numeric() and column.dtype != pl.String:
             return None
         read = (column.to_physical() if temporal else column).cast(pl.Float64, strict=False)
-        if read.null_count() > column.null_count():
+        if read.null_count() > given.null_count():
             return None
         parts.append(read.to_numpy())
     values = np.concatenate(parts)

@@ -1,18 +1,20 @@
 """A mechanism examined on small tables: all its neighbours where its law can be listed, and as a black box.
 
-Both examinations are made of a broken twin as well: the same mechanism, calibrated for a larger epsilon and held to
-the claim of the smaller one. An examination that does not catch it says nothing.
+Both examinations are made of a broken twin as well: the same mechanism, calibrated for a larger budget and held to the
+claim of the smaller one. An examination that does not catch it says nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
+from discreet._core.checks import real
+from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_down, rounded_up
 from discreet.audit._black_box import ERROR, Finding, Sampler, examine
@@ -24,7 +26,9 @@ from discreet.testing import brute_force_profile
 from discreet.testing._enumeration import outcome_of
 
 FACTORS = (1.1, 1.3, 1.6, 2.0, 4.0)
-"""By how much the epsilons of twins are too large."""
+"""By how much the budgets of twins are too large, epsilon and delta alike."""
+
+_MOST_TABLES = 100  # whose laws are listed
 
 POWER = 0.95
 _ROUNDING, _TINY = 1e-9, 1e-13
@@ -128,10 +132,11 @@ def examined(
     ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
     ``**parameters``: the mechanism's own, and ``cells``.
     """
-    asked = {"records": records, "delta": delta, "size": size, **parameters}
+    real("epsilon", epsilon, above=0, most=100, error=BudgetError)
+    asked = {"records": records, "size": size, **parameters}
 
     def at(level: float) -> tuple[Mechanism, Guarantee]:
-        return calibrated(name, epsilon=level, **asked)
+        return calibrated(name, epsilon=level, delta=min(delta * level / epsilon, 0.99), **asked)
 
     claimed, guarantee = at(epsilon)
     made = claimed if law is None else at(law)[0]
@@ -167,7 +172,7 @@ def examined(
 def _twin(at: Callable[[float], tuple[Mechanism, Guarantee]], epsilon: float) -> Mechanism | None:
     try:
         return at(epsilon)[0]
-    except Infeasible:
+    except (Infeasible, BudgetError):
         return None
 
 
@@ -205,6 +210,9 @@ def _exact(
     """List all outputs for all neighbours; None where there are too many, or no law."""
     promised = np.array([guarantee.delta(epsilon) for epsilon in epsilons])
     own = None if made.domain.finite else values
+    cells = (made.domain.size or 1) if own is None else len(values)
+    if math.comb(records + cells - 1, records) > _MOST_TABLES:
+        return None
 
     def excess(mechanism: Mechanism) -> Any:
         found = brute_force_profile(mechanism, n=records, values=own, epsilons=epsilons)

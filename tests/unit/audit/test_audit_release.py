@@ -100,6 +100,16 @@ def test_pairs_are_apart_and_each_record_is_in_one() -> None:
     assert (pairs.table.codes["values"] != pairs.control.codes["values"]).any(axis=1).all()
 
 
+def test_texts_of_a_csv_file_are_coded_as_the_values_of_a_parquet_file() -> None:
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 3, 1), eager=True)
+    hours = pl.datetime_range(pl.datetime(2020, 1, 1), pl.datetime(2020, 3, 1), "1d", eager=True)
+    frame = pl.DataFrame({"day": days, "hour": hours, "x": range(len(days)), "yes": [True, None] * 30 + [False]})
+    texts = pl.read_csv(frame.write_csv().encode(), infer_schema=False)
+    one, other = coded([frame, texts], None)
+    assert (one.codes["values"] == other.codes["values"]).all()
+    assert (one.points == other.points).all()
+
+
 def test_a_control_that_equals_the_table_says_nothing() -> None:
     table, _ = parts()
     with pytest.raises(DataError, match="fewer than four pairs"):

@@ -119,13 +119,20 @@ def test_a_law_that_cannot_be_listed_is_run_all_the_same() -> None:
     assert "no twin would have been caught: take more runs" in str(found)
 
 
+def test_a_universe_that_is_too_large_is_only_run() -> None:
+    found = examined("smoothed-histogram", **{**ASKED, "cells": 60, "runs": 100})
+    assert found.exact is None
+    assert not found.rejected
+
+
 def test_without_atoms_the_values_of_tables_are_not_those_that_are_drawn() -> None:
-    asked = {**ASKED, "delta": 0.4, "runs": 100}
+    asked = {**ASKED, "delta": 0.1, "runs": 100}
     del asked["cells"]
     found = examined("pitman-yor", **asked)
     assert found.exact is not None
     assert not found.rejected
     assert found.exact.worst[1] == pytest.approx(found.exact.worst[2], rel=1e-9)
+    assert found.exact.caught == pytest.approx(1.1)  # of a delta that is 1.1 times too large
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
