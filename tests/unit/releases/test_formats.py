@@ -15,11 +15,14 @@ import pytest
 
 import discreet
 from discreet._core.formats import format_of, with_ending
+from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.errors import FileProblem, MissingExtra
 from discreet.inference import ReleaseTakenForSample
+from discreet.mechanisms import SmoothedHistogram
+from discreet.privacy import Budget
 from discreet.releases._table import told
 from discreet.releases._writing import CERTIFICATE_KEY, IDENTITY_KEY, write_frames
 
@@ -101,6 +104,18 @@ def test_the_same_records_are_the_same_bytes(ending: str, monkeypatch: pytest.Mo
     if ending.endswith(".gz"):
         assert first[4:8] == b"\0\0\0\0"
         assert not first[3]  # no name
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_seeded_release_is_the_same_bytes_each_time(ending: str, tmp_path: Path) -> None:
+    mechanism = SmoothedHistogram.calibrated(Budget(epsilon=5.0), domain=DOMAIN, n=300, size=50)
+    closed, written = confidential(TABLE, DOMAIN), []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        out = tmp_path / name / f"t{ending}"
+        discreet.publish(closed, mechanism, size=50, rng=seeded(1), out=out, accept_poor_utility=True)
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
