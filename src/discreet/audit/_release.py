@@ -99,9 +99,7 @@ class ReleaseAudit:
             return f"rejected at level {as_written(self.level)}: the release shows more than its claim allows"
         if self.detectable is None:
             return "not rejected; no epsilon would have been detected: there are too few records in the control"
-        return (
-            f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {percent(POWER, 0)}"
-        )
+        return f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {percent(POWER, 0)}"
 
     def __str__(self) -> str:
         lines = [BANNER, f"claim: {self.claim}"]
