@@ -99,7 +99,8 @@ class ReleaseAudit:
             return f"rejected at level {as_written(self.level)}: the release shows more than its claim allows"
         if self.detectable is None:
             return "not rejected; no epsilon would have been detected: there are too few records in the control"
-        return f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {percent(POWER, 0)}"
+        power = percent(POWER, 0)
+        return f"not rejected; epsilon {as_written(self.detectable)} would have been detected with power {power}"
 
     def __str__(self) -> str:
         lines = [BANNER, f"claim: {self.claim}"]
