@@ -12,15 +12,16 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet._core.checks import positive_size, unfit
-from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted, counted_up, sentence
-from discreet._core.writing import check_outputs, require_settled
+from discreet._core.writing import check_outputs
 from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size, slots_of
 from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
 from discreet.confidential._rows import Rows
+from discreet.confidential._source import require_there
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
 from discreet.inference._known import no_posterior
@@ -425,10 +426,7 @@ class _Table:
     def check(self, domain: Domain) -> None:
         """Refuse what cannot be read, before it is opened."""
         slots_of(domain, self.unit, self.max_records)
-        named = isinstance(self.data, (str, os.PathLike)) and "://" not in str(self.data)
-        if named and not os.path.lexists(self.data):
-            require_settled(self.data)
-            raise FileProblem(self.data, "there is no such file", "check the path")
+        require_there(self.data)
 
     def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
         """Count the table, or leave it where it is for a mechanism that can read a file in parts."""

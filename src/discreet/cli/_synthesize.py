@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from discreet._core.errors import FileProblem, GuaranteeKindError, ParameterError
+from discreet._core.errors import GuaranteeKindError, ParameterError
 from discreet._core.text import counted
 from discreet.cli._echo import echo, show
 from discreet.cli._ledger import dataset_option, json_option, ledger_option
@@ -75,6 +75,7 @@ def synthesize(
     from discreet._core.random import seeded
     from discreet.confidential import confidential
     from discreet.confidential._public import public_domain
+    from discreet.confidential._source import require_there
     from discreet.ledger._which import ledger_for
     from discreet.pseudo_posterior import (
         CensoredPosterior,
@@ -122,8 +123,7 @@ def synthesize(
         payment = None
         if keeper is not None:
             check_folder(out)
-            if "://" not in data and not os.path.lexists(data):
-                raise FileProblem(data, "there is no such file", "check the path")
+            require_there(data)
             each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
             reserved = keeper.reserve(
                 epsilon=float(each * options["tables"]),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
+from os.path import lexists
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,16 @@ def open_source(data: Any) -> Source:
         source = _open_path(data) if isinstance(data, (str, PathLike)) else _open_frame(data)
     _refuse_repeated(source.names, source.kind)
     return source
+
+
+def require_there(data: Any) -> None:
+    """Refuse a path, or the address of a table, where there is no file; nothing is opened.
+
+    Raises FileProblem when there is none, it is being written, or the address names no table.
+    """
+    if address(data) is None and isinstance(data, (str, PathLike)) and not lexists(data):
+        require_settled(data)
+        raise FileProblem(fspath(data), "there is no such file", "check the path")
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *others: str) -> Iterator[pl.DataFrame]:

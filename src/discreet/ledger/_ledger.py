@@ -354,14 +354,17 @@ class Ledger:
             page.append(None, "NOTED", facts={"what": what, **(facts or {})})
 
     def also_named(self, data: Any) -> list[str]:
-        """Return the other names by which a file was released from, where there are fingerprints; none of a table.
+        """Return the other names by which a file was released from, where there are fingerprints.
+
+        There are none of a dataframe, of a folder, nor of a table in a database file.
 
         Parameters
         ----------
         data : path or dataframe
             Confidential, and opened already.
         """
-        if self.fingerprints is None or not isinstance(data, (str, os.PathLike)):
+        is_file = isinstance(data, (str, os.PathLike)) and Path(data).is_file()
+        if self.fingerprints is None or not is_file:
             return []
         return also_named(self.fingerprints, data, self.dataset)
 

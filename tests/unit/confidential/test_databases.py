@@ -184,3 +184,25 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (tmp_path / "t.csv").read_bytes() == before
     with pytest.raises(discreet.errors.NotPublic):
         discreet.release(data, domain, epsilon=5.0, size=50, reference=data)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "folder"])
+def test_a_ledger_pays_for_what_is_no_single_file(kind: str, tmp_path: Path) -> None:
+    """Nothing fails once the table is open, which would be paid for; and a file that is missing costs nothing."""
+    frame = pl.DataFrame({"i": [1, 2, 2] * 100})
+    if kind == "sqlite":
+        data = sqlite(frame, tmp_path / "t.db", ("INTEGER",))
+    else:
+        data = str(tmp_path / "t")
+        (tmp_path / "t").mkdir()
+        frame.write_parquet(tmp_path / "t" / "p.parquet")
+    discreet.Ledger.create(tmp_path / "one.ledger", dataset="one", epsilon=2.0)
+    ledger = discreet.Ledger(tmp_path / "one.ledger", fingerprints=tmp_path / "notes")
+    domain = Domain(columns={"i": Integer(lower=1, upper=2)})
+    made = discreet.release(data, domain, epsilon=1.0, size=20, accept_poor_utility=True, ledger=ledger)
+    assert made.records.height == 20
+    before = ledger.log()
+    missing = data.replace("t.db", "none.db") if kind == "sqlite" else str(tmp_path / "none")
+    with pytest.raises(FileProblem, match="no such file"):
+        discreet.release(missing, domain, epsilon=1.0, size=20, ledger=ledger)
+    assert ledger.log() == before
