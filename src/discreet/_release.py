@@ -257,23 +257,22 @@ def release(
     table.check(declared)
     known = _known(table, declared, reference, asked)
     made = None if known.n is None else _chosen(asked, known)
+    fitting = known if made is None else known.on(made[0].domain)
     if made is not None and known.n is not None:
         _in_steps(made[0], kept, watch)
         if not accept_poor_utility:
-            require_utility(
-                made[0], known.n, size=size, like=common(known.on(made[0].domain).reference, made[0].domain)
-            )
+            require_utility(made[0], known.n, size=size, like=common(fitting.reference, fitting.domain))
     keeper = ledger_for(ledger, domain)
     with _paid(keeper, asked, known, made, kept, table=table, part=part, out=outputs) as payment:
         _say(watch, _also_named(keeper, data))
-        held = _held(table, known if made is None else known.on(made[0].domain))
+        held = _held(table, fitting)
         chosen, why = _chosen(asked, held.known) if made is None else made
         if chosen.domain != held.known.domain:
             held = _held(table, known.on(chosen.domain))
         if chosen.domain != declared:
             why = ". ".join([*chosen_cells(declared, chosen.domain), why])
         closed = with_public(held.closed, chosen.public_inputs(), domain=chosen.domain)
-        like, n = common(known.on(chosen.domain).reference, chosen.domain), held.n
+        like, n = common(held.known.reference, chosen.domain), held.n
         _say(watch, _announced(asked, chosen, why, held.known, n, like))
         return publish(
             closed,
@@ -452,7 +451,9 @@ class _Known:
     given: Any = field(repr=False)
 
     def on(self, domain: Domain) -> _Known:
-        """Return the same on other cells."""
+        """Return the same on other cells, with the reference read for them."""
+        if domain == self.domain:
+            return self
         like = None if self.given is None else public_table(self.given, domain)
         return replace(self, domain=domain, reference=like)
 
@@ -469,7 +470,8 @@ class _Held:
 def _known(table: _Table, domain: Domain, reference: Any, asked: _Asked) -> _Known:
     """Say what is public before anything is opened."""
     group = 1 if table.unit is None or table.max_records is None else table.max_records
-    return _Known(domain=domain, n=asked.declared, group=group, reference=None, given=reference).on(domain)
+    like = None if reference is None else public_table(reference, domain)
+    return _Known(domain=domain, n=asked.declared, group=group, reference=like, given=reference)
 
 
 def _held(table: _Table, known: _Known) -> _Held:

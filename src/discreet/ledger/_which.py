@@ -22,8 +22,7 @@ def ledger_for(
 
     ``given``: by the caller.
     ``domain``: its TOML file may name a ledger in ``[ledger]``, as ``file`` (beside it), ``dataset`` and
-    ``fingerprints``. Anything but a
-    path is passed over.
+    ``fingerprints``. Anything but a path is passed over.
     ``dataset``: the name of the data set in the ledger.
 
     Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.

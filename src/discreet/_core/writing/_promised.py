@@ -80,7 +80,6 @@ def keep_promise(moves: Sequence[Move]) -> bool:
             for move in moves:
                 if not move.arrived and move.replaces != stamp(move.final):
                     raise _taken(move.final)
-        if not kept and all(move.at_hand for move in moves):
             for move in moves:  # what was killed while it recorded the set has left drafts
                 beside(move.final, write, "record").unlink(missing_ok=True)
             commit(list(moves))
