@@ -21,7 +21,7 @@ from discreet.confidential import Confidential, confidential, confidential_rows
 from discreet.confidential._count import public_size, slots_of
 from discreet.confidential._public import public_domain, public_table, refuse_same, with_public
 from discreet.confidential._rows import Rows
-from discreet.confidential._source import require_there
+from discreet.confidential._source import open_source, require_there
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
 from discreet.inference._known import no_posterior
@@ -428,10 +428,10 @@ class _Table:
         require_there(self.data)
 
     def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
-        """Count the table, or leave it where it is for a mechanism that can read a file in parts."""
+        """Count the table, or leave it where it is for a mechanism that can read it in parts."""
         shared: dict[str, Any] = {"ignore_other_columns": self.ignore_other_columns, "empty": self.hides_size}
         whole_rows = self.unit is None and self.max_records is None
-        if self.in_parts and whole_rows and isinstance(self.data, (str, os.PathLike)):
+        if self.in_parts and whole_rows and open_source(self.data).stays:
             return confidential_rows(self.data, domain, **shared)
         return confidential(self.data, domain, unit=self.unit, max_records=self.max_records, rng=self.rng, **shared)
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from discreet.confidential import _count, check_table, confidential, reveal_to_custodian
+from discreet.confidential import check_table, confidential, reveal_to_custodian
 from discreet.confidential._count import public_size
 from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._wrapper import reveal
@@ -45,44 +41,6 @@ def table(rows: int = 400) -> pl.DataFrame:
         pl.Series("town", rng.choice(["a", "b"], rows)), pl.Series("score", rng.integers(-4, 5, rows) / 4)
     )
     return pl.concat([frame, frame.head(rows // 2)]).with_columns(p=pl.Series(rng.integers(0, 50, rows + rows // 2)))
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("PySpark needs Java, and there is none")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = (
-        sql.SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-
-
-@pytest.fixture
-def put(request: pytest.FixtureRequest) -> Any:
-    """Put a Polars frame in an engine."""
-
-    def put(frame: pl.DataFrame, engine: str) -> Any:
-        if engine == "duckdb":
-            duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-            return duckdb.connect().from_arrow(frame.to_arrow())
-        if engine == "dask":
-            dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
-            return dask.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=3)
-        if engine == "ibis":
-            ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
-            return ibis.memtable(frame.to_arrow())
-        session = request.getfixturevalue("spark")
-        return session.createDataFrame(frame.to_arrow())
-
-    return put
 
 
 def rows(counts: Counts) -> dict[tuple[Any, ...], int]:
@@ -120,23 +78,6 @@ def test_units_in_an_engine(engine: str, put: Any) -> None:
 def test_the_schema_of_an_engine(engine: str, put: Any) -> None:
     frame = table(4)
     assert table_schema(put(frame, engine)) == table_schema(frame)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_only_distinct_records_come_back(engine: str, put: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    heights = []
-    add = _count.Tally.add
-
-    def watched(self: Any, batch: pl.DataFrame, **options: Any) -> None:
-        heights.append(batch.height)
-        add(self, batch, **options)
-
-    monkeypatch.setattr(_count.Tally, "add", watched)
-    domain = Domain(columns={"a": Integer(lower=0, upper=3)})
-    frame = pl.DataFrame({"a": [1, 2] * 50_000})
-    counts = reveal(confidential(put(frame, engine), domain))
-    assert counts.frequencies.tolist() == [50_000, 50_000]
-    assert heights == [2]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

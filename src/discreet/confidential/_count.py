@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +14,19 @@ from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, secure
+from discreet.confidential._cells import Cells, EngineFailed, attempted
 from discreet.confidential._open import open_confidential
 from discreet.confidential._source import (
     FREQUENCY,
     RESERVED,
     Source,
+    cells_of,
     declared_batches,
     missing_names,
     open_source,
     parsed,
 )
-from discreet.confidential._unit import null_record, slotted, units_of
+from discreet.confidential._unit import NO_UNIT, Slots, null_record
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._domain import require_domain
@@ -116,9 +119,27 @@ def confidential(
 @enclosed
 def counted(source: Source, domain: Domain) -> Counts:
     """Count the rows of a table as they are."""
+    cells = cells_of(source, domain.columns)
+    with suppress(EngineFailed):
+        if cells is not None:
+            return _in_engine(cells, domain)
     tally = Tally(domain)
     for batch in declared_batches(source, domain.columns):
         tally.add(batch, texts=source.texts)
+    return tally.counts()
+
+
+def _in_engine(cells: Cells, domain: Domain) -> Counts:
+    return _tallied(cells, domain, attempted(cells.counts))
+
+
+def _tallied(cells: Cells, domain: Domain, frame: pl.DataFrame, *, unused: int = 0) -> Counts:
+    """Count rows of codes, and null records."""
+    tally = Tally(domain)
+    if frame.height:
+        tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
+    if unused:
+        tally.add_records(null_record(domain), np.array([unused]))
     return tally.counts()
 
 
@@ -127,14 +148,28 @@ def _slotted_counts(
     source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
 ) -> tuple[Counts, Counts]:
     """Count the slots of units, and the rows as they came."""
-    given = units_of(declared_batches(source, domain.columns, unit), unit=unit, names=domain.names)
-    cut, unused = slotted(given, unit=unit, max_records=max_records, rng=rng, group=_group)
-    slots, rows = Tally(domain), Tally(domain)
-    slots.add(cut, texts=source.texts)
-    if unused:
-        slots.add_records(null_record(domain), np.array([unused]))
-    rows.add(_group(given.select(*domain.names, FREQUENCY)), texts=source.texts)
-    return slots.counts(), rows.counts()
+    cells = cells_of(source, domain.columns)
+    with suppress(EngineFailed):
+        if cells is not None:
+            rows, key = _in_engine(cells, domain), rng.bytes(32).hex()
+            cut = attempted(lambda: cells.slots(unit, max_records, key))
+            if cut is not None:
+                kept, units, without = cut
+                if without:
+                    raise DataError(unit, *NO_UNIT)
+                unused = units * max_records - int(kept[FREQUENCY].sum())
+                return _tallied(cells, domain, kept, unused=unused), rows
+    slots, all_rows, held = Tally(domain), Tally(domain), Slots(unit, max_records, rng)
+    for batch in declared_batches(source, domain.columns, unit):
+        if batch.height:
+            records, frequencies = encoded(batch, domain, texts=source.texts)
+            all_rows.add_records(records, frequencies)
+            held.add(batch[unit], _as_frame(records, frequencies))
+    found, units = held.kept()
+    if found is not None:
+        slots.add_records(_as_records(found, domain), None)
+        slots.add_records(null_record(domain), np.array([units * max_records - found.height]))
+    return slots.counts(), all_rows.counts()
 
 
 def public_size(counts: Confidential[Any]) -> int:
@@ -324,14 +359,15 @@ def _no_records(domain: Domain) -> Records:
     return Records(columns=tuple(np.empty(0, dtype=column._code_type) for column in domain.columns.values()))
 
 
-def _as_frame(records: Records) -> pl.DataFrame:
+def _as_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
     types = {"i": pl.Int64, "f": pl.Float64, "O": pl.String}
-    return pl.DataFrame(
-        [
-            pl.Series(str(index), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
-            for index, codes in enumerate(records.columns)
-        ]
-    )
+    columns = [
+        pl.Series(str(index), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
+        for index, codes in enumerate(records.columns)
+    ]
+    if frequencies is not None:
+        columns.append(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
+    return pl.DataFrame(columns)
 
 
 def _as_records(table: pl.DataFrame, domain: Domain) -> Records:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.boundary import enclosed_parts
 from discreet._core.errors import DataError
+from discreet.confidential._cells import EngineFailed, attempted_parts
 from discreet.confidential._count import check_names, encoded
-from discreet.confidential._source import Source, declared_batches, open_source
+from discreet.confidential._source import FREQUENCY, Source, cells_of, declared_batches, open_source
 from discreet.confidential._wrapper import Confidential, Provenance
-from discreet.domain import Counts, Domain
+from discreet.domain import Counts, Domain, Records
 from discreet.domain._domain import require_domain
 
 
@@ -32,7 +34,12 @@ class Rows:
     def __init__(self, source: Source, domain: Domain) -> None:
         self._source, self._domain = source, domain
         self._n: int | None = None
-        self._n = sum(part.n for part in self.parts())
+        self._cells = cells_of(source, domain.columns)
+        try:
+            self._n = sum(part.n for part in self.parts())
+        except EngineFailed:
+            self._cells = None
+            self._n = sum(part.n for part in self.parts())
 
     @property
     def n(self) -> int:
@@ -46,10 +53,7 @@ class Rows:
         Raises DataError when the table has other rows than when it was read first.
         """
         seen = 0
-        for batch in declared_batches(self._source, self._domain.columns):
-            if batch.height == 0:
-                continue
-            records, frequencies = encoded(batch, self._domain, texts=self._source.texts)
+        for records, frequencies in self._encoded():
             part = Counts(
                 records=records, frequencies=np.ones(len(records), np.int64) if frequencies is None else frequencies
             )
@@ -57,6 +61,18 @@ class Rows:
             yield part
         if self._n is not None and seen != self._n:
             raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
+
+    def _encoded(self) -> Iterator[tuple[Records, npt.NDArray[np.int64] | None]]:
+        """Yield records and their frequencies, which the engine found if it can."""
+        cells = self._cells
+        if cells is None:
+            for batch in declared_batches(self._source, self._domain.columns):
+                if batch.height:
+                    yield encoded(batch, self._domain, texts=self._source.texts)
+            return
+        for frame in attempted_parts(cells.batches):
+            if frame.height:
+                yield cells.records(frame), frame[FREQUENCY].to_numpy() if FREQUENCY in frame.columns else None
 
 
 def confidential_rows(

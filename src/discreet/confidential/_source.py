@@ -19,8 +19,11 @@ from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, header, 
 from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
+from discreet.confidential._cells import Cells, EngineFailed, attempted
 from discreet.confidential._database import Address, address, duckdb_table, sqlite_batches, sqlite_types
+from discreet.confidential._duckdb import DuckDBCells, duckdb_relation
 from discreet.confidential._folder import scanned_folder
+from discreet.confidential._workers import DaskCells, SparkCells
 from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
 from discreet.domain._spreadsheet import unescaped
@@ -46,6 +49,8 @@ class Source:
     ``types``: Gives the public type of each column; reads no row.
     ``batches``: ``batches(columns)`` iterates over Polars frames with these columns; where the frames are grouped
     already, the column :data:`FREQUENCY` says how often each row occurs.
+    ``cells``: finds cells where the table is, for an engine that can; these are then used instead of ``batches``.
+    ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
     """
 
     kind: str
@@ -55,6 +60,8 @@ class Source:
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
     texts: frozenset[str] = frozenset()
     index: frozenset[str] = frozenset()
+    cells: Callable[[Mapping[str, Column]], Cells | None] = lambda _: None
+    stays: bool = False
 
 
 @enclosed
@@ -94,6 +101,17 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
             if name not in source.texts:
                 column.encode(batch[name].clear(), name=name)
         yield batch
+
+
+def cells_of(source: Source, columns: Mapping[str, Column]) -> Cells | None:
+    """Return the cells of declared columns where the table is; None where raw values have to be read.
+
+    Raises DataError naming a column whose type is not the declared one.
+    """
+    try:
+        return attempted(lambda: source.cells(columns))
+    except EngineFailed:
+        return None
 
 
 def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], texts: Collection[str]) -> pl.DataFrame:
@@ -225,6 +243,7 @@ def _of_scan(
     return Source(
         kind=form.kind,
         path=text,
+        stays=True,
         names=tuple(name for name in schema if name not in index),
         types=lambda: {
             name: "unknown" if name in keys else _type_name(dtype)
@@ -261,6 +280,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     return Source(
         kind="csv",
         path=text,
+        stays=True,
         names=tuple(names),
         types=lambda: dict.fromkeys(names, "unknown"),
         batches=read,
@@ -290,6 +310,7 @@ def _open_database(where: Address) -> Source:
     return Source(
         kind="database",
         path=path,
+        stays=True,
         names=tuple(types),
         types=lambda: types,
         batches=lambda columns: sqlite_batches(where, columns, types),
@@ -336,6 +357,14 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
             return _sliced(frame, columns)
         return _scanned(frame.to_native(), columns, broken) if kind == "polars" else _grouped(frame, columns, broken)
 
+    def cells(columns: Mapping[str, Column]) -> Cells | None:
+        if kind == "polars" or isinstance(frame, nw.DataFrame):
+            return None
+        nothing = frame.select(*columns).head(0).collect().to_polars()
+        for name, column in columns.items():
+            column.encode(nothing[name], name=name)
+        return _engine_cells(frame, kind, columns)
+
     return Source(
         kind=kind,
         path=None,
@@ -343,7 +372,18 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
         types=lambda: {name: _type_name(dtype) for name, dtype in schema.items() if name not in index},
         batches=batches,
         index=index,
+        cells=cells,
+        stays=isinstance(frame, nw.LazyFrame),
     )
+
+
+def _engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Cells | None:
+    if kind == "dask":
+        return DaskCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY, read=_whole)
+    if kind == "pyspark":
+        return SparkCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY)
+    relation = duckdb_relation(frame)
+    return None if relation is None else DuckDBCells.of(relation, columns, FREQUENCY)
 
 
 def _of_stream(data: Any, unsupported: DataError) -> Source:
@@ -382,9 +422,14 @@ def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame({name: _part(frame, name, start) for name in columns})
 
 
-def _part(frame: Any, name: str, start: int) -> pl.Series:
+def _whole(frame: Any, columns: Sequence[str]) -> pl.DataFrame:
+    """Take an in-memory frame at once."""
+    return pl.DataFrame({name: _part(frame, name, 0, len(frame)) for name in columns})
+
+
+def _part(frame: Any, name: str, start: int, length: int | None = None) -> pl.Series:
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
-    part = frame[start : start + _BATCH].select(name)
+    part = frame[start : start + (_BATCH if length is None else length)].select(name)
     taken: pl.Series = quietly(lambda: part.to_polars().to_series(), mixed)
     objects = quietly(lambda: str(getattr(part[name].to_native(), "dtype", "")) == "object", mixed)
     if objects and taken.null_count() == len(taken):  # no value says of which type these pandas objects are

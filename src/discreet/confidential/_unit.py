@@ -4,11 +4,14 @@ Rows beyond a unit's slots are cut uniformly at random; unused slots count in th
 replaces at most ``max_records`` records, and the number of records is ``units * max_records`` whatever the rows are.
 The cut of one unit depends on that unit's rows and fresh randomness alone, so coupling the randomness of two
 neighbouring tables leaves every other unit's slots equal.
+
+An engine that can do so cuts by itself (:meth:`~discreet.confidential._cells.Cells.slots`). Else rows come batch by
+batch, and those that stay are held: at most ``max_records`` for each unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,10 +28,11 @@ NO_UNIT = ("holds a null, so a row has no privacy unit", "give every row its uni
 """What is wrong with a row without a unit, and what to do about it."""
 
 _PENDING = 2**22
+_ROWS = 2**19
 _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
 
 
-def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
+def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
     """Return the rows of all batches with their unit.
 
     Raises DataError if a row has no unit, or units cannot be told apart.
@@ -54,41 +58,70 @@ def units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ..
     return quietly(lambda: pl.concat(parts, how="vertical_relaxed"), _unreadable(unit)) if parts else nothing
 
 
-def slotted(
-    rows: pl.DataFrame,
-    *,
-    unit: str,
-    max_records: int,
-    rng: np.random.Generator,
-    group: Callable[[pl.DataFrame], pl.DataFrame],
-) -> tuple[pl.DataFrame, int]:
-    """Cut every unit to its slots.
+class Slots:
+    """The rows that stay, as records come in batch by batch.
 
-    Raises DataError if units cannot be told apart.
+    Each row gets a fresh random number, and those with a unit's smallest numbers stay: a uniform choice among its rows.
 
-    ``rows``: as :func:`units_of` gives them.
-    ``unit``: column that names the unit, for the error message.
-    ``max_records``: Slots a unit has.
-    ``rng``: source of the cut.
-    ``group``: counts the distinct rows of a frame.
-    Returns: distinct kept rows and their frequencies, and the number of unused slots, over all units.
+    Parameters
+    ----------
+    unit : str
+        Column that names the unit, for error messages.
+    max_records : int
+        Slots a unit has.
+    rng : numpy.random.Generator
+        Source of the cut.
     """
-    held = held_by(rows, unit=unit)
-    units, kept = held.height, int(held[_HELD].clip(upper_bound=max_records).sum())
-    crowded = rows.join(held.filter(pl.col(_HELD) > max_records).select(_UNIT), on=_UNIT, how="semi")
-    rows = rows.join(held.filter(pl.col(_HELD) <= max_records).select(_UNIT), on=_UNIT, how="semi")
-    if crowded.height:
-        each = np.repeat(np.arange(crowded.height), crowded[FREQUENCY].to_numpy())
-        repeated = crowded.drop(FREQUENCY)[each]
-        # A uniform permutation of all rows orders each unit's rows uniformly; the first ones stay.
-        shuffled = repeated.with_columns(pl.Series(_ORDER, rng.permutation(repeated.height)))
-        cut = shuffled.filter(pl.col(_ORDER).rank("ordinal").over(_UNIT) <= max_records).drop(_ORDER)
-        rows = pl.concat([rows, cut.with_columns(pl.lit(1, dtype=pl.Int64).alias(FREQUENCY)).select(rows.columns)])
-    return group(rows.drop(_UNIT)), units * max_records - kept
+
+    def __init__(self, unit: str, max_records: int, rng: np.random.Generator) -> None:
+        self.unit, self.max_records, self._rng = unit, max_records, rng
+        self._parts: list[pl.DataFrame] = []
+        self._pending = self._settled = 0
+
+    def add(self, units: pl.Series, records: pl.DataFrame) -> None:
+        """Add rows of encoded records, and their frequencies if they are grouped.
+
+        Raises DataError if a row has no unit, or units cannot be told apart.
+        """
+        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=tuple(_places(records)))
+        times = rows[FREQUENCY].to_numpy()
+        first, ends = 0, np.cumsum(times)
+        while first < rows.height:  # equal rows are told apart a part at a time
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _ROWS, side="right")))
+            each = np.repeat(np.arange(first, last), times[first:last])
+            part = rows.drop(FREQUENCY)[each] if FREQUENCY in records.columns else rows[first:last].drop(FREQUENCY)
+            order = pl.Series(_ORDER, self._rng.integers(0, 2**64, size=part.height, dtype=np.uint64))
+            self._parts.append(self._first(part.with_columns(order)))
+            self._pending += self._parts[-1].height
+            if self._pending > max(_PENDING, self._settled):
+                self._merge()
+            first = last
+
+    def kept(self) -> tuple[pl.DataFrame | None, int]:
+        """Return the records that stay, None where there was no row, and the number of units."""
+        if not self._parts:
+            return None, 0
+        self._merge()
+        (rows,) = self._parts
+        return rows.drop(_UNIT, _ORDER), int(rows[_UNIT].n_unique())
+
+    def _merge(self) -> None:
+        joined = quietly(lambda: pl.concat(self._parts, how="vertical_relaxed"), _unreadable(self.unit))
+        self._parts = [self._first(joined)]
+        self._settled, self._pending = self._parts[0].height, 0
+
+    def _first(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows with the smallest numbers of each unit."""
+        place = pl.col(_ORDER).rank("ordinal").over(_UNIT)
+        return quietly(lambda: rows.filter(place <= self.max_records), _unreadable(self.unit))
+
+
+def _places(records: pl.DataFrame) -> list[str]:
+    return [name for name in records.columns if name != FREQUENCY]
 
 
 def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
-    """Return the units of rows, as :func:`units_of` gives them, and how many rows each has."""
+    """Return the units of rows, as :func:`_units_of` gives them, and how many rows each has."""
     return quietly(lambda: rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum().alias(_HELD)), _unreadable(unit))
 
 
@@ -108,7 +141,7 @@ class Holdings:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Count one batch. Raises DataError if a row has no unit, or units cannot be told apart."""
-        held = held_by(units_of([batch], unit=self.unit, names=()), unit=self.unit)
+        held = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
         self._parts.append(held.rename({_HELD: FREQUENCY}))
         self._pending += held.height
         if self._pending > max(_PENDING, self._settled):

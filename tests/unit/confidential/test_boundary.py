@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from discreet._core.boundary import enclosed
-from discreet.confidential import _column_values, _count, _source, confidential, confidential_rows
+from discreet.confidential import _column_values, _count, _source, _unit, confidential, confidential_rows
 from discreet.confidential._column_values import column_values, row_values
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
@@ -89,14 +89,14 @@ STEPS = {
     "batches": (_source, "_sliced"),
     "grouping": (_count, "_group"),
     "encoding": (_count, "encoded"),
-    "units": (_count, "units_of"),
-    "the cut": (_count, "slotted"),
+    "units": (_unit, "_units_of"),
+    "the cut": (_unit.Slots, "_first"),
     "null records": (_count, "null_record"),
     "numbers of records": (_count.Tally, "add_records"),
     "condensing": (_count.Tally, "_condense"),
     "merging": (_column_values, "_merged"),
     "Polars frames": (pl.DataFrame, "group_by"),
-    "Polars joins": (pl.DataFrame, "join"),
+    "Polars filters": (pl.DataFrame, "filter"),
     "Polars columns": (pl.Series, "is_null"),
     "Polars types": (pl.Series, "cast"),
 }

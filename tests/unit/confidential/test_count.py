@@ -263,15 +263,15 @@ def test_no_unit_keeps_more_than_its_slots_and_only_its_own_rows() -> None:
 
 
 def test_every_subset_of_rows_is_kept_equally_often() -> None:
-    """The cut is a uniform permutation: over all 24 orders of four rows, each pair is kept exactly four times."""
+    """Rows stay by random numbers: over all 24 orders of four of them, each pair is kept exactly four times."""
 
     class Orders:
         def __init__(self, order: tuple[int, ...]) -> None:
             self.order = order
 
-        def permutation(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-            assert count == 4
-            return np.array(self.order)
+        def integers(self, low: int, high: int, *, size: int, dtype: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
+            assert (low, high, size) == (0, 2**64, 4)
+            return np.array(self.order, dtype=dtype)
 
     import itertools
 

@@ -1,0 +1,184 @@
+"""Engines whose workers run Python: each part of a table is encoded where it is, by the library's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet._core.lazy import nw, pl
+from discreet.confidential._cells import MISFIT, Cells, coded_frame
+from discreet.domain._column import Column
+
+_UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
+_TOGETHER = 16  # counts of parts that are added up in one task
+
+Read = Callable[[Any, list[str]], pl.DataFrame]
+"""Reads some columns of a part of a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaskCells(Cells):
+    """A Dask table: its parts are counted where they are, and the counts of parts added up there.
+
+    ``frame``: the table.
+    ``frequency``: the name of the column of frequencies.
+    ``read``: takes a part from pandas.
+    """
+
+    frame: Any
+    frequency: str
+    read: Read
+
+    def coded(self, name: str) -> bool:
+        """Whether a column has cells."""
+        return self.columns[name].finite
+
+    def counts(self) -> pl.DataFrame:
+        """Count part by part, and add up."""
+        from dask import compute, delayed
+
+        found = [delayed(_counted)(part, self.read, self.columns, self.frequency) for part in self._parts()]
+        while len(found) > 1:
+            groups = range(0, len(found), _TOGETHER)
+            found = [delayed(_added)(found[start : start + _TOGETHER], self.frequency) for start in groups]
+        frame: pl.DataFrame = compute(*found)[0]
+        return frame
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Encode part by part."""
+        from dask import delayed
+
+        for part in self._parts():
+            yield delayed(_counted)(part, self.read, self.columns, self.frequency).compute()
+
+    def misfits(self) -> pl.DataFrame:
+        """Look for a row in each part."""
+        from dask import compute, delayed
+
+        found = compute(*(delayed(_misfit)(part, self.read, self.columns) for part in self._parts()))
+        frame: pl.DataFrame = next(frame for frame in found if frame.height)
+        return frame
+
+    def _parts(self) -> list[Any]:
+        parts: list[Any] = self.frame[list(self.columns)].to_delayed()
+        return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkCells(Cells):
+    """A table of Spark: its Arrow batches are counted in Python workers, and the counts added up by Spark.
+
+    ``frame``: the table.
+    ``frequency``: the name of the column of frequencies.
+    """
+
+    frame: Any
+    frequency: str
+
+    def coded(self, name: str) -> bool:
+        """Whether a column has cells."""
+        return self.columns[name].finite
+
+    def counts(self) -> pl.DataFrame:
+        """Count batch by batch, and add up."""
+        return self._named(pl.DataFrame(_summed(self._mapped(), self._places).toArrow()))
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Fetch the counts of batches."""
+        yield self._named(pl.DataFrame(self._mapped().toArrow()))
+
+    def misfits(self) -> pl.DataFrame:
+        """Fetch one row."""
+        columns, rows = self.columns, self.frame.select(*map(_quoted, self.columns))
+
+        def wrong(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                frame = pl.DataFrame(batch)
+                keep = _misfit_rows(frame, columns)
+                yield batch.filter(keep.to_arrow())
+
+        return pl.DataFrame(rows.mapInArrow(wrong, rows.schema).limit(1).toArrow())
+
+    def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
+        """Put the rows of each unit in the order of their hash."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType
+
+        if not isinstance(self.frame.schema[unit].dataType, (BooleanType, DateType, IntegralType, StringType)):
+            return None
+        who, places = f.col(_quoted(unit)), self._places
+        without = self.frame.filter(who.isNull()).count()
+        rows = _summed(self._mapped(who.cast("string").alias(_UNIT)), [_UNIT, *places])
+        held = rows.withColumn("held", f.sum(_FREQUENCY).over(Window.partitionBy(_UNIT)))
+        each = held.withColumn(_NUMBER, f.explode(f.sequence(f.lit(1), f.col(_FREQUENCY))))
+        values = [f.coalesce(f.hex(f.col(place).cast("string")), f.lit("null")) for place in places]
+        told = f.concat_ws("|", f.lit(key), f.col(_UNIT), *values, f.col(_NUMBER).cast("string"))
+        hashed = each.withColumn(_ORDER, f.when(f.col("held") > most, f.sha2(told, 256)))
+        by = Window.partitionBy(_UNIT).orderBy(_ORDER, *places, _NUMBER)
+        kept = hashed.withColumn(_PLACE, f.row_number().over(by)).filter(f.col(_PLACE) <= most)
+        firsts = f.sum((f.col(_PLACE) == 1).cast("bigint")).alias("firsts")
+        found = pl.DataFrame(kept.groupBy(*places).agg(f.count("*").alias(_FREQUENCY), firsts).toArrow())
+        return self._named(found.drop("firsts")), int(found["firsts"].sum()), int(without)
+
+    @property
+    def _places(self) -> list[str]:
+        return [f"c{place}" for place in range(len(self.columns))]
+
+    def _mapped(self, *others: Any) -> Any:
+        """Return the codes and frequencies of batches, by the other columns too, which are texts."""
+        columns, places = self.columns, self._places
+        kinds = [
+            "bigint" if column.finite else "string" if column._code_type is object else "double"
+            for column in columns.values()
+        ]
+        rows = self.frame.select(*others, *map(_quoted, columns))
+        by = rows.columns[: len(others)]
+
+        def counted(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                frame = pl.DataFrame(batch)
+                coded = coded_frame(frame, columns).rename(dict(zip(columns, places, strict=True)))
+                found = _grouped(coded.with_columns(frame[name] for name in by), _FREQUENCY)
+                named = found.select(*by, *places, _FREQUENCY)
+                yield from named.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+        schema = [*(f"{name} string" for name in by), *(map(" ".join, zip(places, kinds, strict=True)))]
+        return rows.mapInArrow(counted, ", ".join([*schema, f"{_FREQUENCY} bigint"]))
+
+    def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.rename({**dict(zip(self._places, self.columns, strict=True)), _FREQUENCY: self.frequency})
+
+
+def _summed(frame: Any, by: list[str]) -> Any:
+    """Add up the frequencies of equal rows in Spark."""
+    from pyspark.sql import functions
+
+    return frame.groupBy(*by).agg(functions.sum(_FREQUENCY).cast("bigint").alias(_FREQUENCY))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _counted(part: Any, read: Read, columns: Mapping[str, Column], frequency: str) -> pl.DataFrame:
+    return _grouped(coded_frame(read(nw.from_native(part, eager_only=True), list(columns)), columns), frequency)
+
+
+def _added(parts: list[pl.DataFrame], frequency: str) -> pl.DataFrame:
+    return pl.concat(parts).group_by(pl.exclude(frequency)).agg(pl.col(frequency).sum())
+
+
+def _grouped(frame: pl.DataFrame, frequency: str) -> pl.DataFrame:
+    return frame.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias(frequency))
+
+
+def _misfit(part: Any, read: Read, columns: Mapping[str, Column]) -> pl.DataFrame:
+    frame = read(nw.from_native(part, eager_only=True), list(columns))
+    return frame.filter(_misfit_rows(frame, columns)).head(1)
+
+
+def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:
+    finite = {name: column for name, column in columns.items() if column.finite}
+    return coded_frame(frame, finite).select(pl.any_horizontal(pl.all() == MISFIT)).to_series()

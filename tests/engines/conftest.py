@@ -1,0 +1,73 @@
+"""Tables in engines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("PySpark needs Java, and there is none")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def put(request: pytest.FixtureRequest) -> Any:
+    """Put a Polars frame in an engine."""
+
+    def put(frame: pl.DataFrame, engine: str) -> Any:
+        if engine == "lazy":
+            return frame.lazy()
+        if engine == "duckdb":
+            duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+            return duckdb.connect().from_arrow(frame.to_arrow())
+        if engine == "dask":
+            dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+            return dask.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=3)
+        if engine == "ibis":
+            ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+            return ibis.memtable(frame.to_arrow())
+        session = request.getfixturevalue("spark")
+        return session.createDataFrame(frame.to_arrow())
+
+    return put
+
+
+MATRIX = pytest.StashKey[dict[str, dict[str, str]]]()
+
+
+@pytest.fixture
+def matrix(request: pytest.FixtureRequest) -> dict[str, dict[str, str]]:
+    """Return what is told at the end: for each engine, by the name of a column, how many cells have other counts."""
+    return request.config.stash.setdefault(MATRIX, {})
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Show the matrix of engines and nasty values, where more than those of the usual test-suite were there."""
+    found = config.stash.get(MATRIX, {})
+    if len(found) < 3:
+        return
+    terminalreporter.section("cells with other counts than in memory (and what leaves the engine)")
+    names = list(dict.fromkeys(name for told in found.values() for name in told))
+    for row in ("", *names):
+        cells = [(told[row] if row else engine).ljust(18) for engine, told in found.items()]
+        terminalreporter.write_line(f"{row:36} {' '.join(cells)}".rstrip())

@@ -1,0 +1,243 @@
+"""Cells that an engine finds are those that encoding finds: every engine, every nasty value, no difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from nasty import CASES, INF
+
+from discreet.confidential import _source, confidential, confidential_rows
+from discreet.confidential._cells import Cells, coded_frame
+from discreet.confidential._duckdb import DuckDBCells
+from discreet.confidential._source import cells_of, open_source
+from discreet.confidential._wrapper import reveal
+from discreet.domain import Category, Counts, Date, Domain, Integer, Numeric, OpenLabels
+from discreet.errors import DataError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ENGINES = ["lazy", "duckdb", *(pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "ibis", "pyspark"))]
+SQL = ("duckdb", "ibis")
+LACKS = {  # what an engine has no type for, or changes before it counts
+    "duckdb": {"span"},  # its intervals have months
+    "ibis": {"span"},
+    "dask": set(),
+    "pyspark": {"unsigned", "clock", "ms", "ns"},
+    "lazy": set(),
+}
+
+
+def tally(counts: Counts) -> Counter[tuple[Any, ...]]:
+    rows = zip(*counts.records.columns, strict=True)
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row, frequency in zip(rows, counts.frequencies, strict=True):
+        found[tuple("null" if isinstance(c, float) and np.isnan(c) else c for c in row)] += int(frequency)
+    return found
+
+
+def differences(a: Counter[Any], b: Counter[Any]) -> int:
+    return sum(a[key] != b[key] for key in {*a, *b})
+
+
+@pytest.fixture
+def raw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect what is grouped raw."""
+    found: list[str] = []
+    grouped = _source._grouped
+
+    def watched(frame: Any, columns: Any, broken: Any) -> Any:
+        found.extend(columns)
+        return grouped(frame, columns, broken)
+
+    monkeypatch.setattr(_source, "_grouped", watched)
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_engine_differs_on_any_nasty_value(
+    engine: str, put: Any, raw: list[str], matrix: dict[str, dict[str, str]]
+) -> None:
+    """The matrix of engines and nasty values: how many cells have other counts than in memory."""
+    told = []
+    for case in CASES:
+        if case.needs & LACKS[engine]:
+            told.append((case.name, "no such type", 0))
+            continue
+        domain = Domain(columns={"x": case.column})
+        frame = pl.DataFrame({"x": case.values, "other": 1})
+        here = tally(reveal(confidential(frame, domain, ignore_other_columns=True)))
+        data = put(frame, engine)
+        raw.clear()
+        there = tally(reveal(confidential(data, domain, ignore_other_columns=True)))
+        rows = reveal(confidential_rows(data, domain, ignore_other_columns=True))
+        streamed: Counter[tuple[Any, ...]] = sum((tally(part) for part in rows.parts()), Counter())
+        cells = cells_of(open_source(data), domain.columns)
+        found = "encoded" if cells is None else "cells" if cells.coded("x") else "values"
+        told.append((case.name, found, differences(here, there) + differences(here, streamed)))
+        assert not raw, case.name
+        if engine in SQL:
+            assert (found == "cells") == case.pushed, case.name
+        elif engine != "lazy":
+            assert (found == "cells") == case.column.finite, case.name
+    matrix[engine] = {name: f"{wrong} ({found})" for name, found, wrong in told}
+    assert not sum(wrong for *_, wrong in told), told
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_does_not_fit_is_refused_in_the_same_words(engine: str, put: Any) -> None:
+    few = engine in ("pyspark", "dask")
+    for case in CASES:
+        if case.needs & LACKS[engine]:
+            continue
+        domain = Domain(columns={"x": case.column})
+        for misfit in case.misfits[:1] if few else case.misfits:
+            values = pl.concat([case.values, pl.Series([misfit], dtype=case.values.dtype)])
+            with pytest.raises(DataError) as here:
+                confidential(pl.DataFrame({"x": values}), domain)
+            with pytest.raises(DataError) as there:
+                confidential(put(pl.DataFrame({"x": values}), engine), domain)
+            assert str(there.value) == str(here.value), case.name
+            assert there.value.__context__ is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_at_most_one_row_per_occupied_joint_cell_leaves_an_engine(
+    engine: str, put: Any, raw: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred thousand distinct numbers and moments, and a few cells."""
+    if engine == "lazy":
+        pytest.skip("read in this process")
+    heights = []
+    records = Cells.records
+
+    def watched(self: Any, frame: pl.DataFrame) -> Any:
+        heights.append(frame.height)
+        return records(self, frame)
+
+    monkeypatch.setattr(Cells, "records", watched)
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"x": rng.random(100_000), "k": rng.integers(0, 10**9, 100_000)})
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=5), "k": Integer(lower=0, upper=10**9, cells=3)})
+    counts = reveal(confidential(put(frame, engine), domain))
+    assert tally(counts) == tally(reveal(confidential(frame, domain)))
+    assert heights == [15]
+    assert not raw
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_together(engine: str, put: Any) -> None:
+    """Joint cells of columns with and without cells, and nulls in all of them."""
+    cases = [case for case in CASES if not case.needs and "label" not in case.name]
+    rng = np.random.default_rng(1)
+    for _ in range(2 if engine in ("pyspark", "dask") else 8):
+        some = [cases[place] for place in rng.permutation(len(cases))[:5]]
+        domain = Domain(columns={f"column {place}": case.column for place, case in enumerate(some)})
+        frame = pl.DataFrame(
+            {
+                f"column {place}": case.values[rng.integers(0, min(len(case.values), 6), 300)]
+                for place, case in enumerate(some)
+            }
+        )
+        assert tally(reveal(confidential(put(frame, engine), domain))) == tally(reveal(confidential(frame, domain)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_numeric_declaration_in_duckdb(seed: int, put: Any) -> None:
+    """Values on and beside every edge of cells declared at random."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-6, 9)
+    lower = float(rng.choice([0.0, -1.0, rng.normal(), 1e6 * rng.random()]) * scale)
+    width = float(rng.choice([1.0, rng.random(), 0.1, 1 / 3]) * scale)
+    cells = int(rng.choice([2, 3, 7, 10, 64, 1000, 3001]))
+    column = Numeric(lower=lower, upper=lower + width, cells=cells)
+    if seed % 4 == 3:
+        column = Numeric(lower=width, upper=width * 10.0 ** rng.integers(1, 6), cells=min(cells, 64), spacing="log")
+    edges = column.edges
+    values = np.concatenate((edges, np.nextafter(edges, -INF)[1:], np.nextafter(edges, INF)[:-1]))
+    values = np.concatenate((values, rng.uniform(column.lower, column.upper, 500)))
+    domain, frame = Domain(columns={"x": column}), pl.DataFrame({"x": values})
+    data = put(frame, "duckdb")
+    cells_there = cells_of(open_source(data), domain.columns)
+    assert cells_there is not None
+    assert cells_there.coded("x")
+    assert tally(reveal(confidential(data, domain))) == tally(reveal(confidential(frame, domain)))
+
+
+def test_an_expression_that_is_an_ulp_off_is_noticed(put: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broken twin: cells by rounded arithmetic alone, as anyone would write them."""
+    case = next(case for case in CASES if case.name == "linear, off centre")
+    column: Any = case.column
+    naive = f'CAST(floor(("x" - {column.lower}) * {column.cells / (column.upper - column.lower)!r}) AS INTEGER)'
+    safe = f'CASE WHEN "x" IS NULL OR isnan("x") THEN {column.cells} ELSE least({naive}, {column.cells - 1}) END'
+    data = put(pl.DataFrame({"x": case.values}), "duckdb")
+    domain = Domain(columns={"x": column})
+    right = tally(reveal(confidential(data, domain)))
+    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: safe)
+    wrong = tally(reveal(confidential(data, domain)))
+    assert right == tally(reveal(confidential(pl.DataFrame({"x": case.values}), domain)))
+    assert differences(right, wrong)
+
+
+# -- what only one engine has ------------------------------------------------------------------------------------------
+
+
+def test_labels_are_told_apart_whatever_the_collation() -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t (a VARCHAR COLLATE NOCASE, b VARCHAR COLLATE NOACCENT, who VARCHAR COLLATE NOCASE)"
+    )
+    connection.execute("INSERT INTO t VALUES ('x', 'e', 'p'), ('X', 'é', 'P'), ('x', 'e', 'p')")
+    domain = Domain(columns={"a": Category(categories=["x", "X"], nulls="category"), "b": OpenLabels(nulls="category")})
+    counts = reveal(confidential(connection.table("t"), domain, ignore_other_columns=True))
+    assert tally(counts) == Counter({(0, "e"): 2, (1, "é"): 1})
+    slots = reveal(confidential(connection.table("t"), domain, unit="who", max_records=2))
+    assert tally(slots) == Counter({(0, "e"): 2, (1, "é"): 1, (2, None): 1})
+
+
+def test_infinite_days_of_duckdb_lie_outside() -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    table = duckdb.connect().sql("SELECT unnest(['infinity'::DATE, '-infinity'::DATE, '2000-01-01'::DATE]) AS d")
+    bounds = {"lower": "1990-01-01", "upper": "2010-12-31"}
+    with pytest.raises(DataError, match="outside"):
+        confidential(table, Domain(columns={"d": Date(**bounds)}))
+    clip = Domain(columns={"d": Date(**bounds, cells=3, out_of_bounds="clip")})
+    assert reveal(confidential(table, clip)).frequencies.tolist() == [1, 1, 1]
+
+
+def test_an_engine_that_fails_has_its_values_grouped(put: Any, raw: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    data = put(pl.DataFrame({"x": [0.1, 0.9, 0.9], "who": [1, 2, 2]}), "duckdb")
+    domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2, nulls="category")})
+    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: "no_such_function(1)")
+    assert reveal(confidential(data, domain, ignore_other_columns=True)).frequencies.tolist() == [1, 2]
+    assert raw == ["x"]
+    rows = reveal(confidential_rows(data, domain, ignore_other_columns=True))
+    assert sum(part.n for part in rows.parts()) == 3
+    assert reveal(confidential(data, domain, unit="who", max_records=2)).frequencies.tolist() == [1, 2, 1]
+
+
+def test_parts_of_a_table_are_coded_without_an_error() -> None:
+    """What does not fit has a code of its own, whatever is wrong with it."""
+    for case in CASES:
+        if not case.column.finite:
+            continue
+        values = pl.concat([case.values, pl.Series(case.misfits, dtype=case.values.dtype)])
+        codes = coded_frame(pl.DataFrame({"x": values}), {"x": case.column})["x"]
+        assert (codes == -1).sum() == len(case.misfits), case.name
+        assert codes.head(len(case.values)).to_list() == case.column.encode(case.values).tolist()
+    strict = Integer(lower=0, upper=9)
+    assert coded_frame(pl.DataFrame({"x": [1, None]}), {"x": strict})["x"].to_list() == [1, -1]
+
+
+def test_a_batch_of_codes_is_bounded(put: Any) -> None:
+    """A wide table is streamed as codes: no batch holds the table."""
+    data = put(pl.DataFrame({"x": np.linspace(0, 1, 300_000)}), "duckdb")
+    cells = cells_of(open_source(data), {"x": Numeric(lower=0, upper=1, cells=7)})
+    assert isinstance(cells, DuckDBCells)
+    heights = [frame.height for frame in cells.batches()]
+    assert sum(heights) == 300_000
+    assert max(heights) <= 2**17
