@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from discreet._core.lazy import nw, pl
 from discreet.confidential._cells import MISFIT, Cells, coded_frame
@@ -13,7 +13,7 @@ from discreet.domain._column import Column
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 _TOGETHER = 16  # counts of parts that are added up in one task
 
-Read = Callable[[Any, list[str]], pl.DataFrame]
+Read: TypeAlias = "Callable[[Any, list[str]], pl.DataFrame]"
 """Reads some columns of a part of a table."""
 
 
