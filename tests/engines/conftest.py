@@ -11,6 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from discreet.confidential import _source
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
@@ -50,6 +52,20 @@ def put(request: pytest.FixtureRequest) -> Any:
         return session.createDataFrame(frame.to_arrow())
 
     return put
+
+
+@pytest.fixture
+def raw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect what is grouped raw."""
+    found: list[str] = []
+    grouped = _source._grouped
+
+    def watched(frame: Any, columns: Any, broken: Any) -> Any:
+        found.extend(columns)
+        return grouped(frame, columns, broken)
+
+    monkeypatch.setattr(_source, "_grouped", watched)
+    return found
 
 
 MATRIX = pytest.StashKey[dict[str, dict[str, str]]]()

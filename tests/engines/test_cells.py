@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from nasty import CASES, INF
 
-from discreet.confidential import _source, confidential, confidential_rows
+from discreet.confidential import confidential, confidential_rows
 from discreet.confidential._cells import Cells, coded_frame
 from discreet.confidential._duckdb import DuckDBCells
 from discreet.confidential._source import cells_of, open_source
@@ -41,20 +41,6 @@ def tally(counts: Counts) -> Counter[tuple[Any, ...]]:
 
 def differences(a: Counter[Any], b: Counter[Any]) -> int:
     return sum(a[key] != b[key] for key in {*a, *b})
-
-
-@pytest.fixture
-def raw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collect what is grouped raw."""
-    found: list[str] = []
-    grouped = _source._grouped
-
-    def watched(frame: Any, columns: Any, broken: Any) -> Any:
-        found.extend(columns)
-        return grouped(frame, columns, broken)
-
-    monkeypatch.setattr(_source, "_grouped", watched)
-    return found
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,4 +1,4 @@
-"""Units are cut where the table is, by the law that is assumed: uniformly, each by itself, and the same when repeated."""
+"""Units are cut where the table is, by the law assumed: uniformly, each by itself, and the same when repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from discreet.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-KEYED = ["duckdb", *(pytest.param(name, marks=pytest.mark.engines) for name in ("ibis", "pyspark"))]
+KEYED = ["duckdb", *(pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "ibis", "pyspark"))]
 VISITS = Domain(columns={"v": Integer(lower=0, upper=9, nulls="category")})
 UNITS, LEVEL = 30_000, 4.9  # standard errors: false alarms are rarer than 1e-6
 
@@ -47,7 +47,7 @@ def test_slots_and_units(engine: str, kind: Any, put: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_which_rows_stay_is_uniform_however_often_a_row_occurs(engine: str, put: Any) -> None:
+def test_which_rows_stay_is_uniform_however_often_a_row_occurs(engine: str, put: Any, raw: list[str]) -> None:
     """Rows 0, 0, 1: one that stays is a 0 in two cases of three; of two that stay, both are 0 in one of three.
 
     Each unit is an independent draw. A cut that orders distinct rows only, and so takes equal rows together, would
@@ -63,6 +63,7 @@ def test_which_rows_stay_is_uniform_however_often_a_row_occurs(engine: str, put:
     two = tally(cut(data, 2, seed=1))
     assert two.total() == 2 * units
     assert abs(two[1,] - units * 2 / 3) < deviation
+    assert not raw
 
 
 @pytest.mark.parametrize("engine", KEYED)
@@ -70,7 +71,9 @@ def test_the_cut_is_the_same_when_it_is_repeated_and_unknown_before(engine: str,
     rng = np.random.default_rng(2)
     frame = pl.DataFrame({"who": rng.integers(0, 50, 1000), "v": rng.integers(0, 10, 1000)})
     first = tally(cut(put(frame, engine), 3, seed=7))
-    again = put(frame.sample(fraction=1, shuffle=True, seed=1), engine)  # a task that is run again has rows as they come
+    again = put(
+        frame.sample(fraction=1, shuffle=True, seed=1), engine
+    )  # a task that is run again has rows as they come
     assert tally(cut(again, 3, seed=7)) == first
     assert any(tally(cut(put(frame, engine), 3, seed=seed)) != first for seed in (8, 9))
 
@@ -84,7 +87,7 @@ def test_no_unit_has_a_part_in_the_cut_of_another(engine: str, put: Any) -> None
     for other in (frame.filter(~mine), frame.with_columns(v=pl.when(mine).then(9 - pl.col("v")).otherwise("v"))):
         a, b = tally(cut(put(frame, engine), 4)), tally(cut(put(other, engine), 4))
         changed = sum(abs(a[cell] - b[cell]) for cell in {*a, *b})
-        assert 0 < changed <= 8
+        assert changed <= 8
 
 
 @pytest.mark.parametrize("engine", ENGINES)

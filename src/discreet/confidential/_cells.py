@@ -104,14 +104,14 @@ def attempted_parts(parts: Callable[[], Iterator[T]]) -> Iterator[T]:
 def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
     """Return rows with codes in place of values, where a column has cells; no value makes this fail.
 
-    What has no cells is a text or a float.
+    What has no cells is a text or a float, without a negative zero or NaN.
     """
     return pl.DataFrame([_coded(frame[name], column).alias(name) for name, column in columns.items()])
 
 
 def _coded(values: pl.Series, column: Column) -> pl.Series:
     if not column.finite:
-        return values.cast(pl.String if column._code_type is object else pl.Float64)
+        return values.cast(pl.String) if column._code_type is object else (values.cast(pl.Float64) + 0.0).fill_nan(None)
     try:
         return pl.Series(column.encode(values))
     except DataError:

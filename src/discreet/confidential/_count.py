@@ -55,7 +55,7 @@ def confidential(
         Confidential. A pandas, Polars (eager or lazy), PyArrow, DuckDB, Dask, PySpark or Ibis frame, a PyArrow
         data set, anything that gives Arrow's C stream, or the path of a file (Parquet, CSV or Arrow, by its ending) or
         of a folder of Parquet files, or a table in a database file (``sqlite:///FILE?table=NAME``, ``duckdb:///...``).
-        It is counted where it is: only distinct records and frequencies come back.
+        It is counted where it is: of an engine, only the cells that are held and their frequencies come back.
     domain : Domain
         Public. Every column it names has to be in the table.
     unit : str, optional

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -59,6 +61,19 @@ class DaskCells(Cells):
         found = compute(*(delayed(_misfit)(part, self.read, self.columns) for part in self._parts()))
         frame: pl.DataFrame = next(frame for frame in found if frame.height)
         return frame
+
+    def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
+        """Bring the rows of each unit together, and cut them there."""
+        from dask import compute, delayed
+
+        if self.frame.dtypes[unit].kind == "f":
+            return None
+        rows = self.frame[list(dict.fromkeys([*self.columns, unit]))].to_delayed()
+        split = [delayed(_split, nout=len(rows))(part, self.read, self.columns, unit, len(rows)) for part in rows]
+        cut = [delayed(_cut)([part[place] for part in split], most, key) for place in range(len(rows))]
+        found = compute(*cut)
+        kept = _added([frame for frame, _, _ in found], _FREQUENCY).rename({_FREQUENCY: self.frequency})
+        return kept, sum(units for _, units, _ in found), sum(without for _, _, without in found)
 
     def _parts(self) -> list[Any]:
         parts: list[Any] = self.frame[list(self.columns)].to_delayed()
@@ -172,6 +187,37 @@ def _added(parts: list[pl.DataFrame], frequency: str) -> pl.DataFrame:
 
 def _grouped(frame: pl.DataFrame, frequency: str) -> pl.DataFrame:
     return frame.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias(frequency))
+
+
+def _split(part: Any, read: Read, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
+    """Divide the codes of a part by their unit, in a way that does not depend on the part."""
+    frame = read(nw.from_native(part, eager_only=True), list(dict.fromkeys([*columns, unit])))
+    if not (frame[unit].dtype.is_integer() or frame[unit].dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
+        raise TypeError
+    who = frame[unit].cast(pl.String).alias(_UNIT)
+    rows = _grouped(coded_frame(frame, columns).with_columns(who), _FREQUENCY)
+    places = [0 if text is None else zlib.crc32(text.encode()) % ways for text in rows[_UNIT]]
+    return [rows.filter(pl.Series(places, dtype=pl.Int64) == place) for place in range(ways)]
+
+
+def _cut(parts: list[pl.DataFrame], most: int, key: str) -> tuple[pl.DataFrame, int, int]:
+    """Keep the rows of each unit that come first in the order of their hash.
+
+    Returns: distinct rows that stay, and their frequencies; the number of units; the number of rows without one.
+    """
+    rows = _added(parts, _FREQUENCY)
+    missing, rows = rows.filter(pl.col(_UNIT).is_null()), rows.filter(pl.col(_UNIT).is_not_null())
+    held = pl.col(_FREQUENCY).sum().over(_UNIT)
+    each = (
+        rows.filter(held > most).with_columns(pl.int_ranges(1, pl.col(_FREQUENCY) + 1).alias(_NUMBER)).explode(_NUMBER)
+    )
+    codes = pl.exclude(_UNIT, _FREQUENCY, _NUMBER)
+    told = each.select(pl.col(_UNIT), pl.struct(codes).struct.json_encode(), pl.col(_NUMBER)).rows()
+    order = [hashlib.sha256(f"{key}|{unit}|{number}|{code}".encode()).digest() for unit, code, number in told]
+    hashed = each.with_columns(pl.Series(_ORDER, order, dtype=pl.Binary), pl.lit(1, dtype=pl.Int64).alias(_FREQUENCY))
+    first = hashed.sort(_ORDER).filter(pl.int_range(pl.len()).over(_UNIT) < most)
+    kept = pl.concat([rows.filter(held <= most), first.select(rows.columns)]).drop(_UNIT)
+    return _added([kept], _FREQUENCY), rows[_UNIT].n_unique(), int(missing[_FREQUENCY].sum())
 
 
 def _misfit(part: Any, read: Read, columns: Mapping[str, Column]) -> pl.DataFrame:
