@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
@@ -32,6 +33,12 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def connection() -> Any:
+    """Open DuckDB once."""
+    return functools.cache(lambda duckdb: duckdb.connect())
+
+
 @pytest.fixture
 def put(request: pytest.FixtureRequest) -> Any:
     """Put a Polars frame in an engine."""
@@ -41,7 +48,7 @@ def put(request: pytest.FixtureRequest) -> Any:
             return frame.lazy()
         if engine == "duckdb":
             duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-            return duckdb.connect().from_arrow(frame.to_arrow())
+            return request.getfixturevalue("connection")(duckdb).from_arrow(frame.to_arrow())
         if engine == "dask":
             dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
             return dask.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=3)

@@ -75,7 +75,7 @@ def test_no_engine_differs_on_any_nasty_value(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_does_not_fit_is_refused_in_the_same_words(engine: str, put: Any) -> None:
-    few = engine in ("pyspark", "dask")
+    few = engine != "lazy"
     for case in CASES:
         if case.needs & LACKS[engine]:
             continue
@@ -131,7 +131,7 @@ def test_columns_together(engine: str, put: Any) -> None:
         assert tally(reveal(confidential(put(frame, engine), domain))) == tally(reveal(confidential(frame, domain)))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_any_numeric_declaration_in_duckdb(seed: int, put: Any) -> None:
     """Values on and beside every edge of cells declared at random."""
     rng = np.random.default_rng(seed)
