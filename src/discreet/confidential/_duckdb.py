@@ -83,9 +83,7 @@ class DuckDBCells(Cells):
         who = quoted(unit) if of != pl.String else f"encode(CAST({quoted(unit)} AS VARCHAR))"
         rows = _grouped(self._coded(f"{who} AS {_UNIT}"), [_UNIT, *places])
         held = rows.project(f"*, CAST(sum({_FREQUENCY}) OVER (PARTITION BY {_UNIT}) AS BIGINT) AS held")
-        each = held.project(
-            f"{_listed([_UNIT, *places])}, held, unnest(range(least({_FREQUENCY}, CAST(held AS BIGINT)))) AS {_NUMBER}"
-        )
+        each = held.project(f"{_listed([_UNIT, *places])}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
         told = [f"'{key}'", f"CAST({_UNIT} AS VARCHAR)", *map(self._told, places), f"CAST({_NUMBER} AS VARCHAR)"]
         order = f"CASE WHEN held > {most} THEN sha256(concat_ws('|', {', '.join(told)})) END AS {_ORDER}"
         hashed = each.project(f"{_listed([_UNIT, *places, _NUMBER])}, {order}")
@@ -121,11 +119,8 @@ class DuckDBCells(Cells):
             return f"CAST({place} AS VARCHAR)"
         if self.types[name].is_float():
             return f"coalesce(CAST({place} + 0.0 AS VARCHAR), 'null')"  # no negative zero
-        return (
-            f"coalesce(hex(CAST({place} AS BLOB)), 'null')"
-            if self._expression(name) != quoted(name)
-            else (f"coalesce(hex(CAST({place} AS VARCHAR)), 'null')")
-        )
+        kind = "VARCHAR" if self._expression(name) == quoted(name) else "BLOB"
+        return f"coalesce(hex(CAST({place} AS {kind})), 'null')"
 
     def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return rows as they came from DuckDB under the names of the columns, bytes as texts."""
