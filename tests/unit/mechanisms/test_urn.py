@@ -70,7 +70,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("block", [1, pytest.param(2, marks=pytest.mark.exhaustive), 3, 1 << 17])
+@pytest.mark.parametrize("block", [1, *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (2, 3)), 1 << 17])
 @pytest.mark.parametrize(("frequency", "theta", "sigma", "m"), CASES)
 def test_the_urn_follows_its_predictive_rule_whatever_the_block(
     frequency: tuple[int, ...], theta: float, sigma: float, m: int, block: int, monkeypatch: pytest.MonkeyPatch
