@@ -20,7 +20,7 @@ from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference._distinct import given_distinct
 from discreet.inference._known import CellEvidence
-from discreet.inference._lattice import Counted, Lattice, OnLattice, Posterior
+from discreet.inference._lattice import Counted, Lattice, OnLattice
 from discreet.inference._noise import Noise
 from discreet.inference._positive import Moved, Positive
 from discreet.inference._prior import Prior
@@ -49,7 +49,7 @@ def noisy(
     """Draw the counts given one noisy count per cell."""
 
     def given(one: Prior) -> OnLattice:
-        lattice = Lattice.fine(records, noise.spread, one, counts)
+        lattice = Lattice.fine(records, noise.spread, one, _lowered(counts, records))
         laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts)
         return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
@@ -80,6 +80,14 @@ def given_counts(
     if isinstance(evidence, NoisyTree):
         return Counted.of([_tree_counts(evidence, one, records, counts) for one in priors], draws, rng)
     return noisy(priors, records, counts, noise, draws, rng)
+
+
+def _lowered(counts: Floats, records: int) -> Floats:
+    """Return counts less what brings the sum of those that remain positive to a number."""
+    falling = np.sort(counts)[::-1]
+    shifts = (np.cumsum(falling) - records) / np.arange(1, len(counts) + 1)
+    held = np.flatnonzero(falling > shifts)
+    return np.maximum(counts - shifts[held[-1] if len(held) else 0], 0.0)
 
 
 def _each(law: Callable[[tuple[float, float], float], Law], lattice: Lattice, counts: Floats) -> list[Law]:
@@ -121,7 +129,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     tree = evidence.consistent.tree
     order = tree.in_order()
     plain = prior if prior.order is not None else replace(prior, alpha=prior.alpha[order])
-    lattice = Lattice.fine(records, noise.scale, plain, counts[order])
+    lattice = Lattice.fine(records, noise.scale, plain, _lowered(counts[order], records))
     laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts[order])
     priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
     levels: list[Level] = []
@@ -191,17 +199,12 @@ def given_records(
     if isinstance(evidence, DistinctRecords):
         (one,) = priors
         return Counted(given_distinct(evidence.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
-    return Counted.of([_given(evidence, one, records, drawn) for one in priors], draws, rng)
-
-
-def _given(evidence: CellEvidence, prior: Prior, records: int, drawn: Integers) -> Posterior:
     if isinstance(evidence, DrawnFromCounts):
-        return _drawn(evidence, prior, records, drawn)
+        return Counted.of([_drawn(evidence, one, records, drawn) for one in priors], draws, rng)
     if isinstance(evidence, NoisyTree):
-        return _Leaves.of(evidence, prior, records, drawn)
-    assert isinstance(evidence, NoisyCellCounts)
+        return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
     kind = Moved if evidence.surplus == "moved" else Positive
-    return kind(evidence, prior, records, drawn)
+    return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,9 @@ def mechanism_posterior(
     strength : float, optional
         :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
         By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
-        shares of the halves are :math:`\mathrm{Beta}(\frac12,\frac12)` (with a base measure that is not uniform, its
-        shares are the parameters). It is wide on every scale, so that sums of many cells are not drawn to the prior.
+        shares of the halves are :math:`\mathrm{Beta}(\frac b2,\frac b2)` (with a base measure that is not uniform, its
+        shares are the parameters). It is wide for sums of many cells: there ``b`` is 1. Whether it is firmer for
+        neighbouring cells, and below which scale, is learned from the release.
         For records that were drawn from the counts without noise (mixtures and urns) the default is 1.
     draws : int
         Number of draws; they are independent.
@@ -339,7 +340,10 @@ def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: st
 def _said(strength: float | None) -> str:
     if strength is not None:
         return f"with a Dirichlet process prior of strength {strength:g}"
-    return "with a prior that halves the cells again and again, each time with Beta(1/2, 1/2) shares, or the base's"
+    return (
+        "with a prior that halves the cells again and again, each time with Beta shares, wide for sums of many cells "
+        "and as firm for neighbours as the release shows them alike"
+    )
 
 
 def _read_counts(release: Any, domain: Domain) -> Floats:

@@ -6,7 +6,7 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from discreet.inference._prior import Prior
 from discreet.inference._sums import Law, Level, Sums
 from discreet.mechanisms._evidence import NoisyCellCounts, ThresholdedCounts
 
+_HOPELESS = 30.0  # in logarithms, below the likeliest prior
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
 _ROUNDING, _WHOLE = math.sqrt(1.0 / 6.0), 0.3  # standard deviations of what rounding changes: of shares, of counts
 
@@ -39,6 +40,8 @@ class Positive:
         self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
         spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
         self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn)
+        self._tilt: float | None = None  # of the sums that were made last
+        self._hopeless = False
 
     def _tree_of(self, prior: Prior) -> Prior:
         return prior
@@ -58,10 +61,25 @@ class Positive:
     def _levels(self) -> list[Level]:
         return self._lattice.levels
 
+    @classmethod
+    def under(
+        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+    ) -> Sequence[Positive]:
+        """Return the posteriors under several priors.
+
+        The unknown number is looked for under the last one. What another prior weighs there tells whether it can matter.
+        """
+        made = [cls(evidence, prior, records, drawn) for prior in priors]
+        if len(made) > 1:
+            peaks = [one._log(made[-1]._best) for one in made]
+            for one, peak in zip(made, peaks, strict=True):
+                one._hopeless = peak <= max(peaks) - _HOPELESS
+        return made
+
     @property
     def log(self) -> float:
         """The logarithm of the weight of all counts, whatever the unknown number is."""
-        return self._nodes[2]
+        return -math.inf if self._hopeless else self._nodes[2]
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return draws of the counts: from each node of the unknown number as many as it has weight."""
@@ -71,34 +89,41 @@ class Positive:
         counts = np.concatenate([self._sums(node).draw(count, rng) for node, count in pairs])
         return self._lattice.counts(counts[rng.permutation(draws)])
 
+    def _log(self, value: float) -> float:
+        return max(self._sums(value).log, -1e100)  # finite where no counts have the sum
+
+    @cached_property
+    def _scale(self) -> tuple[float, float, float]:
+        """Between what the unknown number lies, and about its standard deviation."""
+        k, spread = len(self._drawn), self._noise.spread
+        if self._evidence.surplus != "rescaled":
+            width = math.hypot(spread, self._each) / math.sqrt(k)
+            return -9.0 * width, 9.0 * spread, width
+        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
+        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+        width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
+        return low, math.log(self._records + 2.0 * spread * k), width
+
+    @cached_property
+    def _best(self) -> float:
+        """The likeliest value of the unknown number."""
+        from scipy.optimize import minimize_scalar
+
+        *bounds, width = self._scale
+        options = {"xatol": 0.2 * width}
+        return float(minimize_scalar(lambda v: -self._log(v), bounds=bounds, method="bounded", options=options).x)
+
     @cached_property
     def _nodes(self) -> tuple[Floats, Floats, float]:
         """Return values of the unknown number, their probabilities, and the logarithm of the weight of all."""
-        from scipy.optimize import minimize_scalar
-
-        k, spread = len(self._drawn), self._noise.spread
-        if self._evidence.surplus == "rescaled":  # the logarithm of the sum of the positive parts
-            least = 1.0 if self._least is None else float(self._least)
-            low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
-            high = math.log(self._records + 2.0 * spread * k)
-            width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
-        else:
-            width = math.hypot(spread, self._each) / math.sqrt(k)
-            low, high = -9.0 * width, 9.0 * spread
-        kept: dict[float, float] = {}
-
-        def cost(value: float) -> float:
-            kept[value] = min(-self._sums(value).log, 1e100)  # finite where no counts have the sum
-            return kept[value]
-
-        best = float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.2 * width}).x)
-        curvature = max(0.05, sum(cost(best + step * width) - kept[best] for step in (-1.0, 1.0)))
+        (low, high, width), best = self._scale, self._best
+        logs = {0: self._log(best)}
+        curvature = max(0.05, sum(logs[0] - self._log(best + step * width) for step in (-1.0, 1.0)))
         width /= math.sqrt(curvature)
-        logs = {0: -kept[best]}
         for side in (-1, 1):  # outwards as far as there is any weight
             while logs[at := max(logs, key=lambda i: side * i)] > logs[0] - _LEFT and abs(at) < _MOST_NODES:
                 value = best + (at + side) * width
-                logs[at + side] = -cost(value) if low <= value <= high else -math.inf
+                logs[at + side] = self._log(value) if low <= value <= high else -math.inf
         largest = max(logs.values())
         weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - largest)
         whole = float(weights.sum())
@@ -110,7 +135,9 @@ class Positive:
         kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
         told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
         laws = {(cell, drawn): self._lattice.law(cell, *told[drawn]) for cell, drawn in {*kinds}}
-        return Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels)
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        self._tilt = sums.tilt
+        return sums
 
     def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
         """Return the counts that so many released records may come from, and their log-likelihood."""
@@ -172,6 +199,13 @@ class Moved(Positive):
     @property
     def approximation(self) -> str:
         return "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+
+    @classmethod
+    def under(
+        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+    ) -> Sequence[Positive]:
+        """Return the posteriors under several priors."""
+        return [cls(evidence, prior, records, drawn) for prior in priors]
 
     @property
     def log(self) -> float:

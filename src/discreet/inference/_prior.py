@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-_STARTS = (2, 3, 4, 5, math.inf)  # of trees of equal probability
+_STARTS = (2, 4, 6, math.inf)  # of trees of equal probability
 _GROWTH = (
     4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
 )
@@ -89,7 +89,7 @@ class Prior:
     def learned(cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near."""
         nested = sets or _halves(len(base))
-        starts = [start for start in _STARTS if start == math.inf or start + 1 < len(nested)]
+        starts = [start for start in _STARTS if start == math.inf or start + 2 < len(nested)]
         return [cls.nested(base, nested, order, start=start) for start in starts]
 
     @classmethod
