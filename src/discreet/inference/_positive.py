@@ -67,7 +67,7 @@ class Positive:
     ) -> Sequence[Positive]:
         """Return the posteriors under several priors.
 
-        The unknown number is looked for under the last one. What another prior weighs there tells whether it can matter.
+        The unknown number is looked for under the last one. What the others weigh there tells whether they can matter.
         """
         made = [cls(evidence, prior, records, drawn) for prior in priors]
         if len(made) > 1:
