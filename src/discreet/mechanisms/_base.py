@@ -27,6 +27,7 @@ from discreet.privacy._guarantee import RelationName
 
 if TYPE_CHECKING:
     from discreet.mechanisms._evidence import Evidence
+    from discreet.mechanisms._expansion import Expansion
 
 
 MOST_LISTED = 2_000_000
@@ -218,6 +219,18 @@ class PrivateStep(ABC):
     @abstractmethod
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Turn the kernel's output into ``size`` records, in chunks. Public post-processing: never sees ``x``."""
+
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion | None:
+        """Return what says each of ``size`` records by its position, with the law of :meth:`finish` but for the order.
+
+        Where records come only one after the other (``by_position`` is false) it is None. Public post-processing.
+        """
+        return None
+
+    @property
+    def by_position(self) -> bool:
+        """Whether :meth:`expansion` says each record by its position."""
+        return type(self).expansion is not PrivateStep.expansion
 
     @abstractmethod
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
