@@ -18,6 +18,7 @@ from discreet._core.permutation import Permutation
 from discreet._core.random import Key, public_key
 from discreet.domain import Records
 from discreet.mechanisms._draws import Sampling, draw_counts
+from discreet.mechanisms._lookup import locate
 
 
 class Made(ABC):
@@ -85,7 +86,7 @@ class Expansion:
 
     def records(self, start: int, stop: int, *, order: Permutation, rng: np.random.Generator) -> Records:
         """Return the records at positions from ``start`` to before ``stop``."""
-        found = np.searchsorted(self.ends, order.at(np.arange(start, stop)), side="right")
+        found = locate(self.ends, order.at(np.arange(start, stop)), below=self.size)
         return self.made(self.items[found], first=self.first + start, rng=rng)
 
     def split(self, column: int, codes: int, *, rng: np.random.Generator) -> list[Expansion]:
