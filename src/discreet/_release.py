@@ -29,7 +29,7 @@ from discreet.ledger import Ledger
 from discreet.ledger._payment import Payment
 from discreet.ledger._which import ledger_for
 from discreet.mechanisms import REGISTRY, Mechanism, named, require_kept
-from discreet.mechanisms._base import PartsMechanism, PrivateStep, feasible, require_relation
+from discreet.mechanisms._base import PartsMechanism, feasible, require_relation
 from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import plan
@@ -409,7 +409,7 @@ def _divided(asked: _Asked, domain: Domain, out: Path_ | None, parts: Partitions
                 "which mechanism a plan chooses is not known beforehand, and not every one can fill folders by value. "
                 "Write mechanism=... with partition_by"
             )
-        if asked.kind.expansion is PrivateStep.expansion:
+        if not (asked.kind.expands() and asked.kind.by_value):
             raise no_folders(asked.kind.name)
         parts.require_folders(domain)
     return True

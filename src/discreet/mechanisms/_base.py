@@ -159,12 +159,15 @@ class PrivateStep(ABC):
     keeps_declared : bool
         Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
         refused on a domain that declares any.
+    by_value : bool
+        Whether what :meth:`expansion` counts, where there is one, can be divided by the values of a column.
     """
 
     name: ClassVar[str]
     free: ClassVar[tuple[str, ...]]
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
     keeps_declared: ClassVar[bool] = False
+    by_value: ClassVar[bool] = True
 
     domain: Domain
 
@@ -230,7 +233,13 @@ class PrivateStep(ABC):
     @property
     def by_position(self) -> bool:
         """Whether :meth:`expansion` says each record by its position."""
-        return type(self).expansion is not PrivateStep.expansion
+        return self.expands()
+
+    @classmethod
+    def expands(cls) -> bool:
+        """Return whether it has an expansion of its own :meth:`finish`: who overrides that alone has none."""
+        own = next(kind for kind in cls.__mro__ if {"finish", "expansion"} & vars(kind).keys())
+        return own is not PrivateStep and "expansion" in vars(own)
 
     @abstractmethod
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

@@ -389,7 +389,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     @property
     def by_position(self) -> bool:
         """Whether there is a step, whose candidates have votes."""
-        return self.steps > 0
+        return self.expands() and self.steps > 0
 
     @property
     def _drawn_by(self) -> Sampling:

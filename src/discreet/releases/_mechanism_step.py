@@ -113,6 +113,7 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
         outcome=partial(_outcome, mechanism),
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
         expanded=partial(_expanded, mechanism, size) if size is not None and mechanism.by_position else None,
+        by_value=mechanism.by_value,
         empty=_no_counts(mechanism) if size is None else None,
         keeps_declared=mechanism.keeps_declared,
     )

@@ -72,7 +72,7 @@ class Partitions:
             raise ParameterError("counts are one small table. Leave partitions out")
         if self.by is None:
             return
-        if step.expanded is None:
+        if step.expanded is None or not step.by_value:
             raise no_folders(step.name)
         self.require_folders(step.domain)
 
@@ -88,7 +88,7 @@ class Partitions:
 def no_folders(name: str) -> ParameterError:
     """Return the error of a mechanism that cannot fill folders by value."""
     return ParameterError(
-        f"{name} draws its records one after the other, and cannot fill a folder for each value. Leave partition_by out"
+        f"{name} does not count the values that it releases, and cannot fill a folder for each. Leave partition_by out"
     )
 
 

@@ -50,7 +50,7 @@ class Release:
     info : dict
         Public facts about the run: who chose the mechanism and why.
     path, certificate_path : Path or None
-        Where they are; the path of a model's tables is their folder.
+        Where they are; the path of several tables, and of a release in parts, is their folder.
     """
 
     records: Any

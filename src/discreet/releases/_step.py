@@ -57,6 +57,8 @@ class Step:
         ``require_utility(n, like)`` refuses a release most of which would not be from the data.
     expanded : callable, optional
         ``expanded(output, rng=)`` says each record by its position, where records need not come one after the other.
+    by_value : bool
+        Whether what ``expanded`` counts can be divided by the values of a column.
     empty : polars.DataFrame, optional
         A table of no rows, where those that are released do not have the columns of the domain.
     randomness : str
@@ -87,6 +89,7 @@ class Step:
     outcome: Callable[[Any, int], Mapping[str, Any]] = lambda _output, _n: {}
     require_utility: Callable[[int, Commonness | None], None] = lambda _n, _like: None
     expanded: Callable[..., Expansion] | None = None
+    by_value: bool = False
     empty: pl.DataFrame | None = None
     randomness: str = (
         "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "
