@@ -8,6 +8,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet.domain import Domain
+from discreet.releases._writing import durations_as_texts
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
@@ -39,7 +40,8 @@ def folders_of(domain: Domain, name: str) -> list[str]:
     if column.interval(codes) is not None or len(domain.columns) == 1:
         why = "is the only column" if len(domain.columns) == 1 else "has cells that hold several values"
         raise ParameterError(f"partition_by is for a column of values beside others, and {name!r} {why}")
-    texts = column.decode(codes, rng=seeded(0)).cast(pl.String).to_list()
+    values = column.decode(codes, rng=seeded(0)).alias(name).to_frame()
+    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
     folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
     reserved = any(text in ("", _NULL) for text in texts)
     if reserved or len({one.casefold() for one in folders}) < len(folders):

@@ -158,7 +158,11 @@ def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format) -> 
 
 
 def _write_texts(frames: Iterator[pl.DataFrame], file: Any, separator: str) -> None:
-    # CSV has no durations: they are written as text such as 1h30m, which the domain reads back.
-    durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     for i, frame in enumerate(frames):
-        escaped_frame(frame).with_columns(durations).write_csv(file, include_header=i == 0, separator=separator)
+        durations_as_texts(escaped_frame(frame)).write_csv(file, include_header=i == 0, separator=separator)
+
+
+def durations_as_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table whose durations are texts such as 1h30m, which the domain reads back."""
+    durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
+    return frame.with_columns(durations)

@@ -26,9 +26,21 @@ from polars.testing import assert_frame_equal
 import discreet
 from discreet import Ledger
 from discreet._core.permutation import Permutation
+from discreet._core.random import seeded
 from discreet.cli._main import run
 from discreet.confidential import confidential
-from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+)
 from discreet.errors import DiscreetError, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.releases import publish, verify
@@ -326,6 +338,12 @@ def test_a_list_leads_nowhere_else(name: str, copy: Path) -> None:
         discreet.read(copy)
 
 
+def test_what_a_slow_attempt_leaves_is_passed_over(copy: Path) -> None:
+    (copy / ".part-00001.parquet.0123456789ab.part").write_bytes(b"half")
+    assert all(check.agrees for check in verify(copy))
+    assert discreet.read(copy).certificate.in_parts
+
+
 def test_a_part_by_itself_is_refused(whole: Path) -> None:
     with pytest.raises(FileProblem, match="release in parts"):
         discreet.read(part(whole, 0))
@@ -364,6 +382,26 @@ def test_every_declared_value_has_its_folder(tmp_path: Path) -> None:
     assert_frame_equal(read.select(cells).sort(cells), plain.records.select(cells).sort(cells))
     hive = pl.read_parquet(tmp_path / "out" / "*" / "*.parquet", hive_partitioning=True).select(DOMAIN.names)
     assert_frame_equal(hive.select(cells).sort(cells), plain.records.select(cells).sort(cells))
+
+
+KINDS = {
+    "seen": Datetime(lower="2024-01-01", upper="2024-01-03", step="1d", nulls="category"),
+    "lasted": Duration(lower="0s", upper="1h", step="30m"),
+    "price": Decimal(lower="0", upper="0.03", digits=2),
+    "score": Numeric(lower=0, upper=5, grid=[0, 3.258, 4.615]),
+    "level": Category(categories=[1, 2, 3], dtype="int16"),
+    "count": Integer(lower=-1, upper=1, dtype="int8"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_values_of_every_kind_are_names_of_folders(name: str, tmp_path: Path) -> None:
+    domain = Domain(columns={"member": Boolean(), name: KINDS[name]})
+    table = domain.decode(domain.unflat(np.arange(int(domain.size or 0)).repeat(20)), rng=seeded(0))
+    how: dict[str, Any] = {"epsilon": 5.0, "size": 60, "mechanism": "perturbed-histogram", "seed": 1}
+    discreet.release(table, domain, **how, out=tmp_path / "out", partitions=1, partition_by=name)
+    one = discreet.release(table, domain, **how)
+    assert_frame_equal(discreet.read(tmp_path / "out").table(), one.records, check_row_order=False)
 
 
 @pytest.mark.parametrize("by", ["member", "born"])

@@ -178,7 +178,7 @@ def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[st
             _sync_all(part)
             if keeper is not None:
                 promise([final], write, keeper.entry)
-                files = sorted(one for one in part.rglob("*") if one.is_file())
+                files = [one for one in _complete_names(part) if one.is_file()]
                 keeper.complete(final, write, {str(one.relative_to(part)): file_sha256(one) for one in files})
                 kept = True
             part.rename(final)
@@ -241,8 +241,13 @@ def _remove_drafts(folder: Path) -> None:
             name.unlink(missing_ok=True)
 
 
+def _complete_names(folder: Path) -> list[Path]:
+    """Return everything in a folder but drafts, which a slow attempt may still be writing, or removing."""
+    return sorted(name for name in folder.rglob("*") if not _LITTER.fullmatch(name.name))
+
+
 def _sync_all(folder: Path) -> None:
-    for name in folder.rglob("*"):
+    for name in _complete_names(folder):
         descriptor = os.open(name, os.O_RDONLY)
         try:
             os.fsync(descriptor)
