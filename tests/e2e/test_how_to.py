@@ -17,6 +17,7 @@ SAID = {  # what the code of a page prints, among other things
         "5 tables of 2,000 records",
     ],
     "release-a-wide-table.md": ["two-way tables were measured", "20 tables of 4,000 records"],
+    "release-in-parts.md": ["P(=true)", "100000"],
 }
 NEEDS = {"release-a-wide-table.md": "statsmodels"}  # for the first block, whose file the command alone reads
 

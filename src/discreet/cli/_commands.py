@@ -80,6 +80,11 @@ _delta = click.option(
 @click.option(
     "--out", type=click.Path(), required=True, help="File to write: .parquet, .csv, ... A folder of --tables."
 )
+@click.option(
+    "--partitions", type=int, help="Write the folder OUT of this many Parquet files. Nothing may have its name."
+)
+@click.option("--partition-by", help="Column whose declared values get a folder each, of --partitions files.")
+@click.option("--workers", type=int, default=1, show_default=True, help="Number of processes that make --partitions.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
 @click.option("--max-records", type=int, help="The most records that a unit keeps. The others are cut at random.")
@@ -152,7 +157,10 @@ def release(
     what = "counts" if facts["size"] is None else "records"
     written = made.certificate.tables
     of = f"{counted(len(written), 'table')} of " if made.certificate.several else ""
-    echo(f"wrote {of}{written[0]['rows']:,} {what} to {made.path} and the certificate to {made.certificate_path}")
+    files = f" in {counted(facts['released']['partitions'], 'part')}" if made.certificate.in_parts else ""
+    echo(
+        f"wrote {of}{written[0]['rows']:,} {what}{files} to {made.path} and the certificate to {made.certificate_path}"
+    )
     echo(f"mechanism: {facts['mechanism']['name']} {_listed(facts['mechanism']['parameters'])}")
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
@@ -420,7 +428,8 @@ def _written(value: Any) -> str:
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
     """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
 
-    CERTIFICATE is the file beside a release, or a folder that synthesize wrote. The tables in it are then checked too.
+    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. What is in it is
+    then checked too.
     """
     from discreet.releases import verify as run
 

@@ -18,7 +18,7 @@ from discreet._core.writing import check_outputs, check_writable, require_own, t
 from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._public import public_domain
 from discreet.domain import Domain
-from discreet.releases._certificate import FOLDER_CERTIFICATE
+from discreet.releases._certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
 from discreet.releases._verify import Check
 from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
@@ -94,7 +94,7 @@ def write_report(
     Parameters
     ----------
     release : path
-        The released file, or the folder of tables from a model (or the certificate in it).
+        The released file, or the folder of a release in parts or of tables from a model (or the certificate in it).
     out : path
         The report to write; ends in ``.html``.
     certificate : path, optional
@@ -129,11 +129,11 @@ def write_report(
         When the confidential table does not fit the domain. No message holds a value.
     """
     path, release = Path(out), Path(release)
-    if release.name == FOLDER_CERTIFICATE:
+    if release.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
         release = release.parent
     where = certificate_path(release, certificate)
     if release.is_dir() and certificate is None:
-        where = release / FOLDER_CERTIFICATE
+        where = certificate_in(release)
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
     inputs = (release, where, *also, ledger, data, domain)
