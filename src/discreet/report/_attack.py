@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet._core.text import about, rounded_down, rounded_up
 from discreet.report._charts import Chart, attack_chart, profile_chart
-from discreet.report._curves import LEVELS, TradeOff, furthest
+from discreet.privacy._trade_off import LEVELS, TradeOff, furthest
 from discreet.report._promise import Joint, Promise, epsilon_text
 
 _EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -15,7 +15,7 @@ from discreet.domain import Domain
 from discreet.privacy import Guarantee
 from discreet.releases import Certificate
 from discreet.releases._verify import guarantee_of
-from discreet.report._curves import TradeOff
+from discreet.privacy._trade_off import TradeOff
 
 _BARS = 40
 

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet.privacy import Profile
+from discreet.privacy._profile import Profile
 from discreet.privacy._algebra import fallen_to
 
 LEVELS = (
