@@ -11,7 +11,9 @@ from discreet._core.text import about, rounded_up
 from discreet._core.version import __version__
 
 
-def rendered(package: str, template: str, page: dict[str, Any], *, script: str | None = None) -> str:
+def rendered(
+    package: str, template: str, page: dict[str, Any], *, script: str | None = None, style: str | None = None
+) -> str:
     """Return a page as text.
 
     Raises ParameterError when Jinja2 is not installed.
@@ -20,11 +22,12 @@ def rendered(package: str, template: str, page: dict[str, Any], *, script: str |
     ``template``: of the page.
     ``page``: what it shows.
     ``script``: what it runs; nothing by default.
+    ``style``: what it looks like beside what all pages do.
     """
     try:
         import jinja2
     except ImportError:
-        raise ParameterError("the report needs Jinja2. Install it: pip install 'discreet[report]'") from None
+        raise ParameterError("the page needs Jinja2. Install it: pip install 'discreet[report]'") from None
     own, shared = jinja2.PackageLoader(package, "page"), jinja2.PackageLoader("discreet._core", "page")
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([own, shared]),
@@ -35,13 +38,14 @@ def rendered(package: str, template: str, page: dict[str, Any], *, script: str |
     )
     environment.filters.update(number=_number, epsilon=_epsilon, delta=rounded_up)
     environment.globals.update(version=__version__)
-    style = shared.get_source(environment, "style.css")[0]
+    look = shared.get_source(environment, "style.css")[0]
+    look += "" if style is None else own.get_source(environment, style)[0]
     code = "" if script is None else own.get_source(environment, script)[0]
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
     policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
-        f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(style)
+        f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(look)
     )
-    text: str = environment.get_template(template).render(**page, policy=policy, style=style, script=code)
+    text: str = environment.get_template(template).render(**page, policy=policy, style=look, script=code)
     return text
 
 
