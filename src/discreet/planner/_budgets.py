@@ -365,7 +365,12 @@ def _command(plan: Plan, asked: Mapping[str, Any]) -> str:
 
 
 def _python(plan: Plan, asked: Mapping[str, Any]) -> str:
+    asked = dict(asked)
+    dataset = asked.pop("dataset", None)
     written = [f"{name}={_quoted(value) if isinstance(value, str) else _text(value)}" for name, value in asked.items()]
+    if dataset is not None:
+        place = written[list(asked).index("ledger")].removeprefix("ledger=")
+        written[list(asked).index("ledger")] = f"ledger=discreet.Ledger({place}, {_quoted(dataset)})"
     return f'import discreet\n\ndiscreet.release("DATA", {_quoted(_domain(plan))}, {", ".join(written)})'
 
 
