@@ -329,7 +329,8 @@ def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
     asked = [(plan.feasible[0]._guarantee, plan.request.budget) if plan.feasible else None for plan in plans]
     some = [(guarantee, budget) for guarantee, budget in filter(None, asked) if guarantee is not None]
     status, found = left_after(ledger, some)
-    rest, words = iter(found), []
+    rest = iter(found)
+    words: list[str | None] = []
     for one in asked:
         if one is None:
             words.append("-")

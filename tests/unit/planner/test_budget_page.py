@@ -72,7 +72,7 @@ def test_every_number_is_the_one_that_the_plan_gives(
     written: Path, place: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = facts(written / "plan.html")["budgets"][place]
-    domain, asked = written / "a domain.toml", {**REQUEST, "epsilon": one["epsilon"]}
+    domain, asked = written / "a domain.toml", {**REQUEST, "epsilon": float(one["epsilon"])}
     if place:
         again = plan(domain, largest_sizes=False, **asked)
         planned = again.to_dict()
