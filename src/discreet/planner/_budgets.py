@@ -32,6 +32,7 @@ WRONG = (1, 2, 5, 10, 20)
 USUAL = WRONG.index(5)
 
 _EACH_WAY, _PER_DECADE, _LARGEST = 8, 6, 100.0
+_OPTION = "--"
 _UNITS = {"date": "days", "datetime": "seconds", "duration": "seconds"}
 
 
@@ -150,7 +151,7 @@ class Choice:
         if self.option is None or self.option.mechanism is None:
             return "-"
         share = self.option.mechanism.share_released(self.plan.request.n)
-        return f"{size:,}" if share >= 1.0 else f"about {counted_up(size * share)} of {size:,} draws"
+        return f"{size:,}" if share >= 1.0 else f"about {counted_up(size * share)} of {counted(size, 'draw')}"
 
     @property
     def delta(self) -> str:
@@ -358,10 +359,11 @@ def _domain(plan: Plan) -> str:
 
 
 def _command(plan: Plan, asked: Mapping[str, Any]) -> str:
-    parts = ["discreet release DATA", f"--domain {shlex.quote(_domain(plan))}"]
-    for name, value in asked.items():
+    parts = ["discreet release DATA"]
+    for name, value in {"domain": _domain(plan), **asked}.items():
         text = shlex.quote(_text(value))
-        parts.append(f"--param {name}={text}" if name in plan.request.given else f"--{name.replace('_', '-')} {text}")
+        own = name in plan.request.given
+        parts.append(f"{_OPTION}param {name}={text}" if own else f"{_OPTION}{name.replace('_', '-')} {text}")
     return " ".join(parts)
 
 
