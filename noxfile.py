@@ -108,8 +108,9 @@ def evolution(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """The report in headless Chromium: skips with a message where Chromium is missing."""
+    """The pages in headless Chromium: skips with a message where Chromium is missing."""
     session.install("-e", ".[report]", *GROUPS["test"], *GROUPS["browser"])
+    session.install("--no-deps", "axe-playwright-python>=0.1.8")  # for axe-core, which is all that is used of it
     session.run("pytest", "-m", "browser", "tests/browser")
 
 

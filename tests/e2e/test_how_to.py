@@ -11,6 +11,7 @@ import pytest
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 SAID = {  # what the code of a page prints, among other things
     "analyse-a-release.md": ["C(sex)[T.m]"],
+    "choose-a-budget.md": ["0.0315"],
     "estimate-from-a-release.md": [
         "P(>0.75)",
         "confidential records that the release does not show",

@@ -199,37 +199,52 @@ def _relation_with(name: str, records: int | None) -> dict[str, Any]:
 @click.option(
     "--out", type=click.Path(), help="With --together: JSON file to write, which a ledger takes as one entry."
 )
+@click.option(
+    "--html", type=click.Path(), help="Page to write, to choose a budget by: several epsilons around --epsilon. .html"
+)
+@click.option("--ledger", type=click.Path(), help="With --html: ledger of the table. Shows what would be left in it.")
+@dataset_option
 @_json
 def plan(
     domain_file: str | None,
     records: int | None,
     together: str | None,
     out: str | None,
+    html: str | None,
+    ledger: str | None,
+    dataset: str | None,
     max_records: int,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
-    from discreet.domain import Domain
     from discreet.planner import plan as run
     from discreet.planner._table import wrapped
 
     if together is not None:
-        others = {"domain": domain_file, "records": records, **options, "max-records": max_records - 1 or None}
+        page = {"html": html, "ledger": ledger, "dataset": dataset}
+        others = {"domain": domain_file, "records": records, **options, **page, "max-records": max_records - 1 or None}
         _plan_together(together, out, as_json, others)
         return
     if domain_file is None or records is None:
         raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
     if out is not None:
         raise ParameterError("--out is for --together. Leave it out")
+    if html is None and (ledger or dataset) is not None:
+        raise ParameterError("--ledger and --dataset are for --html. Leave them out")
     with progress_bar(1, as_json, "mechanisms") as progress:
-        made = run(Domain.read(domain_file), records=records, group=max_records, progress=progress, **options)
+        made = run(domain_file, records=records, group=max_records, progress=progress, **options)
+    if html is not None:
+        with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
+            made.write_page(html, ledger=ledger, dataset=dataset, progress=progress)
     if as_json:
-        show(made.to_dict())
+        show({**made.to_dict(), **({} if html is None else {"html": html})})
         return
     for line in wrapped([in_options(sentence, release) for sentence in made.verdict]):
         alarm(line)
     echo(in_options(made.text, release))
+    if html is not None:
+        echo(f"wrote {html}")
 
 
 def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str, Any]) -> None:

@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet.privacy import Profile
+from discreet._core.text import rounded_up
 from discreet.privacy._algebra import fallen_to
+from discreet.privacy._profile import Profile
 
 LEVELS = (
     *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),
@@ -75,6 +76,21 @@ class TradeOff:
         """Return the points of the profile for a picture; those where delta is 0 are left out."""
         both = zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True)
         return [(epsilon, delta) for epsilon, delta in both if delta > 0.0 and epsilon <= upto]
+
+
+def against_guessing(level: float, power: float) -> str:
+    """Say how much better than guessing a power is at a false-alarm rate.
+
+    Examples
+    --------
+    >>> against_guessing(0.05, 0.139)
+    'That is at most 2.78 times as often as by guessing.'
+    """
+    if power >= 0.999:
+        return "No protection is promised at this rate."
+    if power <= 1.05 * level:
+        return "That is hardly better than guessing."
+    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
 
 
 def furthest(profile: Profile, headline: float) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.planner._stated import stated
 from discreet.privacy import ConstantProfile, DiscreteLaplacePair, compose
-from discreet.report._curves import LEVELS, TradeOff, furthest
+from discreet.privacy._trade_off import LEVELS, TradeOff, furthest
 
 LEVEL = np.unique(np.concatenate((np.linspace(0.0, 1.0, 101), LEVELS)))
 
