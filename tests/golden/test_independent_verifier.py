@@ -152,7 +152,7 @@ FRESH: dict[str, dict[str, Any]] = dict.fromkeys(REGISTRY, LARGER) | {
     "pitman-yor": {"delta": 0.3, "size": 40},
     "dirichlet-process": {"delta": 0.3, "size": 40},
     "urn-histogram": {"delta": 0.3, "size": 40},
-    "private-evolution": {"epsilon": 5.0},
+    "private-evolution": {},
     "subsampled-randomised-response": {"epsilon": 3.0, "size": 30},
     "perturbed-histogram-gaussian": {"epsilon": 20.0, "delta": 1e-3},
     "data-specific-reveal-or-obscure": {"epsilon": 2.0, "size": 3},
