@@ -593,6 +593,8 @@ def ranged(length: Any, times: int, epsilon: Any) -> Any:
     """
     if epsilon >= times * length:
         return mpf(0)
+    if times > 200:
+        raise StoppedError(CANNOT, "more than 200 tables are not composed")
     with mp.workprec(400 + 40 * times):
         c = exp(-length / 2)
         power = times - 1
