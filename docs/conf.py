@@ -10,6 +10,7 @@ from sphinx.errors import ConfigError
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent / "experiments")]
 # Commands in tutorials are those of the environment that builds the site.
+os.environ |= {"COLUMNS": "100", "TERM": "dumb"}
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 project = "discreet"
@@ -54,7 +55,8 @@ html_theme = "furo"
 html_title = f"discreet {release}"
 html_static_path = [
     "_static",
-    "pictures",
+    "pictures/release-light.svg",
+    "pictures/release-dark.svg",
     str(resources.files("sphinx-mathjax-offline") / "static" / "mathjax" / mathjax_path),
 ]
 html_css_files = ["discreet.css"]

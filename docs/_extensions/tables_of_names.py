@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pkgutil
+from importlib import import_module
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from tables import mechanisms_table, names_table
+
+import discreet
 
 
 class NamesTable(SphinxDirective):
@@ -29,8 +33,17 @@ class MechanismsTable(SphinxDirective):
         return found
 
 
+def load_all_names(app: Sphinx) -> None:
+    """Load what namespaces load when it is first used: autodoc shows what it finds in them."""
+    for found in pkgutil.iter_modules(discreet.__path__):
+        if not found.name.startswith("_"):
+            module = import_module(f"discreet.{found.name}")
+            vars(module).update({name: getattr(module, name) for name in getattr(module, "__all__", ())})
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("names-table", NamesTable)
     app.add_directive("mechanisms-table", MechanismsTable)
+    app.connect("builder-inited", load_all_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
