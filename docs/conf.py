@@ -18,10 +18,12 @@ author = "The discreet developers"
 copyright = "2026, The discreet developers"
 try:
     release = metadata.version("discreet")
-except metadata.PackageNotFoundError:
+    mathjax = resources.files("sphinx-mathjax-offline") / "static" / "mathjax"
+except ModuleNotFoundError as missing:
     raise ConfigError(
-        "the documentation needs the package that it is about. Build it with: python -m nox -s docs\n"
-        "Or install both first: python -m pip install -e '.[demo,formula]' --group docs"
+        f"the documentation needs {missing.name}, which is not installed.\n"
+        "Build it with: python -m nox -s docs\n"
+        "Or install what it needs first: python -m pip install -e '.[demo,formula,bayes]' --group docs"
     ) from None
 version = ".".join(release.split(".")[:2])
 
@@ -57,7 +59,7 @@ html_static_path = [
     "_static",
     "pictures/release-light.svg",
     "pictures/release-dark.svg",
-    str(resources.files("sphinx-mathjax-offline") / "static" / "mathjax" / mathjax_path),
+    str(mathjax / mathjax_path),
 ]
 html_css_files = ["discreet.css"]
 html_copy_source = False

@@ -202,3 +202,22 @@ def figure_3() -> Figure:
 def figure_4() -> Figure:
     """Distance to private images by number of steps."""
     return images(4, "steps", "steps, $T$ ($n$ = 300)")
+
+
+@picture("digits_from_fonts/digits.csv")
+def digits() -> Figure:
+    """Digits that the fonts propose, and digits that the votes of handwriting picked: two of each."""
+    table = rows("digits_from_fonts/digits.csv")
+    kinds = list(dict.fromkeys(column(table, "kind")))
+    figure = Figure(figsize=(9, 4))
+    for half, kind in zip(figure.subfigures(2, 1), kinds, strict=True):
+        half.suptitle(kind, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        panels = half.subplots(2, 10)
+        for axes in panels.flat:
+            axes.set_axis_off()
+        for row in table:
+            if row["kind"] == kind:
+                pixels = [value for name, value in row.items() if name.startswith("pixel_")]
+                image = [pixels[8 * i : 8 * i + 8] for i in range(8)]
+                panels[int(row["place"]), int(row["digit"])].imshow(image, cmap="Greys", vmin=0, vmax=16)
+    return figure

@@ -83,7 +83,7 @@ def apart(axes: Any, values: list[list[float]], names: tuple[str, ...]) -> None:
 
 @picture("py26_table2/table_2.csv")
 def table_2() -> Figure:
-    """Coverage of nominal 95 % intervals: the paper's 20 replicates, and ours of 500."""
+    """Coverage of nominal 95 % intervals from a release, over 500 replicates."""
     table = [row for row in rows("py26_table2/table_2.csv") if row["replicates"] == 500]
     methods = list(dict.fromkeys(column(table, "method")))
     figure = Figure(figsize=(8.4, 0.46 * len(methods) + 1.3))
