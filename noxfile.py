@@ -116,8 +116,8 @@ def browser(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation: tutorials run, warnings are errors, nothing is loaded from elsewhere, links lead somewhere."""
-    session.install("-e", ".[demo,formula,bayes]", *GROUPS["docs"])
-    session.run("sphinx-build", "-W", "-b", "html", "docs", "docs/_build/html")
+    session.install("-e", ".[demo,formula,transport,bayes]", *GROUPS["docs"])
+    session.run("sphinx-build", "-W", "-E", "-j", "auto", "-b", "html", "docs", "docs/_build/html")
     session.run("python", "docs/check_site.py", "docs/_build/html")
 
 

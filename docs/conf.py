@@ -23,7 +23,7 @@ except ModuleNotFoundError as missing:
     raise ConfigError(
         f"the documentation needs {missing.name}, which is not installed.\n"
         "Build it with: python -m nox -s docs\n"
-        "Or install what it needs first: python -m pip install -e '.[demo,formula,bayes]' --group docs"
+        "Or install what it needs first: python -m pip install -e '.[demo,formula,transport,bayes]' --group docs"
     ) from None
 version = ".".join(release.split(".")[:2])
 

@@ -118,7 +118,7 @@ def test_a_table_of_names_has_all_functions_and_classes() -> None:
 
 
 def test_every_picture_is_shown_and_belongs_to_data_that_is_kept() -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", minversion="3.10")
     pictures = loaded("pictures").pictures()
     pages = {path.stem: path.read_text(encoding="utf-8") for path in GALLERY.glob("*.md")}
     for name, picture in pictures.items():
@@ -150,7 +150,7 @@ def test_verdicts_of_the_gallery_are_of_the_notes() -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_say_what_their_axes_are(theme: str) -> None:
     """Drawn, not written to a file, which takes most of the time; each axis has a name, in ink that is read."""
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", minversion="3.10")
     from matplotlib.colors import to_rgb
 
     module = loaded("pictures")
