@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-_STARTS = (2, 4, 6, math.inf)  # of trees of equal probability
+_STARTS = (4, 6, math.inf)  # of trees of equal probability
 _GROWTH = (
     4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
 )
