@@ -147,7 +147,7 @@ def test_verdicts_of_the_gallery_are_of_the_notes() -> None:
                 assert number in kept, (path.name, number)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
 def test_pictures_say_what_their_axes_are(theme: str) -> None:
     """Drawn, not written to a file, which takes most of the time; each axis has a name, in ink that is read."""
     pytest.importorskip("matplotlib", minversion="3.10")
