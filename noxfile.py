@@ -89,7 +89,8 @@ def exhaustive(session: nox.Session) -> None:
 def engines(session: nox.Session) -> None:
     """The other dataframe engines, and the matrix of nasty values; skips what is not there: Java, or a package."""
     session.install("-e", ".[pandas,duckdb,dask,ibis,spark]", *GROUPS["test"])
-    session.run("pytest", "-m", "engines or not engines", "tests/engines", *session.posargs)
+    both = ("tests/engines", "tests/unit/releases/test_parts_engines.py")
+    session.run("pytest", "-m", "engines or not engines", *both, *session.posargs)
 
 
 @nox.session
@@ -108,16 +109,18 @@ def evolution(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """The report in headless Chromium: skips with a message where Chromium is missing."""
+    """The pages in headless Chromium: skips with a message where Chromium is missing."""
     session.install("-e", ".[report]", *GROUPS["test"], *GROUPS["browser"])
+    session.install("--no-deps", "axe-playwright-python>=0.1.8")  # for axe-core, which is all that is used of it
     session.run("pytest", "-m", "browser", "tests/browser")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation, warnings as errors."""
-    session.install("-e", ".", *GROUPS["docs"])
-    session.run("sphinx-build", "-W", "-b", "html", "docs", "docs/_build/html")
+    """The documentation: tutorials run, warnings are errors, nothing is loaded from elsewhere, links lead somewhere."""
+    session.install("-e", ".[demo,formula,transport,bayes]", *GROUPS["docs"])
+    session.run("sphinx-build", "-W", "-E", "-j", "auto", "-b", "html", "docs", "docs/_build/html")
+    session.run("python", "docs/check_site.py", "docs/_build/html")
 
 
 @nox.session

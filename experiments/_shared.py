@@ -1,4 +1,6 @@
-"""What the experiments share: where shared data lie, how data files and plots are written.
+"""What the experiments share: where shared data lie, and how data files are written.
+
+Pictures are drawn from the data files by ``pictures``: see ``draw.py``.
 
 Every experiment with results has a function ``slices``, which computes some rows of its data files anew in a few
 seconds, in the same way and with the same seeds as the whole: pairs of a file's name and a row of it, ``ANY`` where a
@@ -44,15 +46,6 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
 def printed(cell: Any) -> str:
     """Return a cell as it is written."""
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write a plot as SVG, the same bytes every time."""
-    import matplotlib as mpl
-
-    mpl.rcParams["svg.hashsalt"] = "discreet"
-    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
-    print(f"written: {path.relative_to(ROOT)}")
 
 
 def mean_and_band(values: Any) -> tuple[float, float, float]:

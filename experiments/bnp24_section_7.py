@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, save, shared, write
+from _shared import mean_and_band, shared, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
@@ -176,27 +176,6 @@ def main() -> None:
         "mean_w1",
     )
     write(RESULTS / "tables_7_8.csv", head, tables)
-    plot(figures)
-
-
-def plot(rows: list[tuple[Any, ...]]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    sheet, panels = plt.subplots(1, 2, figsize=(11, 4))
-    for panel, name, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Figure 5", "Figure 8"), strict=True):
-        m, mean, low, high, plain = np.array([r[1:6] for r in rows if r[0] == name]).T
-        panel.plot(m, mean, "o-", markersize=3, label="Dirichlet process, 100 releases, 99 % band")
-        panel.fill_between(m, low, high, alpha=0.3, linewidth=0)
-        rest = [r for r in rows if r[0] == f"{name}, not doubled"]
-        if rest:
-            panel.plot([r[1] for r in rest], [r[2] for r in rest], "C1s:", markersize=3, label="the same, not doubled")
-        panel.plot(m, plain, "--", color="black", linewidth=1, label="bootstrap sample, no privacy")
-        panel.set(xlabel="records released, m", ylabel="mean W1", ylim=(0, None), title=f"{title}: {name[4:]}")
-        panel.legend(fontsize=8)
-    save(sheet, RESULTS / "figures_5_8.svg")
 
 
 if __name__ == "__main__":

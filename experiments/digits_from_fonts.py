@@ -8,23 +8,27 @@ scikit-learn's digits are bitmaps of 32 by 32, counted in blocks of 4 by 4: pixe
 same way, from a font of random face, size, slant and place. A variation turns, shears, scales, shifts and blots an
 image, by a little or by much, or draws its digit anew. What makes the simulator's digits unlike handwriting is for the
 votes of the confidential records to mend. Parameters of the evolution were fixed beforehand on such digits: a study,
-not a release.
+not a release. ``results/digits_from_fonts/digits.csv`` keeps some of the images.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from _shared import write
 
 from discreet import release
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.evolution import Callables, measured_property
 
+RESULTS = Path(__file__).resolve().parent / "results" / "digits_from_fonts"
 SIDE, BLOCK, TOP = 8, 4, 16
 PIXELS = [f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)]
 DIGITS = Domain(
@@ -158,6 +162,21 @@ def evolved(confidential: pl.DataFrame, epsilon: float, seed: int) -> pl.DataFra
     return released.records
 
 
+def shown(kind: str, digits: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield the first two images of each digit: rows of a data file."""
+    for digit in range(10):
+        chosen = digits.filter(pl.col("digit") == digit).select(PIXELS).head(2)
+        yield from ((kind, digit, place, *pixels) for place, pixels in enumerate(chosen.iter_rows()))
+
+
+WITHOUT_SLICE = {"digits.csv": "pixels of a font differ with the version of the program that renders it"}
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Yield nothing."""
+    return iter(())
+
+
 def main() -> None:
     """Print what the generator does, and what its digits are worth before any confidential record has voted."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -172,6 +191,9 @@ def main() -> None:
     targets = DIGITS.encode(confidential)
     print(measured_property(api, targets, rng=seeded(3), pairs=chosen.pairs, steps=20))
     fonts = drawn(2000, 4)
+    evolution = evolved(confidential, 10.0, 0)
+    head = ("kind", "digit", "place", *PIXELS)
+    write(RESULTS / "digits.csv", head, [*shown("fonts", fonts), *shown("evolved, epsilon 10", evolution)])
     print("\nShare of 500 handwritten digits that their nearest neighbour names correctly:")
     print(f"  among 2,000 digits of the fonts      {accuracy(fonts, aside):.3f}")
     print(f"  among {confidential.height:,} handwritten digits      {accuracy(confidential, aside):.3f}")

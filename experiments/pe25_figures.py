@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import save, write
+from _shared import write
 from scipy.stats import t as student
 
 from discreet._core.random import seeded
@@ -45,7 +45,6 @@ STEPS = (1, 2, 3, 4, 6, 8, 11, 14, 20, 28, 40)
 POPULATIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SHRINKING = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 SHOWN = (0, 1, 2, 3, 4, 6, 8, 10, 12, 14)  # steps of a trajectory that are measured
-BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}  # where a long legend goes
 SOME = 30  # runs of what the paper does not show
 TILT = 0.5  # radians
 OTHERS = (("practical", "stratified"), ("projection", "iid"), ("projection", "stratified"))
@@ -239,55 +238,6 @@ def rows_2(runs: int) -> Iterator[Any]:
         print(f"figure 2: n = {n:,} done", flush=True)
 
 
-def plot_2(plt: Any) -> None:
-    rows = read("figure_2")
-    for panel, axis, label in (
-        ("steps", "steps", "number of steps T"),
-        ("population", "population", "records in the population, n_s"),
-    ):
-        figure, panels = plt.subplots(1, 2, figsize=(14, 4.6))
-        for index, n in enumerate(RECORDS):
-            here = [r for r in rows if r["panel"] in {panel, "both"} and r["n"] == n]
-            line = [r for r in here if r["series"] == "practical"]
-            if panel == "steps":
-                line = [{**r, "steps": 0} for r in here if r["series"] == "no step"] + line
-            band(panels[0], line, axis, f"C{index}", f"n = {n:g}")
-            marked = next(r for r in here if r["series"] == "no step")["population"]
-            at = usable_steps(n, 1.0) if panel == "steps" else marked
-            point = next(r for r in line if r[axis] == at)
-            panels[0].plot(at, point["mean_w1"], "*", color=f"C{index}", markersize=15, markeredgecolor="black")
-        panels[0].plot([], [], "*", color="white", markeredgecolor="black", markersize=12, label="predicted by PE25")
-        extras = [r for r in rows if r["panel"] in {panel, "both"} and r["n"] == 1000]
-        names = ("practical", "practical, stratified", "projection, iid", "projection, stratified")
-        for index, series in enumerate(names):
-            line = [r for r in extras if r["series"] == series]
-            band(panels[1], line, axis, f"C{index}", f"{series}{', iid (the paper)' if series == 'practical' else ''}")
-        if panel == "population":
-            line = [r for r in extras if r["series"] == "floor by size"]
-            band(panels[1], line, axis, "grey", "floor: as many of the private records", style=":")
-        else:
-            level(panels[1], extras, "floor", "grey", "floor: n_s of the private records")
-        level(panels[1], extras, "no step", "black", "T = 0: uniform on the disc")
-        level(panels[1], extras, "hierarchical histogram", "C6", "hierarchical histogram")
-        level(panels[1], extras, "hierarchical histogram, tilted", "C8", "the same, records tilted")
-        for place in panels:
-            place.set(xlabel=label, ylabel="W1 to the private records")
-            if panel == "population":
-                place.set_xscale("log", base=2)
-            else:
-                place.set_xscale("symlog", linthresh=4)
-                place.set_xticks([0, 1, 2, 4, 8, 14, 20, 40], ["0", "1", "2", "4", "8", "14", "20", "40"])
-            place.set(yscale="log")
-            plain(place, (0.04, 0.06, 0.1, 0.2, 0.4, 0.8))
-        panels[0].legend(fontsize=8)
-        panels[1].legend(fontsize=8, **BESIDE)
-        panels[0].set_title("practical variant, by number of private records")
-        panels[1].set_title("n = 1000: other variants and baselines")
-        figure.suptitle(f"PE25 Figure 2, {'top' if panel == 'steps' else 'bottom'}: epsilon 1, delta 1e-4, unit disc")
-        figure.tight_layout()
-        save(figure, RESULTS / f"figure_2_{panel}.svg")
-
-
 # -- Figure 5: where the evolution starts -----------------------------------------------------------------------------
 
 
@@ -336,28 +286,6 @@ def worst_case(mechanism: Evolution, start: float) -> dict[int, float]:
     return {t: predicted_error(t, start=start, **facts) for t in SHOWN}
 
 
-def plot_5(plt: Any) -> None:
-    rows = read("figure_5")
-    figure, panels = plt.subplots(1, 3, figsize=(14, 4.4), sharey=True)
-    least = next(r for r in rows if r["start"] == "floor")["mean_w1"]
-    for place, chosen in zip(panels, ((0.0,), (0.5,), SHRINKING), strict=True):
-        for index, shrink in enumerate(SHRINKING):
-            if shrink in chosen:
-                line = [r for r in rows if r["start"] == "shrunk" and r["beta"] == shrink]
-                band(place, line, "step", f"C{index}", f"beta = {shrink:g}")
-        line = [r for r in rows if r["start"] == "uniform"]
-        band(place, line, "step", "black", "uniform on the disc", style="--")
-        place.axhline(least, color="grey", linestyle=":", label="floor: n_s of the private records")
-        place.set(xlabel="step t")
-        place.legend(fontsize=7.5)
-    panels[0].set(ylabel="W1 to the private records", title="S_0 = S (confidential: no guarantee)")
-    panels[1].set(title="S_0: all at (0, 0), beta = 1/2")
-    panels[2].set(title="S_0 = (1 - 2 beta) S (confidential: no guarantee)")
-    figure.suptitle("PE25 Figure 5: n = 1000, epsilon 1, delta 1e-4, T = 14; 100 runs with 99 % bands")
-    figure.tight_layout()
-    save(figure, RESULTS / "figure_5.svg")
-
-
 # -- Figure 6: dimension and epsilon ----------------------------------------------------------------------------------
 
 
@@ -387,31 +315,6 @@ def figure_6(runs: int) -> None:
     head = ("panel", "series", "d", "epsilon", "steps", "population", "scale", "mean_w1", "low_99", "high_99",
             "mean_w1_of_law", "runs")  # fmt: skip
     write(RESULTS / "figure_6.csv", head, rows)
-
-
-def plot_6(plt: Any) -> None:
-    rows = read("figure_6")
-    figure, panels = plt.subplots(1, 2, figsize=(14, 4.6))
-    for place, panel, axis, label in (
-        (panels[0], "dimension", "d", "dimension d (epsilon = 1)"),
-        (panels[1], "epsilon", "epsilon", "epsilon (d = 2)"),
-    ):
-        for series, colour, text in (
-            ("practical", "C0", "practical (the paper), n_s records"),
-            ("projection, stratified", "C3", "projection, stratified, n_s records"),
-            ("no step", "black", "T = 0: uniform on the ball, n_s records"),
-            ("floor", "grey", "floor: n_s of the private records"),
-            ("hierarchical histogram", "C6", "hierarchical histogram, n records"),
-        ):
-            line = [r for r in rows if r["panel"] == panel and r["series"] == series]
-            band(place, line, axis, colour, text, style=":" if series in {"no step", "floor"} else "-")
-        place.set(xlabel=label, ylabel="W1 to the private records", ylim=(0, None))
-    panels[1].legend(fontsize=8, **BESIDE)
-    panels[0].set_title("by dimension")
-    panels[1].set_title("by epsilon")
-    figure.suptitle("PE25 Figure 6: n = 1000, delta 1e-4; 100 runs with 99 % bands")
-    figure.tight_layout()
-    save(figure, RESULTS / "figure_6.svg")
 
 
 # -- Figure 7: Gaussian noise against Laplace noise with a threshold --------------------------------------------------
@@ -472,31 +375,6 @@ def figure_7(runs: int) -> None:
     head = ("n", "series", "scale", "threshold", "steps", "population", "delta_of_one_step_at_epsilon_1",
             "delta_of_all_steps_at_epsilon_1", "epsilon_of_all_steps_at_delta_1e-4")  # fmt: skip
     write(RESULTS / "figure_7_budget.csv", head, spent)
-
-
-def plot_7(plt: Any) -> None:
-    rows = read("figure_7")
-    spent = {r["series"]: r for r in read("figure_7_budget") if r["n"] == 1000}
-    printed = spent["laplace, as printed"]["delta_of_all_steps_at_epsilon_1"]
-    figure, panels = plt.subplots(1, 2, figsize=(15, 4.6))
-    for place, radius in zip(panels, (0.02, 0.5), strict=True):
-        here = [r for r in rows if r["radius"] == radius and r["n"] == 1000]
-        for series, colour, text in (
-            ("gaussian", "C0", "Gaussian, truncated (PE)"),
-            ("gaussian, projection", "C3", "Gaussian, projected"),
-            ("laplace, calibrated", "C2", "Laplace with threshold, calibrated"),
-            ("laplace, as printed", "C1", f"the same as printed: delta(1) <= {printed:.2g}"),
-        ):
-            line = [r for r in here if r["series"] == series]
-            band(place, line, "step", colour, text, style="--" if "printed" in text else "-")
-        level(place, here, "floor", "grey", "floor: n_s of the private records")
-        level(place, here, "hierarchical histogram", "C6", "hierarchical histogram")
-        place.set(xlabel="step t", ylabel="W1 to the private records", yscale="log", title=f"radius {radius:g}")
-        plain(place, (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
-        place.legend(fontsize=8, **BESIDE)
-    figure.suptitle("PE25 Figure 7: n = 1000, epsilon 1, delta 1e-4, T = 14; 100 runs with 99 % bands")
-    figure.tight_layout()
-    save(figure, RESULTS / "figure_7.svg")
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
@@ -661,27 +539,6 @@ def number(cell: str) -> Any:
         return cell
 
 
-def band(
-    place: Any, line: list[dict[str, Any]], axis: str, colour: str, label: str, *, style: str = "-", y: str = "mean_w1"
-) -> None:
-    """Draw means with their 99 % bands."""
-    x = [r[axis] for r in line]
-    place.plot(x, [r[y] for r in line], "o", linestyle=style, color=colour, markersize=3, label=label)
-    place.fill_between(x, [r["low_99"] for r in line], [r["high_99"] for r in line], color=colour, alpha=0.2, lw=0)
-
-
-def level(place: Any, rows: list[dict[str, Any]], series: str, colour: str, label: str) -> None:
-    """Draw one number across."""
-    mean = next(r for r in rows if r["series"] == series)["mean_w1"]
-    place.axhline(mean, color=colour, linestyle=":", label=f"{label}: {mean:.3g}")
-
-
-def plain(place: Any, ticks: tuple[float, ...]) -> None:
-    """Label a logarithmic axis of errors with plain numbers."""
-    place.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    place.minorticks_off()
-
-
 WITHOUT_SLICE = {
     "figure_5.csv": "a row needs 100 runs of 14 steps, half a minute",
     "figure_6.csv": "a row needs 100 runs of 14 steps, half a minute",
@@ -703,25 +560,16 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 def main() -> None:
     """Make the parts that are asked for."""
-    parts = {"2": (figure_2, plot_2), "5": (figure_5, plot_5), "6": (figure_6, plot_6), "7": (figure_7, plot_7)}
+    parts = {"2": figure_2, "5": figure_5, "6": figure_6, "7": figure_7}
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", default=[*parts, "verdicts"], help="2, 5, 6, 7, verdicts; all by default")
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--plots-only", action="store_true")
     asked = parser.parse_args()
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     for name in asked.parts:
         if name == "verdicts":
             verdicts()
-            continue
-        measure, plot = parts[name]
-        if not asked.plots_only:
-            measure(asked.runs)
-        plot(plt)
+        else:
+            parts[name](asked.runs)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from _shared import ROOT, save, write
+from _shared import ROOT, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
-from pe25_figures import Evolution, as_printed, band, mean_and_band, read_rows
+from pe25_figures import Evolution, as_printed, mean_and_band
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Records
@@ -241,37 +241,6 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "figures_3_4.csv", row
 
 
-def plot(rows: list[dict[str, Any]]) -> None:
-    """Draw both figures for both sets."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    names = sorted({r["images"] for r in rows})
-    for number, axis, label in ((3, "n", "private images n"), (4, "steps", f"number of steps T (n = {FIXED_N})")):
-        figure, panels = plt.subplots(1, len(names), figsize=(6.2 * len(names), 4.6), squeeze=False)
-        for place, name in zip(panels[0], names, strict=True):
-            here = [r for r in rows if r["images"] == name]
-            several = dict.fromkeys(r["series"] for r in here if r["figure"] == number)
-            for index, series in enumerate(s for s in several if s != "private images"):
-                band(place, [r for r in here if r["figure"] == number and r["series"] == series], axis, f"C{index}",
-                     series, y="mean_frechet")  # fmt: skip
-            for series, style, text in (
-                ("no step", "--", "T = 0: the generator alone"),
-                ("private images", ":", "other private images"),
-            ):
-                mean = next(r for r in here if r["figure"] == 0 and r["series"] == series)["mean_frechet"]
-                place.axhline(mean, color="grey", linestyle=style, label=f"{text}: {mean:.2g}")
-            place.set(xlabel=label, ylabel="Frechet distance", title=name, ylim=(0, None))
-            if axis == "steps":
-                place.set_xticks(STEPS)
-            place.legend(fontsize=7.5)
-        figure.suptitle(f"PE25 Figure {number}: epsilon 5, delta 1e-4; means with 99 % bands")
-        figure.tight_layout()
-        save(figure, RESULTS / f"figure_{number}.svg")
-
-
 def main() -> None:
     """Measure and draw."""
     studies = [study for study in (digits(), fashion()) if study is not None]
@@ -279,7 +248,6 @@ def main() -> None:
     head = ("images", "figure", "series", "n", "steps", "population", "scale", "mean_frechet", "low_99", "high_99",
             "runs")  # fmt: skip
     write(RESULTS / "figures_3_4.csv", head, rows)
-    plot(read_rows(RESULTS / "figures_3_4.csv"))
 
 
 if __name__ == "__main__":

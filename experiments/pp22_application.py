@@ -33,7 +33,7 @@ for name, value in (("OMP_NUM_THREADS", "1"), ("XLA_FLAGS", "--xla_force_host_pl
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
-from _shared import save, shared, write  # noqa: E402
+from _shared import shared, write  # noqa: E402
 from scipy.stats import t as student  # noqa: E402
 
 from discreet._core.random import seeded  # noqa: E402
@@ -272,7 +272,6 @@ def main() -> None:
     write(RESULTS / "slice.csv", ("configuration", "sum_of_weights", "lipschitz"), before_any_chain(columns))
     tabulate([whole, *weighted, *exponential, counted], weighted, exponential, data)
     describe(asked, repeated, weighted, exponential, data)
-    plot(whole, weighted, exponential, counted, data)
 
 
 def tabulate(results: Any, weighted: Any, exponential: Any, data: Any) -> None:
@@ -408,42 +407,6 @@ def neighbours(name: str, other: str, a: Any, b: Any) -> str:
     if abs(mean) < half:
         return f"{said}: not told apart from Monte Carlo error."
     return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond Monte Carlo error."
-
-
-def plot(first: Any, weighted: Any, exponential: Any, counted: Any, data: Any) -> None:
-    from matplotlib.figure import Figure
-
-    four = {"Unweighted": first, "DPweighted": weighted[0], "EMweighted": exponential[0], "Countweighted": counted}
-
-    def violins(axes: Any, values: dict[str, Any], label: str) -> None:
-        axes.violinplot(list(values.values()), showmedians=True)
-        axes.set_xticks(range(1, len(values) + 1), list(values), fontsize=8)
-        axes.set_ylabel(label)
-
-    figure = Figure(figsize=(7, 3.8), layout="constrained")
-    violins(figure.subplots(), {name: one["bounds"] for name, one in four.items()}, "Lipschitz bound of a record")
-    save(figure, RESULTS / "figure_4.svg")
-    for what, number, label in (("mean", 5, "mean income"), ("q90", 6, "90th percentile of income")):
-        figure = Figure(figsize=(7, 3.8), layout="constrained")
-        values = {"Data": data[what], **{name: one["statistics"][what] for name, one in four.items()}}
-        violins(figure.subplots(), values, label)
-        save(figure, RESULTS / f"figure_{number}.svg")
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    axes = figure.subplots()
-    places = {"Data": 1, "UW": 2, **{f"{c:g}, {g:g}": i + 3 for i, (c, g) in enumerate(CONFIGURATIONS)}}
-    for parts, colour, name in (
-        (weighted, "tab:blue", "weighted (DP)"),
-        (exponential, "tab:orange", "exponential (EM)"),
-    ):
-        made = axes.violinplot([one["statistics"]["q90"] for one in parts], positions=range(3, 9), showmedians=True)
-        for body in made["bodies"]:
-            body.set_color(colour)
-        axes.plot([], [], color=colour, linewidth=6, alpha=0.4, label=name)
-    axes.violinplot([data["q90"], first["statistics"]["q90"]], positions=[1, 2], showmedians=True)
-    axes.set_xticks(list(places.values()), list(places))
-    axes.set_ylabel("90th percentile of income")
-    axes.legend(frameon=False)
-    save(figure, RESULTS / "figure_7.svg")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import save, write
+from _shared import write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
@@ -86,24 +86,6 @@ def main() -> None:
     write(RESULTS / "replicates.csv", ("n", "replicate", "form", "lipschitz", "mean", "share_dropped"), rows)
     head = ("n", "form", "least", "median", "largest", "range", "mean_of_means", "sd_of_means", "share_dropped")
     write(RESULTS / "summary.csv", head, summary)
-    plot(rows)
-
-
-def plot(rows: list[tuple[Any, ...]]) -> None:
-    from matplotlib.figure import Figure
-
-    for column, name, label in ((3, "figure_1", "local Lipschitz bound"), (4, "figure_2", "posterior mean")):
-        figure = Figure(figsize=(10, 3.6), layout="constrained")
-        for axes, form in zip(figure.subplots(1, 3, sharey=True), FORMS, strict=True):
-            values = [[row[column] for row in rows if row[0] == n and row[2] == form] for n in SIZES]
-            axes.violinplot(values, showextrema=True, showmedians=True)
-            axes.set_xticks(range(1, 5), [f"{n:,}" for n in SIZES])
-            axes.set_title(form)
-            axes.set_xlabel("records")
-            if column == 3 and form == "weighted-M":
-                axes.axhline(MOST, linewidth=0.8, color="black", linestyle="dotted")
-        figure.axes[0].set_ylabel(label)
-        save(figure, RESULTS / f"{name}.svg")
 
 
 if __name__ == "__main__":

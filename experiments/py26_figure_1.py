@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, save, write
+from _shared import mean_and_band, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -92,31 +92,6 @@ def main() -> None:
             n, mean, rate = np.log(line).T
             slopes.append((strength, regime, float(np.polyfit(n, mean, 1)[0]), float(np.polyfit(n, rate, 1)[0])))
     write(RESULTS / "slopes.csv", ("strength", "regime", "measured", "theorem_4"), slopes)
-    plot(rows)
-
-
-def plot(rows: list[tuple[Any, ...]]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, panels = plt.subplots(1, 3, figsize=(13, 4), sharey=True)
-    for panel, strength in zip(panels, STRENGTHS, strict=True):
-        for index, regime in enumerate((*map(str, DELTAS), "n / log n")):
-            n, mean, low, high, rate = np.array(
-                [(r[2], r[5], r[6], r[7], r[8]) for r in rows if r[0] == strength and r[1] == regime]
-            ).T
-            colour = f"C{index}"
-            label = f"m = {regime}" if "log" in regime else f"delta = {regime}"
-            panel.plot(n, mean, "o-", color=colour, markersize=3, label=label)
-            panel.fill_between(n, low, high, color=colour, alpha=0.25, linewidth=0)
-            panel.plot(n, rate * mean[-1] / rate[-1], "--", color=colour, linewidth=1)
-        panel.set(xscale="log", yscale="log", xlabel="records held, n", title=f"strength {strength:g}")
-    panels[0].set_ylabel("mean W1 to the table")
-    panels[0].legend(fontsize=8)
-    figure.suptitle("Solid: 100 releases with a 99 % band. Dashed: rate of Theorem 4, through the last point.", y=1.02)
-    save(figure, RESULTS / "figure_1.svg")
 
 
 if __name__ == "__main__":

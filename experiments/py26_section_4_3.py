@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _shared import mean_and_band, save, shared, write
+from _shared import mean_and_band, shared, write
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Numeric, Records
@@ -144,6 +144,10 @@ def each_run(row: tuple[Any, ...], found: list[float]) -> list[tuple[Any, ...]]:
     return [(*row[:3], run, value) for run, value in enumerate(found)]
 
 
+SHOWN = ("perturbed", "smoothed", "dirichlet-process")  # in Figure 2
+WITHOUT_SLICE = {"figure_2.csv": "it needs the releases of all mechanisms, half a minute"}
+
+
 def slices() -> Iterator[tuple[str, Any]]:
     """Yield the confidential records' row, and the first mechanism's."""
     study = Study()
@@ -165,36 +169,20 @@ def main() -> None:
         print(f"{row[0]}, {row[1]:,} records: mean W1 {row[9]:.5f}")
     write(RESULTS / "table_1.csv", head, rows)
     write(RESULTS / "figure_3.csv", ("mechanism", "size", "delta", "run", "w1"), runs)
-    plot(study.x, pictures, runs)
+    write(RESULTS / "figure_2.csv", ("scaled_log_income", "confidential", *SHOWN), densities(study, pictures))
 
 
-def plot(x: Counts, pictures: dict[tuple[str, int], Any], runs: list[tuple[Any, ...]]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
+def densities(study: Study, pictures: dict[tuple[str, int], Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield Figure 2: densities of the confidential records and of one release each, all of one bandwidth."""
     from scipy.stats import gaussian_kde
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5))
-    grid = np.linspace(0.3, 1, 400)
-    rng = seeded(SEED + 1)
+    x, rng = study.x, seeded(SEED + 1)
     thinned = rng.choice(x.records.columns[0], 100_000, p=x.frequencies / x.n)  # for the picture only
-    left.plot(grid, gaussian_kde(thinned)(grid), color="black", label="confidential")
-    names = ("perturbed", "smoothed", "dirichlet-process")
-    for name in names:
-        left.plot(grid, gaussian_kde(pictures[name, SIZE])(grid), label=name)
-    left.set(
-        xlabel="scaled logarithm of income", ylabel="kernel density estimate", title=f"Figure 2: one release of {SIZE}"
-    )
-    left.legend(fontsize=8)
-    shown = (*names, "bootstrap, no privacy")
-    right.boxplot(
-        [[r[4] for r in runs if r[0] == name and r[1] == SIZE] for name in shown],
-        tick_labels=[name.replace(", ", ",\n") for name in shown],
-    )
-    right.set(ylabel="W1 to the confidential records", ylim=(0, None), title=f"Figure 3: {RUNS} releases of {SIZE}")
-    right.tick_params(axis="x", labelsize=8)
-    save(figure, RESULTS / "figures_2_3.svg")
+    width = study.spread * SIZE**-0.2  # Scott's, for the number of released records
+    grid = np.linspace(0.3, 1.0, 281)
+    drawn = [gaussian_kde(z, bw_method=width / z.std(ddof=1))(grid)
+             for z in (thinned, *(pictures[name, SIZE] for name in SHOWN))]  # fmt: skip
+    yield from zip(grid.tolist(), *(line.tolist() for line in drawn), strict=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of ROO25 (k = 9, n = 1000), as data files and plots, and what its schedules really promise.
+"""Figures 1 to 3 of ROO25 (k = 9, n = 1000), as data files, and what its schedules really promise.
 
 Run ``python experiments/roo25_figures.py``; it writes ``experiments/results/roo25/`` in about 20 seconds. The paper's
 text names no population for Figures 2 and 3, and no epsilons for Figure 1. Here the population is a discretised normal
@@ -108,46 +108,6 @@ def promised() -> Iterator[tuple[Any, ...]]:
             yield *row, RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
 
 
-def plot(one: list[Any], two: list[Any], three: list[Any]) -> None:
-    """Draw the three figures."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams.update({"svg.hashsalt": "discreet", "font.size": 9})
-    from matplotlib import pyplot as plt
-
-    def done(figure: Any, name: str) -> None:
-        figure.tight_layout()
-        figure.savefig(RESULTS / f"{name}.svg", metadata={"Date": None})
-        plt.close(figure)
-
-    figure, axes = plt.subplots(figsize=(5, 3.4))
-    for epsilon in FIGURE_1:
-        rows = [row for row in one if row[0] == epsilon]
-        line = axes.plot([r[1] for r in rows], [r[2] for r in rows], label=f"$\\epsilon$ = {epsilon:g}")[0]
-        axes.plot([r[1] for r in rows], [r[3] for r in rows], ":", color=line.get_color())
-    axes.set(xlabel="smallest count m", ylabel="$q_m$", title="Schedule, k = 9, n = 1000 (dotted: as published)")
-    axes.legend(frameon=False)
-    done(figure, "figure_1")
-
-    figure, axes = plt.subplots(figsize=(5, 3.4))
-    names = ("population", "data-specific", "Reveal-or-Obscure")
-    for j, name in enumerate(names):
-        axes.bar([r[0] + 0.25 * (j - 1) for r in two], [r[j + 1] for r in two], width=0.25, label=name)
-    axes.set(ylim=(0, 0.4), xlabel="letter", ylabel="probability", title="Output law, $\\epsilon$ = 0.1")
-    axes.legend(frameon=False)
-    done(figure, "figure_2")
-
-    figure, axes = plt.subplots(figsize=(5, 3.4))
-    names = ("Laplace projection, $2k/(n\\epsilon)$", "Laplace projection, simulated", "Reveal-or-Obscure, worst case",
-             "Reveal-or-Obscure, here", "data-specific, here", "data-specific, as published")  # fmt: skip
-    for j, name in enumerate(names):
-        axes.plot([r[0] for r in three], [r[j + 1] for r in three], ":" if j == len(names) - 1 else "-", label=name)
-    axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\epsilon$", ylabel="accuracy $\\alpha$")
-    axes.legend(frameon=False, fontsize=7)
-    done(figure, "figure_3")
-
-
 def drawn_tables() -> Any:
     """Return the tables of Figures 2 and 3."""
     return seeded(SEED).multinomial(N, population(), size=TABLES)
@@ -173,7 +133,6 @@ def main() -> None:
     write(RESULTS / "figure_3.csv", head, three)
     head = ("n", "k", "epsilon", "published_epsilon", "published_mean_q", "least_epsilon", "least_mean_q", "roo_q")
     write(RESULTS / "promised.csv", head, promised())
-    plot(one, two, three)
 
 
 if __name__ == "__main__":

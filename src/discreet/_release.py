@@ -40,11 +40,12 @@ from discreet.planner._steps import said_before
 from discreet.privacy import Budget, Relation
 from discreet.privacy._guarantee import RelationName
 from discreet.releases import publish
+from discreet.releases._parts import Partitions, Workers, no_folders
 from discreet.releases._promise import delta_caveats
-from discreet.releases._release import Release
+from discreet.releases._release import Release, place
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._utility import require_utility
-from discreet.releases._writing import check_folder, check_output
+from discreet.releases._writing import check_output
 
 Path_ = str | os.PathLike[str]
 
@@ -131,6 +132,9 @@ def release(
     records: int | None = None,
     ledger: Ledger | Path_ | None = None,
     part: str | None = None,
+    partitions: int | None = None,
+    partition_by: str | None = None,
+    workers: Workers = 1,
     seed: int | None = None,
     watch: Watch = Watch(),  # frozen
     **parameters: Any,
@@ -191,6 +195,15 @@ def release(
         names in ``[ledger]``, else that of the environment variable DISCREET_LEDGER, else none.
     part : str, optional
         The name of this release in a plan that was declared in the ledger, which paid for it.
+    partitions : int, optional
+        Write one table as a folder ``out`` of this many Parquet files, which must not exist. They are made each by
+        itself, in memory that depends on the size of one, where the mechanism releases counts that records follow from.
+    partition_by : str, optional
+        A column of few declared values: each gets a folder ``COLUMN=value`` of ``partitions`` files, also one that no
+        record has.
+    workers : int or callable
+        How many processes make the files, or a function like ``map``, of an engine whose machines share the folder of
+        ``out``. They are given nothing but what is public.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional
@@ -251,7 +264,8 @@ def release(
     )
     kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     inputs = (data, domain, reference, *parameters.values())
-    outputs, said = _checked_files(out, certificate, kept, inputs=inputs, several=asked.several)
+    divided = _divided(asked, declared, out, Partitions.of(partitions, partition_by, workers))
+    outputs, said = _checked_files(out, certificate, kept, inputs=inputs, several=asked.several, divided=divided)
     _say(watch, said)
 
     table.check(declared)
@@ -290,6 +304,9 @@ def release(
             form="counts" if counts else "records",
             info={"mechanism": chosen.name, "why": why, "share_not_from_data": chosen.share_not_from_data(n, like)},
             ledger=payment,
+            partitions=partitions,
+            partition_by=partition_by,
+            workers=workers,
         )
 
 
@@ -378,6 +395,26 @@ class _Asked:
         return "replacement" if self.relation == "replacement" else "add-remove"
 
 
+def _divided(asked: _Asked, domain: Domain, out: Path_ | None, parts: Partitions | None) -> bool:
+    """Return whether the release is to be in parts; refuse what cannot be, before anything is opened."""
+    if parts is None:
+        return False
+    if out is None:
+        raise ParameterError("a release in parts is a folder. Write out=..., a name that nothing has")
+    if asked.several or asked.counts:
+        raise ParameterError("several tables, and counts, have no parts. Leave partitions out")
+    if parts.by is not None:
+        if asked.kind is None:
+            raise ParameterError(
+                "which mechanism a plan chooses is not known beforehand, and not every one can fill folders by value. "
+                "Write mechanism=... with partition_by"
+            )
+        if not (asked.kind.expands() and asked.kind.by_value):
+            raise no_folders(asked.kind.name)
+        parts.require_folders(domain)
+    return True
+
+
 def _checked_files(
     out: Path_ | None,
     certificate: Path_ | None,
@@ -385,12 +422,13 @@ def _checked_files(
     *,
     inputs: tuple[Any, ...],
     several: bool,
+    divided: bool,
 ) -> tuple[tuple[Path, ...], list[str]]:
     """Return where the release goes, and say which files exist. Outputs that are inputs are refused."""
     lines: list[str] = []
     outputs: tuple[Path, ...] = ()
-    if several and out is not None:
-        outputs = (check_folder(out),)
+    if (several or divided) and out is not None:
+        outputs = place(out, certificate, several=several, parts=divided, inputs=inputs)[:1]
     elif out is not None:
         kept = None if checkpoint is None else checkpoint.path
         outputs = check_output(out, certificate, inputs=inputs, others=(kept,))

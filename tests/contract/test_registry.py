@@ -214,7 +214,7 @@ def test_kernel_follows_its_law_and_neither_tilted_one(item: Case) -> None:
 
 
 @pytest.mark.parametrize("item", EACH)
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("side", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_a_tilted_kernel_is_rejected_on_both_sides(item: Case, side: int) -> None:
     with pytest.raises(AssertionError):
         check_kernel_follows_law(

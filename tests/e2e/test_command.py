@@ -487,7 +487,7 @@ def test_the_output_is_never_the_input(files: Path, capsys: pytest.CaptureFixtur
     assert (files / "domain.toml").read_text() == DOMAIN
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("ending", ["parquet", pytest.param("csv", marks=pytest.mark.exhaustive)])
 def test_a_full_disk_in_the_middle_of_a_write_leaves_nothing(files: Path, ending: str) -> None:
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"

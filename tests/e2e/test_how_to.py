@@ -11,12 +11,14 @@ import pytest
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 SAID = {  # what the code of a page prints, among other things
     "analyse-a-release.md": ["C(sex)[T.m]"],
+    "choose-a-budget.md": ["0.0315"],
     "estimate-from-a-release.md": [
         "P(>0.75)",
         "confidential records that the release does not show",
         "5 tables of 2,000 records",
     ],
     "release-a-wide-table.md": ["two-way tables were measured", "20 tables of 4,000 records"],
+    "release-in-parts.md": ["P(=true)", "100000"],
 }
 NEEDS = {"release-a-wide-table.md": "statsmodels"}  # for the first block, whose file the command alone reads
 

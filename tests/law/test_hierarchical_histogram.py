@@ -51,7 +51,7 @@ def made(domain: Domain, scale: float, noise: str = "gaussian", n: int = 2, **fa
 
 TINY = [  # the number of outcomes grows with the power of the number of nodes
     (made(line(2), 0.4), 3),
-    (made(line(3), 0.2), 1),
+    pytest.param(made(line(3), 0.2), 1, marks=pytest.mark.exhaustive),
     (made(line(3), 0.2, "laplace", levels=(2,)), 2),
     (made(square(2, 2), 0.25, levels=(2,)), 1),
     (made(line(4), 0.5, "laplace", levels=1), 2),

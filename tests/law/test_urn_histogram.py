@@ -36,7 +36,15 @@ def values(count: int) -> Records:
     return Records(columns=(np.linspace(0.1, 0.9, count),))
 
 
-@pytest.mark.parametrize(("theta", "sigma"), [(0.5, 0.0), (3.0, 0.0), (2.0, 0.5), (-0.25, 0.5), (0.0, 0.875)])
+@pytest.mark.parametrize(
+    ("theta", "sigma"),
+    [
+        (0.5, 0.0),
+        (2.0, 0.5),
+        (-0.25, 0.5),
+        *(pytest.param(*other, marks=pytest.mark.exhaustive) for other in ((3.0, 0.0), (0.0, 0.875))),
+    ],
+)
 def test_no_neighbours_exceed_t12_and_discount_0_attains_it(theta: float, sigma: float) -> None:
     for n, m in ((1, 2), (2, 2), (3, 3), (4, 2)):
         mechanism = UrnHistogram(domain=UNIT, size=m, strength=theta, discount=sigma)

@@ -30,6 +30,10 @@ def test_links_of_the_readme_lead_to_pages_of_the_documentation_from_an_index_pa
     for rule in settings["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         text = re.sub(rule["pattern"], rule["replacement"], text)
     assert relative_links(text) == []
+    pictures = re.findall(r"/_static/([\w-]+\.svg)\)", text)
+    assert pictures
+    conf = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    assert all(f'"pictures/{name}",' in conf and (ROOT / "docs" / "pictures" / name).is_file() for name in pictures)
     site = settings["project"]["urls"]["Documentation"] + "/en/stable/"
     named = [*re.findall(rf"\({re.escape(site)}([^)#]+)\.html\)", text)]
     named += [

@@ -9,6 +9,7 @@ that no chained traceback repeats a value.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from discreet._core.text import harmless, rounded_down, rounded_up, sentence, with_article
 
@@ -45,6 +46,17 @@ class DiscreetError(Exception):
     """
 
     exit_status = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what an error is made again from: in another process it says the same."""
+        return _said_again, (type(self), self.args, dict(self.__dict__))
+
+
+def _said_again(kind: type[DiscreetError], args: tuple[Any, ...], facts: dict[str, Any]) -> DiscreetError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class DomainError(DiscreetError, ValueError):

@@ -119,3 +119,21 @@ def public(generator: np.random.Generator) -> np.random.Generator:
     loss of privacy; it only has to be independent of the private step, which used other output of ``generator``.
     """
     return np.random.Generator(np.random.SFC64(generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()))
+
+
+Key = tuple[int, int]
+"""128 bits."""
+
+
+def public_key(generator: np.random.Generator) -> Key:
+    """Return 128 bits of a generator for public post-processing: the key of what follows by position."""
+    first, second = generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
+    return first, second
+
+
+def keyed(key: Key, stream: int) -> np.random.Generator:
+    """Return stream number ``stream`` of a key, for public post-processing: the same each time, in any process.
+
+    The streams of Philox, a counter-based generator, are 2^192 blocks apart.
+    """
+    return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=[0, 0, 0, stream]))

@@ -80,6 +80,11 @@ _delta = click.option(
 @click.option(
     "--out", type=click.Path(), required=True, help="File to write: .parquet, .csv, ... A folder of --tables."
 )
+@click.option(
+    "--partitions", type=int, help="Write the folder OUT of this many Parquet files. Nothing may have its name."
+)
+@click.option("--partition-by", help="Column whose declared values get a folder each, of --partitions files.")
+@click.option("--workers", type=int, default=1, show_default=True, help="Number of processes that make --partitions.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
 @click.option("--max-records", type=int, help="The most records that a unit keeps. The others are cut at random.")
@@ -152,7 +157,10 @@ def release(
     what = "counts" if facts["size"] is None else "records"
     written = made.certificate.tables
     of = f"{counted(len(written), 'table')} of " if made.certificate.several else ""
-    echo(f"wrote {of}{written[0]['rows']:,} {what} to {made.path} and the certificate to {made.certificate_path}")
+    files = f" in {counted(facts['released']['partitions'], 'part')}" if made.certificate.in_parts else ""
+    echo(
+        f"wrote {of}{written[0]['rows']:,} {what}{files} to {made.path} and the certificate to {made.certificate_path}"
+    )
     echo(f"mechanism: {facts['mechanism']['name']} {_listed(facts['mechanism']['parameters'])}")
     if made.certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)
@@ -191,37 +199,52 @@ def _relation_with(name: str, records: int | None) -> dict[str, Any]:
 @click.option(
     "--out", type=click.Path(), help="With --together: JSON file to write, which a ledger takes as one entry."
 )
+@click.option(
+    "--html", type=click.Path(), help="Page to write, to choose a budget by: several epsilons around --epsilon. .html"
+)
+@click.option("--ledger", type=click.Path(), help="With --html: ledger of the table. Shows what would be left in it.")
+@dataset_option
 @_json
 def plan(
     domain_file: str | None,
     records: int | None,
     together: str | None,
     out: str | None,
+    html: str | None,
+    ledger: str | None,
+    dataset: str | None,
     max_records: int,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
-    from discreet.domain import Domain
     from discreet.planner import plan as run
     from discreet.planner._table import wrapped
 
     if together is not None:
-        others = {"domain": domain_file, "records": records, **options, "max-records": max_records - 1 or None}
+        page = {"html": html, "ledger": ledger, "dataset": dataset}
+        others = {"domain": domain_file, "records": records, **options, **page, "max-records": max_records - 1 or None}
         _plan_together(together, out, as_json, others)
         return
     if domain_file is None or records is None:
         raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
     if out is not None:
         raise ParameterError("--out is for --together. Leave it out")
+    if html is None and (ledger or dataset) is not None:
+        raise ParameterError("--ledger and --dataset are for --html. Leave them out")
     with progress_bar(1, as_json, "mechanisms") as progress:
-        made = run(Domain.read(domain_file), records=records, group=max_records, progress=progress, **options)
+        made = run(domain_file, records=records, group=max_records, progress=progress, **options)
+    if html is not None:
+        with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
+            made.write_page(html, ledger=ledger, dataset=dataset, progress=progress)
     if as_json:
-        show(made.to_dict())
+        show({**made.to_dict(), **({} if html is None else {"html": html})})
         return
     for line in wrapped([in_options(sentence, release) for sentence in made.verdict]):
         alarm(line)
     echo(in_options(made.text, release))
+    if html is not None:
+        echo(f"wrote {html}")
 
 
 def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str, Any]) -> None:
@@ -420,7 +443,8 @@ def _written(value: Any) -> str:
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
     """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
 
-    CERTIFICATE is the file beside a release, or a folder that synthesize wrote. The tables in it are then checked too.
+    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. What is in it is
+    then checked too.
     """
     from discreet.releases import verify as run
 

@@ -122,7 +122,7 @@ def synthesize(
         progress = stack.enter_context(progress_bar(1, as_json, "fitting, draws per chain"))
         payment = None
         if keeper is not None:
-            check_folder(out)
+            check_folder(out, inputs=(data, domain_file))
             require_there(data)
             each = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
             reserved = keeper.reserve(

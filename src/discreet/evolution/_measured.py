@@ -44,7 +44,7 @@ class MeasuredProperty:
     gamma : float
         The smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
     v : int
-        Candidates a record, itself included.
+        Candidates per record, itself included.
     alpha : float
         The distance beyond which ``gamma`` holds.
     confidence : float
@@ -66,7 +66,7 @@ class MeasuredProperty:
     farthest: float
 
     def __str__(self) -> str:
-        lines = [f"{counted(self.v, 'candidate')} a record."]
+        lines = [f"{counted(self.v, 'candidate')} per record."]
         if self.farthest > self.diameter * (1 + 1e-9):
             lines.append(
                 f"The stated diameter {as_written(self.diameter)} is too small: a distance of "

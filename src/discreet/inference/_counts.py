@@ -11,7 +11,8 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference._distinct import given_distinct
 from discreet.inference._known import CellEvidence
-from discreet.inference._lattice import Counted, Lattice
+from discreet.inference._lattice import Counted, Lattice, OnLattice
 from discreet.inference._noise import Noise
 from discreet.inference._positive import Moved, Positive
 from discreet.inference._prior import Prior
@@ -35,110 +36,127 @@ from discreet.mechanisms._evidence import (
 )
 from discreet.mechanisms._tree import Tree
 
+Given = Prior | Sequence[Prior] | Floats
 _DROP = 45.0  # in logarithms, below the largest
 
 
 # -- released counts ----------------------------------------------------------------------------------------------
 
 
-def noisy(prior: Prior, records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator) -> Counted:
+def noisy(
+    prior: Prior | Sequence[Prior], records: int, counts: Floats, noise: Noise, draws: int, rng: np.random.Generator
+) -> Counted:
     """Draw the counts given one noisy count per cell."""
-    lattice = Lattice.fine(records, noise.spread)
-    laws = _each(lambda a, y: _near(lattice, a, y, noise), prior.alpha, counts)
-    return Counted(lattice.draw(Sums(laws, lattice.total, lattice.levels(prior)), draws, rng), lattice.step)
+
+    def given(one: Prior) -> OnLattice:
+        lattice = Lattice.fine(records, noise.spread, one, _lowered(counts, records))
+        laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts)
+        return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
+
+    return Counted.of([given(one) for one in Prior.all_of(prior)], draws, rng)
 
 
 def given_counts(
-    evidence: CellEvidence, prior: Prior | Floats, records: int, counts: Floats, draws: int, rng: np.random.Generator
+    evidence: CellEvidence, prior: Given, records: int, counts: Floats, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the confidential counts given released ones.
 
     Raises ParameterError when what was released does not determine the posterior.
 
     ``evidence``: of the mechanism, as its certificate states it.
-    ``prior``: of the cells, of the leaves for a tree; or the masses of a Dirichlet process there.
+    ``prior``: of the cells, of the leaves for a tree: one, several of equal probability, or the masses of a Dirichlet
+    process.
     ``records``: number of confidential records.
     ``counts``, shape (k,): released; ``nan`` where none was.
     """
-    prior = Prior.of(prior)
+    priors = Prior.all_of(prior)
     assert isinstance(evidence, NoisyCellCounts)  # no other mechanism releases counts
     noise = Noise.of(evidence.law, evidence.scale)
     if isinstance(evidence, ThresholdedCounts):
-        lattice = Lattice.fine(records, noise.spread)
-        laws = _each(lambda a, y: _above(lattice, a, y, noise, evidence.threshold), prior.alpha, counts)
-        return Counted(lattice.draw(Sums(laws, lattice.total, lattice.levels(prior)), draws, rng), lattice.step)
+        kept = [_kept(evidence, one, records, counts, noise) for one in priors]
+        return Counted.of(kept, draws, rng)
     if np.isnan(counts).any():
         raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
     if isinstance(evidence, NoisyTree):
-        return _tree_counts(evidence, prior, records, counts, draws, rng)
-    return noisy(prior, records, counts, noise, draws, rng)
+        return Counted.of([_tree_counts(evidence, one, records, counts) for one in priors], draws, rng)
+    return noisy(priors, records, counts, noise, draws, rng)
 
 
-def _each(law: Callable[[float, float], Law], alpha: Floats, counts: Floats) -> list[Law]:
+def _lowered(counts: Floats, records: int) -> Floats:
+    """Return counts less what brings the sum of those that remain positive to a number."""
+    falling = np.sort(counts)[::-1]
+    shifts = (np.cumsum(falling) - records) / np.arange(1, len(counts) + 1)
+    held = np.flatnonzero(falling > shifts)
+    return np.maximum(counts - shifts[held[-1] if len(held) else 0], 0.0)
+
+
+def _each(law: Callable[[tuple[float, float], float], Law], lattice: Lattice, counts: Floats) -> list[Law]:
     """Return the laws of cells; cells with equal numbers share one."""
-    made: dict[tuple[float, str], Law] = {}
-    pairs = [(a, y, (a, repr(y))) for a, y in zip(alpha.tolist(), counts.tolist(), strict=True)]  # nan is not itself
-    for a, y, key in pairs:
+    made: dict[tuple[tuple[float, float], str], Law] = {}
+    pairs = [(cell, y, (cell, repr(y))) for cell, y in zip(lattice.cells, counts.tolist(), strict=True)]
+    for cell, y, key in pairs:  # nan is not itself
         if key not in made:
-            made[key] = law(a, y)
+            made[key] = law(cell, y)
     return [made[key] for _, _, key in pairs]
 
 
-def _near(lattice: Lattice, alpha: float, y: float, noise: Noise) -> Law:
+def _near(lattice: Lattice, cell: tuple[float, float], y: float, noise: Noise) -> Law:
     numbers = lattice.numbers(y - noise.reach, y + noise.reach)
-    return lattice.law(alpha, numbers, noise.log_pmf(y - lattice.counts(numbers)))
+    return lattice.law(cell, numbers, noise.log_pmf(y - lattice.counts(numbers)))
 
 
-def _above(lattice: Lattice, alpha: float, y: float, noise: Noise, least: int) -> Law:
+def _kept(evidence: ThresholdedCounts, prior: Prior, records: int, counts: Floats, noise: Noise) -> OnLattice:
+    lattice = Lattice.fine(records, noise.spread, prior, np.nan_to_num(counts))
+    laws = _each(lambda cell, y: _above(lattice, cell, y, noise, evidence.threshold), lattice, counts)
+    return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
+
+
+def _above(lattice: Lattice, cell: tuple[float, float], y: float, noise: Noise, least: int) -> Law:
     """Return the law of a count that reached the threshold, or stayed below (``nan``)."""
     if not math.isnan(y):
         numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
         numbers = numbers[numbers > 0] if numbers[-1] > 0 else numbers
-        return lattice.law(alpha, numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole)
+        return lattice.law(cell, numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole)
     numbers = lattice.numbers(0.0, least + noise.reach)
     with np.errstate(divide="ignore"):
         short = np.log(noise.below(least - lattice.step * numbers))
-    return lattice.law(alpha, numbers, np.where(numbers > 0, short, 0.0))
+    return lattice.law(cell, numbers, np.where(numbers > 0, short, 0.0))
 
 
-def _tree_counts(
-    evidence: NoisyTree, prior: Prior, records: int, counts: Floats, draws: int, rng: np.random.Generator
-) -> Counted:
-    """Draw the counts of the leaves given the best estimates that the noisy counts of all nodes give."""
+def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats) -> OnLattice:
+    """Return the posterior of the leaves given the best estimates that the noisy counts of all nodes give."""
     noise = Noise("gaussian", evidence.law.standard_deviation(evidence.scale))
-    lattice = Lattice.fine(records, noise.scale)
     tree = evidence.consistent.tree
     order = tree.in_order()
-    laws = _each(lambda a, y: _near(lattice, a, y, noise), _in(prior, order), counts[order])
-    shares = {len(level.shares): level.shares for level in prior.levels}
+    plain = prior if prior.order is not None else replace(prior, alpha=prior.alpha[order])
+    lattice = Lattice.fine(records, noise.scale, plain, _lowered(counts[order], records))
+    laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts[order])
+    priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
     levels: list[Level] = []
     first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
     for node, measured in _sets(tree, order, set(evidence.consistent.measured[:-1])):
         number = int(node[-1]) + 1
-        weights = lattice.weights(shares[number]) if number in shares else []
+        weights = list(priors.get(number, []))
         if measured:
             told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
             weights = [_both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
         if weights:
             levels.append(Level(node[first], weights))
             first = np.searchsorted(node, np.arange(number))
-    found = lattice.draw(Sums(laws, lattice.total, levels), draws, rng)
-    leaves = np.empty_like(found)
-    leaves[:, order] = found
     other = evidence.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
     text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance" if other else ""
-    return Counted(leaves, lattice.step, text)
+    return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
-def along(tree: Tree, base: Floats) -> Prior:
-    """Return the prior of a tree of sets."""
+def along(tree: Tree, base: Floats) -> list[Prior]:
+    """Return the priors of a tree of sets."""
     order = tree.in_order()
     sets, first = [], np.arange(len(order))
     for node, _ in _sets(tree, order, set()):
         if int(node[-1]) + 1 < len(first):
             sets.append(node[first])
             first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-    return Prior.nested(base[order], sets, order)
+    return Prior.learned(base[order], sets, order)
 
 
 def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
@@ -148,11 +166,6 @@ def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integer
         node = _nodes(tree, level)[order]
         found.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
     return found
-
-
-def _in(prior: Prior, order: Integers) -> Floats:
-    """Return the prior's masses of leaves in order: a tree has them so."""
-    return prior.alpha if prior.order is not None else prior.alpha[order]
 
 
 def _both(one: Callable[[Integers], Floats], other: Callable[[Integers], Floats]) -> Callable[[Integers], Floats]:
@@ -175,38 +188,53 @@ def _of_a_node(y: float, noise: Noise, lattice: Lattice) -> Callable[[Integers],
 
 
 def given_records(
-    evidence: CellEvidence, prior: Prior | Floats, records: int, drawn: Integers, draws: int, rng: np.random.Generator
+    evidence: CellEvidence, prior: Given, records: int, drawn: Integers, draws: int, rng: np.random.Generator
 ) -> Counted:
     """Draw the confidential counts given released records.
 
     ``evidence``, ``prior``, ``records``: as for :func:`given_counts`.
     ``drawn``, shape (k,): released records of each cell, or leaf.
     """
-    prior = Prior.of(prior)
-    if isinstance(evidence, DrawnFromCounts):
-        return _drawn(evidence, prior, records, drawn, draws, rng)
+    priors = Prior.all_of(prior)
     if isinstance(evidence, DistinctRecords):
-        return Counted(given_distinct(evidence.mixing, prior, records, drawn, draws, rng), 1)
+        (one,) = priors
+        return Counted(given_distinct(evidence.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
+    if isinstance(evidence, DrawnFromCounts):
+        return Counted.of([_drawn(evidence, one, records, drawn) for one in priors], draws, rng)
     if isinstance(evidence, NoisyTree):
-        return _tree_records(evidence, prior, records, drawn, draws, rng)
+        return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
     kind = Moved if evidence.surplus == "moved" else Positive
-    return kind(evidence, prior, records, drawn).draw(draws, rng)
+    return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
 
 
-def _tree_records(
-    evidence: NoisyTree, prior: Prior, records: int, drawn: Integers, draws: int, rng: np.random.Generator
-) -> Counted:
-    reading = evidence.consistent
-    nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
-    splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
-    spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
-    alpha, halved = (prior.alpha, False) if prior.base is None else (prior.base, True)
-    merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-    below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, halved=halved)
-    found = below.draw(draws, rng)
-    counts = _divided(found, splits.leaf, alpha, rng)
-    text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
-    return Counted(counts, 1, text)
+@dataclass(frozen=True)
+class _Leaves:
+    """The leaves of a tree, of which released records reach some."""
+
+    below: TreeRecords
+    leaf: Indices
+    alpha: Floats
+    approximation: str
+    step: int = 1
+
+    @classmethod
+    def of(cls, evidence: NoisyTree, prior: Prior, records: int, drawn: Integers) -> _Leaves:
+        reading = evidence.consistent
+        nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
+        splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
+        spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
+        alpha, start = (prior.alpha, None) if prior.base is None else (prior.base, prior.start)
+        merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
+        below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
+        text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
+        return cls(below, splits.leaf, alpha, text)
+
+    @property
+    def log(self) -> float:
+        return self.below.log
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        return _divided(self.below.draw(draws, rng), self.leaf, self.alpha, rng)
 
 
 def _divided(sums: Floats, of: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:
@@ -220,10 +248,8 @@ def _divided(sums: Floats, of: Indices, alpha: Floats, rng: np.random.Generator)
     return np.asarray(sums[:, of] * gammas / whole[:, of])
 
 
-def _drawn(
-    evidence: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, draws: int, rng: np.random.Generator
-) -> Counted:
-    """Draw the counts where records were drawn from them without noise."""
+def _drawn(evidence: DrawnFromCounts, prior: Prior, records: int, drawn: Integers) -> OnLattice:
+    """Return the posterior where records were drawn from the counts without noise."""
     cells = np.arange(len(prior.alpha))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
@@ -231,15 +257,14 @@ def _drawn(
 
     tilt = _tilt(log_weight, records, len(cells), int(drawn.sum()))
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
-    lattice = Lattice.fine(records, float((high - low).min()) / 15.0)
+    guess = drawn * (records / max(1, int(drawn.sum())))
+    lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
     laws = []
-    for cell in cells:
+    for cell, own in enumerate(lattice.cells):
         numbers = lattice.numbers(low[cell], high[cell])
         counts = np.minimum(numbers * lattice.step, records)
-        laws.append(
-            lattice.law(prior.alpha[cell], numbers, log_weight(counts, np.full(len(counts), cell)) + tilt * counts)
-        )
-    return Counted(lattice.draw(Sums(laws, lattice.total, lattice.levels(prior)), draws, rng), lattice.step)
+        laws.append(lattice.law(own, numbers, log_weight(counts, np.full(len(counts), cell)) + tilt * counts))
+    return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
 
 def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:

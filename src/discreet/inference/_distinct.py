@@ -53,14 +53,18 @@ def _own(mixing: float, prior: Prior, drawn: Integers, draws: int, rng: np.rando
     replaced = np.arange(size + 1.0)
     rest = Law.of(0, gammaln(strength) - gammaln(strength + size - replaced) - each * replaced)
     levels = [
-        Level(np.append(level.of, len(level.shares)), [*map(_weight, level.shares.tolist()), _one])
+        Level(np.append(level.of, len(level.masses)), [*(_weight(a, level.strength) for a in level.masses), _one])
         for level in prior.levels
     ]
     return Sums([*laws, rest], size, levels).draw(draws, rng)[:, :-1]
 
 
-def _weight(share: float) -> Callable[[Integers], Floats]:
-    return lambda numbers: log_prior(share, numbers.astype(np.float64))
+def _weight(mass: float, strength: float) -> Callable[[Integers], Floats]:
+    def weight(numbers: Integers) -> Floats:
+        counts = numbers.astype(np.float64)
+        return log_prior(mass, counts) - log_prior(strength, counts)
+
+    return weight
 
 
 def _one(numbers: Integers) -> Floats:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +17,25 @@ from discreet.inference._sums import Law, Level, Sums
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least
 
 
+class Posterior(Protocol):
+    """The counts of cells given a release and one prior, before any is drawn.
+
+    ``log``: logarithm of the weight of all counts, up to a number that is the same for all priors.
+    ``step``, ``approximation``: as those of :class:`Counted`.
+    """
+
+    @property
+    def log(self) -> float: ...
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def approximation(self) -> str: ...
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats: ...
+
+
 @dataclass(frozen=True)
 class Counted:
     """Draws of the confidential counts.
@@ -22,28 +43,52 @@ class Counted:
     ``counts``, shape (draws, k): in records; each row has the sum ``n`` to within half a step.
     ``step``: in which the counts are followed: 1 where the posterior is exact.
     ``approximation``: what else is taken for something simpler, in words.
+    ``drawn``: how many draws, from the first on, were made under each prior.
     """
 
     counts: Floats
     step: int
-    approximation: str = ""
+    approximation: str
+    drawn: tuple[int, ...]
+
+    @classmethod
+    def of(cls, posteriors: Sequence[Posterior], draws: int, rng: np.random.Generator) -> Counted:
+        """Return draws under priors of equal probability: the better one foresees the release, the more are its."""
+        logs = np.array([one.log for one in posteriors])
+        weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
+        drawn = tuple(rng.multinomial(draws, weights / weights.sum()).tolist())
+        counts = [one.draw(number, rng) for one, number in zip(posteriors, drawn, strict=True) if number]
+        return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, drawn)
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Counts as multiples of a step, with the prior of a Dirichlet process on each.
+    """Counts as multiples of a step, with the prior of each.
 
     ``records``: the number of confidential records.
     ``step``: 1 where counts are exact.
+    ``prior``: of the cells.
+    ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
     """
 
     records: int
     step: int
+    prior: Prior
+    guess: Floats
 
     @classmethod
-    def fine(cls, records: int, spread: float) -> Lattice:
+    def fine(cls, records: int, spread: float, prior: Prior, guess: Floats) -> Lattice:
         """Return the lattice on which a standard deviation has enough steps."""
-        return cls(records, max(1, int(spread / _FINE)))
+        return cls(records, max(1, int(spread / _FINE)), prior, guess)
+
+    @cached_property
+    def _rates(self) -> list[Floats]:
+        return self.prior.log_rates(self.guess)
+
+    @property
+    def cells(self) -> list[tuple[float, float]]:
+        """The mass of each cell in the law of its split, and what its law is multiplied with, per record."""
+        return [*zip(self.prior.alpha.tolist(), self._rates[0].tolist(), strict=True)]
 
     @property
     def total(self) -> int:
@@ -58,21 +103,56 @@ class Lattice:
         """Return the counts that lattice numbers stand for."""
         return np.asarray(numbers, dtype=np.float64) * self.step
 
-    def law(self, alpha: float, numbers: Integers, logarithms: Floats) -> Law:
+    def law(self, cell: tuple[float, float], numbers: Integers, logarithms: Floats) -> Law:
         """Return the law of a cell's count: prior and likelihood."""
-        return Law.of(int(numbers[0]), log_prior(alpha, self.counts(numbers), self.step) + logarithms)
+        (alpha, rate), counts = cell, self.counts(numbers)
+        return Law.of(int(numbers[0]), log_prior(alpha, counts, self.step) + rate * counts + logarithms)
 
-    def weights(self, shares: Floats) -> list[Callable[[Integers], Floats]]:
-        """Return the logarithms of the prior weights of the counts of sets, one function for equal shares."""
-        made = {a: self._weight(a) for a in set(shares.tolist())}
-        return [made[a] for a in shares.tolist()]
+    @property
+    def levels(self) -> list[Level]:
+        """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
+        levels = []
+        for level, below, above in zip(self.prior.levels, self._rates[:-1], self._rates[1:], strict=True):
+            own = np.empty(len(level.masses))
+            own[level.of] = below  # the parts of a set have one rate
+            keys = [*zip(level.masses.tolist(), (above - own).tolist(), strict=True)]
+            made = {key: self._weight(*key, level.strength) for key in {*keys}}
+            levels.append(Level(level.of, [made[key] for key in keys]))
+        return levels
 
-    def _weight(self, share: float) -> Callable[[Integers], Floats]:
-        whole = np.log([self.step - self.step // 2, self.step])  # of whole numbers that round to 0, and to another one
-        return lambda numbers: log_prior(share, self.counts(numbers), self.step) - whole[np.minimum(numbers, 1)]
+    def _weight(self, mass: float, rate: float, strength: float) -> Callable[[Integers], Floats]:
+        def weight(numbers: Integers) -> Floats:
+            counts = self.counts(numbers)
+            return log_prior(mass, counts, self.step) - log_prior(strength, counts, self.step) + rate * counts
 
-    def levels(self, prior: Prior) -> list[Level]:
-        return [Level(level.of, self.weights(level.shares)) for level in prior.levels]
+        return weight
 
-    def draw(self, sums: Sums, draws: int, rng: np.random.Generator) -> Floats:
-        return self.counts(sums.draw(draws, rng))
+
+@dataclass(frozen=True)
+class OnLattice:
+    """The posterior of counts that are independent but for their sum, and for the sums of sets.
+
+    ``order``: of the cells; none where they are in order.
+    """
+
+    lattice: Lattice
+    sums: Sums
+    approximation: str = ""
+    order: Integers | None = None
+
+    @property
+    def log(self) -> float:
+        return self.sums.log
+
+    @property
+    def step(self) -> int:
+        return self.lattice.step
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws of the counts, a row each."""
+        found = self.lattice.counts(self.sums.draw(draws, rng))
+        if self.order is None:
+            return found
+        cells = np.empty_like(found)
+        cells[:, self.order] = found
+        return cells

@@ -47,7 +47,7 @@ class Told(NamedTuple):
     """What a release tells of the confidential counts.
 
     ``domain``: of the mechanism.
-    ``counted``, ``prior``: draws of the counts, of the leaves for a tree, and their prior.
+    ``counted``, ``priors``: draws of the counts, of the leaves for a tree, and their priors.
     ``base``: shares of the cells in the base measure.
     ``leaf``: of each cell; none where there is no tree.
     ``made``: facts about the release.
@@ -56,7 +56,7 @@ class Told(NamedTuple):
 
     domain: Domain
     counted: Counted
-    prior: Prior
+    priors: Sequence[Prior]
     base: Floats
     leaf: Indices | None
     made: dict[str, Any]
@@ -90,8 +90,9 @@ def mechanism_posterior(
     strength : float, optional
         :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
         By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
-        shares of the halves are :math:`\mathrm{Beta}(\frac12,\frac12)` (with a base measure that is not uniform, its
-        shares are the parameters). It is wide on every scale, so that sums of many cells are not drawn to the prior.
+        shares of the halves are :math:`\mathrm{Beta}(\frac b2,\frac b2)` (with a base measure that is not uniform, its
+        shares are the parameters). It is wide for sums of many cells: there ``b`` is 1. Whether it is firmer for
+        neighbouring cells, and below which scale, is learned from the release.
         For records that were drawn from the counts without noise (mixtures and urns) the default is 1.
     draws : int
         Number of draws; they are independent.
@@ -201,16 +202,14 @@ def counts_of(
     if strength is None and isinstance(evidence, (DistinctRecords, DrawnFromCounts)):
         strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
     if strength is not None:
-        prior = Prior(strength * masses)
-    elif isinstance(evidence, NoisyTree):
-        prior = along(evidence.consistent.tree, masses)
+        priors = [Prior(strength * masses)]
     else:
-        prior = Prior.halving(masses)
+        priors = along(evidence.consistent.tree, masses) if isinstance(evidence, NoisyTree) else Prior.learned(masses)
     if released:
-        counted = given_records(evidence, prior, records, np.rint(told).astype(np.int64), wanted, rng)
+        counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng)
     else:
-        counted = given_counts(evidence, prior, records, told, wanted, rng)
-    return Told(domain, counted, prior, base, leaf, {"mechanism": mechanism.name, "records": records}, strength)
+        counted = given_counts(evidence, priors, records, told, wanted, rng)
+    return Told(domain, counted, priors, base, leaf, {"mechanism": mechanism.name, "records": records}, strength)
 
 
 def noisy_counts_posterior(
@@ -268,9 +267,9 @@ def noisy_counts_posterior(
     given = np.asarray(counts, dtype=np.float64)
     if given.shape != base.shape or not np.isfinite(given).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
-    prior = Prior.halving(base) if strength is None else Prior(_prior_masses(domain, strength))
-    counted = noisy(prior, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
-    told = Told(domain, counted, prior, base, None, {"mechanism": "noisy counts", "records": n}, strength)
+    priors = Prior.learned(base) if strength is None else [Prior(_prior_masses(domain, strength))]
+    counted = noisy(priors, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
+    told = Told(domain, counted, priors, base, None, {"mechanism": "noisy counts", "records": n}, strength)
     return posterior_about(told, rng, of=of, within=within)
 
 
@@ -301,14 +300,15 @@ def _number(draws: int, domain: Domain) -> int:
 
 def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
     """Return the posterior of the population, or of the table, given what is known of its counts."""
-    domain, counted, prior, base, leaf, made, strength = told
+    domain, counted, priors, base, leaf, made, strength = told
     choice("within", within, ("bounds", "process", "even"))
     target = continuous_domain(domain) if within == "process" else domain
     about = {**made, "strength": strength, "of": of}
     alpha = base * (about["strength"] or 1.0)  # within sets of which nothing is known but the sum
     masses = counted.counts
     if choice("of", of, ("population", "table")) == "population":
-        masses = prior.masses(masses, rng)
+        parts = np.split(masses, np.cumsum(counted.drawn)[:-1])
+        masses = np.concatenate([prior.masses(part, rng) for prior, part in zip(priors, parts, strict=True)])
     masses = masses / masses.sum(axis=1, keepdims=True)
     if leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(masses), len(alpha)))), 1e-300)
@@ -340,7 +340,10 @@ def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: st
 def _said(strength: float | None) -> str:
     if strength is not None:
         return f"with a Dirichlet process prior of strength {strength:g}"
-    return "with a prior that halves the cells again and again, each time with Beta(1/2, 1/2) shares, or the base's"
+    return (
+        "with a prior that halves the cells again and again, each time with Beta shares, wide for sums of many cells "
+        "and as firm for neighbours as the release shows them alike"
+    )
 
 
 def _read_counts(release: Any, domain: Domain) -> Floats:

@@ -6,17 +6,19 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.inference._lattice import Counted, Lattice
+from discreet.inference._lattice import Lattice
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
 from discreet.inference._sums import Law, Level, Sums
 from discreet.mechanisms._evidence import NoisyCellCounts, ThresholdedCounts
 
+_HOPELESS = 30.0  # in logarithms, below the likeliest prior
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
 _ROUNDING, _WHOLE = math.sqrt(1.0 / 6.0), 0.3  # standard deviations of what rounding changes: of shares, of counts
 
@@ -36,65 +38,106 @@ class Positive:
         self._each = records / self._size
         self._stratified = evidence.sampling == "stratified"
         self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
-        self._kinds, self._of = np.unique(np.stack((self._drawn, prior.alpha), axis=1), axis=0, return_inverse=True)
-        self._of = self._of.ravel()
-        self._lattice = Lattice.fine(records, math.hypot(self._noise.spread, self._each / math.sqrt(6.0)))
-        self._levels = self._lattice.levels(prior)
+        spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
+        self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn)
+        self._tilt: float | None = None  # of the sums that were made last
+        self._hopeless = False
+
+    def _tree_of(self, prior: Prior) -> Prior:
+        return prior
 
     @property
-    def _approximation(self) -> str:
+    def approximation(self) -> str:
         if self._stratified:
             return "the rounding of neighbouring cells' shares to whole records is taken as independent"
         shifted = "the reading is taken as one shift of all noisy counts, cut off at 0"
         return shifted if self._evidence.surplus == "shifted" else ""
 
-    def draw(self, draws: int, rng: np.random.Generator) -> Counted:
+    @property
+    def step(self) -> int:
+        return self._lattice.step
+
+    @cached_property
+    def _levels(self) -> list[Level]:
+        return self._lattice.levels
+
+    @classmethod
+    def under(
+        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+    ) -> Sequence[Positive]:
+        """Return the posteriors under several priors.
+
+        The unknown number is looked for under the last one. What the others weigh there tells whether they can matter.
+        """
+        made = [cls(evidence, prior, records, drawn) for prior in priors]
+        if len(made) > 1:
+            peaks = [one._log(made[-1]._best) for one in made]
+            for one, peak in zip(made, peaks, strict=True):
+                one._hopeless = peak <= max(peaks) - _HOPELESS
+        return made
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the weight of all counts, whatever the unknown number is."""
+        return -math.inf if self._hopeless else self._nodes[2]
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return draws of the counts: from each node of the unknown number as many as it has weight."""
-        nodes, weights = self._nodes()
+        nodes, weights, _ = self._nodes
         held = rng.multinomial(draws, weights)
         pairs = [(float(node), int(count)) for node, count in zip(nodes, held, strict=True) if count]
-        counts = np.concatenate([self._lattice.draw(self._sums(node), count, rng) for node, count in pairs])
-        return Counted(counts[rng.permutation(draws)], self._lattice.step, self._approximation)
+        counts = np.concatenate([self._sums(node).draw(count, rng) for node, count in pairs])
+        return self._lattice.counts(counts[rng.permutation(draws)])
 
-    def _nodes(self) -> tuple[Floats, Floats]:
-        """Return values of the unknown number and their probabilities."""
+    def _log(self, value: float) -> float:
+        return max(self._sums(value).log, -1e100)  # finite where no counts have the sum
+
+    @cached_property
+    def _scale(self) -> tuple[float, float, float]:
+        """Between what the unknown number lies, and about its standard deviation."""
+        k, spread = len(self._drawn), self._noise.spread
+        if self._evidence.surplus != "rescaled":
+            width = math.hypot(spread, self._each) / math.sqrt(k)
+            return -9.0 * width, 9.0 * spread, width
+        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
+        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+        width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
+        return low, math.log(self._records + 2.0 * spread * k), width
+
+    @cached_property
+    def _best(self) -> float:
+        """The likeliest value of the unknown number."""
         from scipy.optimize import minimize_scalar
 
-        k, spread = len(self._drawn), self._noise.spread
-        if self._evidence.surplus == "rescaled":  # the logarithm of the sum of the positive parts
-            least = 1.0 if self._least is None else float(self._least)
-            low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
-            high = math.log(self._records + 2.0 * spread * k)
-            width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
-        else:
-            width = math.hypot(spread, self._each) / math.sqrt(k)
-            low, high = -9.0 * width, 9.0 * spread
-        kept: dict[float, float] = {}
+        *bounds, width = self._scale
+        options = {"xatol": 0.2 * width}
+        return float(minimize_scalar(lambda v: -self._log(v), bounds=bounds, method="bounded", options=options).x)
 
-        def cost(value: float) -> float:
-            kept[value] = min(-self._sums(value).log, 1e100)  # finite where no counts have the sum
-            return kept[value]
-
-        best = float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.2 * width}).x)
-        curvature = max(0.05, sum(cost(best + step * width) - kept[best] for step in (-1.0, 1.0)))
+    @cached_property
+    def _nodes(self) -> tuple[Floats, Floats, float]:
+        """Return values of the unknown number, their probabilities, and the logarithm of the weight of all."""
+        (low, high, width), best = self._scale, self._best
+        logs = {0: self._log(best)}
+        curvature = max(0.05, sum(logs[0] - self._log(best + step * width) for step in (-1.0, 1.0)))
         width /= math.sqrt(curvature)
-        logs = {0: -kept[best]}
         for side in (-1, 1):  # outwards as far as there is any weight
             while logs[at := max(logs, key=lambda i: side * i)] > logs[0] - _LEFT and abs(at) < _MOST_NODES:
                 value = best + (at + side) * width
-                logs[at + side] = -cost(value) if low <= value <= high else -math.inf
-        weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - max(logs.values()))
-        return best + width * np.array(sorted(logs)), weights / weights.sum()
+                logs[at + side] = self._log(value) if low <= value <= high else -math.inf
+        largest = max(logs.values())
+        weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - largest)
+        whole = float(weights.sum())
+        return best + width * np.array(sorted(logs)), weights / whole, largest + math.log(whole * width)
 
     def _sums(self, value: float) -> Sums:
         rescaled = self._evidence.surplus == "rescaled"
         total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
-        laws = [self._law(int(z), alpha, total / self._size, shift) for z, alpha in self._kinds]
-        return Sums([laws[i] for i in self._of], self._lattice.total, self._levels)
-
-    def _law(self, drawn: int, alpha: float, each: float, shift: float) -> Law:
-        """Return the law of the count of a cell with so many released records, of which each stands for ``each``."""
-        return self._lattice.law(alpha, *self._told(drawn, each, shift, self._noise))
+        kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
+        told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
+        laws = {(cell, drawn): self._lattice.law(cell, *told[drawn]) for cell, drawn in {*kinds}}
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        self._tilt = sums.tilt
+        return sums
 
     def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
         """Return the counts that so many released records may come from, and their log-likelihood."""
@@ -144,28 +187,43 @@ class Moved(Positive):
     is told, with the noise of all its counts, and that those without records are no larger than this noise.
     """
 
-    def __init__(self, evidence: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
-        super().__init__(evidence, prior, records, drawn)
-        self._block = _nearest_held(self._drawn)
-        self._prior = prior
-        if prior.base is not None:  # the tree of the prior is cut where these sets end
-            self._prior = Prior.nested(prior.base, _sets(self._block))
+    @cached_property
+    def _block(self) -> Integers:
+        return _nearest_held(self._drawn)
+
+    def _tree_of(self, prior: Prior) -> Prior:
+        if prior.base is None:
+            return prior
+        return Prior.nested(prior.base, _sets(self._block), start=prior.start)  # its tree is cut where these sets end
 
     @property
-    def _approximation(self) -> str:
+    def approximation(self) -> str:
         return "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
 
-    def draw(self, draws: int, rng: np.random.Generator) -> Counted:
-        """Return draws of the counts."""
-        return Counted(self._lattice.draw(self._cells(), draws, rng), self._lattice.step, self._approximation)
+    @classmethod
+    def under(
+        cls, priors: Sequence[Prior], evidence: NoisyCellCounts, records: int, drawn: Integers
+    ) -> Sequence[Positive]:
+        """Return the posteriors under several priors."""
+        return [cls(evidence, prior, records, drawn) for prior in priors]
 
+    @property
+    def log(self) -> float:
+        """The logarithm of the weight of all counts."""
+        return self._cells.log
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return draws of the counts."""
+        return self._lattice.counts(self._cells.draw(draws, rng))
+
+    @cached_property
     def _cells(self) -> Sums:
         sizes = np.bincount(self._block).tolist()
         held = self._drawn[np.flatnonzero(self._drawn)].tolist()
         made = {kind: self._told_of(*kind) for kind in {*zip(held, sizes, strict=True)}}
         told = [made[kind] for kind in zip(held, sizes, strict=True)]
-        alphas, blocks, empty = self._prior.alpha.tolist(), self._block.tolist(), (self._drawn == 0).tolist()
-        keys = [(alpha, held[at], sizes[at], none) for alpha, at, none in zip(alphas, blocks, empty, strict=True)]
+        cells, blocks, empty = self._lattice.cells, self._block.tolist(), (self._drawn == 0).tolist()
+        keys = [(cell, held[at], sizes[at], none) for cell, at, none in zip(cells, blocks, empty, strict=True)]
         laws = {key: self._of_a_cell(made[key[1:3]], *key) for key in {*keys}}
         weights = [_looked_up(*one) if size > 1 else _nothing for one, size in zip(told, sizes, strict=True)]
         return Sums([laws[key] for key in keys], self._lattice.total, self._tree(weights))
@@ -177,7 +235,9 @@ class Moved(Positive):
     def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
         return self._told(drawn, self._each, 0.0, self._wide(size))
 
-    def _of_a_cell(self, told: tuple[Integers, Floats], alpha: float, _drawn: int, size: int, empty: bool) -> Law:
+    def _of_a_cell(
+        self, told: tuple[Integers, Floats], cell: tuple[float, float], _drawn: int, size: int, empty: bool
+    ) -> Law:
         """Return the law of a cell's count: one without records is no larger than its set's noise may hide."""
         lattice, (numbers, logs) = self._lattice, told
         if size > 1:
@@ -188,11 +248,11 @@ class Moved(Positive):
             else:
                 numbers = np.arange(max(0, int(numbers[0]) - (size - 1) * int(most[-1])), int(numbers[-1]) + 1)
                 logs = np.zeros(len(numbers))
-        return lattice.law(alpha, numbers, logs)
+        return lattice.law(cell, numbers, logs)
 
     def _tree(self, told: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
-        levels = self._lattice.levels(self._prior)
+        levels = self._levels
         if not levels:
             return [Level(self._block, told)] if 1 < len(told) < len(self._block) else []
         return [

@@ -10,6 +10,10 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
+_STARTS = (4, 6, math.inf)  # of trees of equal probability
+_GROWTH = (
+    4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
+)
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
 
@@ -34,79 +38,122 @@ def log_prior(alpha: float, counts: Floats, step: int = 1) -> Floats:
     return np.where(counts < _SMOOTH * step, near, math.log(step) + one)
 
 
+def strength_at(depth: int, start: float) -> float:
+    """Return the strength of a split that lies so many steps below the whole."""
+    return float(_GROWTH ** max(0.0, depth - start))
+
+
 @dataclass(frozen=True)
 class Halves:
     """Sets of neighbouring cells, or of sets, of a tree, each with the share of the set above that is expected in it.
 
     ``of``: for each cell or set of the level below, the set that it is in; sets have the numbers 0, 1, ... in order.
-    ``shares``: of each set, in the next level's set that it is in.
+    ``masses``: of each set, in the law of the split of the next level's set that it is in.
+    ``strength``: of the law by which each of these sets is split.
     """
 
     of: Integers
-    shares: Floats
+    masses: Floats
+    strength: float
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A Dirichlet process on cells, or a tree of splits that are each a Dirichlet distribution of strength 1.
+    """A Dirichlet process on cells, or a tree of splits that are each a Dirichlet distribution.
 
-    In a tree the counts of a set with share ``a`` of the set above weigh ``(a)_c / c!``, whatever the level: the
-    factors ``c!`` of a set as a part and as a whole cancel.
+    In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
+    weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have strength 1 down
+    to some depth below the whole; from there on the strength grows fourfold from depth to depth.
 
-    ``alpha``: masses of the cells in the process; in a tree the cells' shares of the sets that they are in.
+    ``alpha``: masses of the cells, in the process or in the splits of the sets that they are in.
     ``levels``: of the tree, from the smallest sets on; none for the process.
     ``order``: the cells, neighbours in the tree beside one another; none where they are in order.
     ``base``: the base measure of a tree, not in its order.
+    ``start``: depth of the last splits of strength 1; infinite where all have it.
     """
 
     alpha: Floats
     levels: tuple[Halves, ...] = ()
     order: Integers | None = None
     base: Floats | None = None
+    start: float = math.inf
 
     @classmethod
-    def of(cls, given: Prior | Floats) -> Prior:
-        """Return a prior as it is, or the process with these masses."""
-        return given if isinstance(given, Prior) else cls(given)
+    def all_of(cls, given: Prior | Sequence[Prior] | Floats) -> Sequence[Prior]:
+        """Return priors as they are, or the process with these masses."""
+        if isinstance(given, np.ndarray):
+            return [cls(given)]
+        return [given] if isinstance(given, Prior) else given
 
     @classmethod
-    def halving(cls, base: Floats) -> Prior:
+    def learned(cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None) -> list[Prior]:
+        """Return trees, of halves or of given sets, of which a release tells which is near."""
+        nested = sets or _halves(len(base))
+        starts = [start for start in _STARTS if start == math.inf or start + 2 < len(nested)]
+        return [cls.nested(base, nested, order, start=start) for start in starts]
+
+    @classmethod
+    def halving(cls, base: Floats, start: float = math.inf) -> Prior:
         """Return the tree that joins neighbours two by two, with the masses of a base measure."""
-        sets, size = [], len(base)
-        while size > 1:
-            sets.append(np.arange(size) // 2)
-            size = int(sets[-1][-1]) + 1
-        return cls.nested(base, sets)
+        return cls.nested(base, _halves(len(base)), start=start)
 
     @classmethod
-    def nested(cls, base: Floats, sets: Sequence[Integers], order: Integers | None = None) -> Prior:
+    def nested(
+        cls, base: Floats, sets: Sequence[Integers], order: Integers | None = None, *, start: float = math.inf
+    ) -> Prior:
         """Return the tree of given sets, the last of which is all; the base measure is in the tree's order."""
-        mass, shares, plain = base, [], base.copy()
+        mass, masses, plain = base, [], base.copy()
         if order is not None:
             plain[order] = base
-        for of in sets:
+        strengths = [strength_at(depth, start) for depth in reversed(range(len(sets)))]  # of the splits of each level
+        for of, strength in zip(sets, strengths, strict=True):
             above = np.asarray(np.bincount(of, weights=mass), dtype=np.float64)
-            shares.append(mass / above[of])
+            masses.append(strength * mass / above[of])
             mass = above
         if not sets:
-            return cls(np.ones_like(base), (), order, plain)
-        levels = tuple(Halves(of, part) for of, part in zip(sets[:-1], shares[1:], strict=True))
-        return cls(shares[0], levels, order, plain)
+            return cls(np.ones_like(base), (), order, plain, start)
+        levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
+        return cls(masses[0], levels, order, plain, start)
+
+    def log_rates(self, guess: Floats) -> list[Floats]:
+        """Return a power of each cell's count, and of each set's, level by level, that changes no draw.
+
+        With ``(a)_c / c!`` times ``e`` to this power times ``c``, the parts of a set add up to about the count that is
+        guessed. The next level takes the power of their sum off again. Guesses are rounded, so that few laws differ.
+
+        ``guess``, shape (k,): of the counts, in the tree's order.
+        """
+        if self.base is None:
+            return [np.zeros(len(guess))]
+        rates, sums = [], guess
+        root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
+        for of, strength in [*((level.of, level.strength) for level in self.levels), (root, 1.0)]:
+            sums = np.bincount(of, weights=sums)
+            rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums, 0.5))))[of])
+        return rates
 
     def masses(self, counts: Floats, rng: np.random.Generator) -> Floats:
         """Draw the cells' masses given counts, a row each."""
         order = np.arange(counts.shape[1]) if self.order is None else self.order
-        sums, shares = [counts[:, order]], [self.alpha]
+        sums, alphas = [counts[:, order]], [self.alpha]
         for level in self.levels:
-            starts = np.searchsorted(level.of, np.arange(len(level.shares)))
+            starts = np.searchsorted(level.of, np.arange(len(level.masses)))
             sums.append(np.add.reduceat(sums[-1], starts, axis=1))
-            shares.append(level.shares)
+            alphas.append(level.masses)
         above = np.ones((len(counts), 1))
-        sets = [*(level.of for level in self.levels), np.zeros(len(shares[-1]), dtype=np.int64)]
-        for of, share, one in zip(reversed(sets), reversed(shares), reversed(sums), strict=True):
-            gammas = np.maximum(rng.standard_gamma(share + one), 1e-300)
+        sets = [*(level.of for level in self.levels), np.zeros(len(alphas[-1]), dtype=np.int64)]
+        for of, alpha, one in zip(reversed(sets), reversed(alphas), reversed(sums), strict=True):
+            gammas = np.maximum(rng.standard_gamma(alpha + one), 1e-300)
             starts = np.searchsorted(of, np.arange(above.shape[1]))
             above = above[:, of] * gammas / np.add.reduceat(gammas, starts, axis=1)[:, of]
         masses = np.empty_like(above)
         masses[:, order] = above
         return masses
+
+
+def _halves(size: int) -> list[Integers]:
+    sets = []
+    while size > 1:
+        sets.append(np.arange(size) // 2)
+        size = int(sets[-1][-1]) + 1
+    return sets

@@ -18,6 +18,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 
 _TRIMMED = 1e-15  # of the largest weight: what lies further out is left out
+_TRIES = 12  # of tilts
 _ROUNDS = 5  # of proposals, before what is left is drawn by listing
 _DIRECT = 1 << 20  # multiplications, beyond which convolutions use Fourier transforms
 
@@ -70,6 +71,12 @@ class Law:
             weights = np.maximum(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[:length], 0.0)
         return Law(self.low + other.low, weights, self.scale + other.scale).trimmed()
 
+    def apart(self, number: int) -> tuple[float, float]:
+        """Return how far a number is above the mean, and the variance."""
+        numbers = self.low + np.arange(len(self.weights))
+        mean = float(numbers @ self.weights / self.weights.sum())
+        return number - mean, float((numbers - mean) ** 2 @ self.weights / self.weights.sum())
+
     def log(self, number: int) -> float:
         """Return the logarithm of a number's weight."""
         at = number - self.low
@@ -94,16 +101,33 @@ class Sums:
     ``laws``: one a number.
     ``total``: the sum.
     ``levels``: of sets whose sums have weights too, from the smallest sets on.
+    ``tilt``: by which the laws are tilted at first; that of a like case saves time.
     """
 
-    def __init__(self, laws: Sequence[Law], total: int, levels: Sequence[Level] = ()) -> None:
-        self._total, self._tilt = total, _tilt(laws, total)
+    def __init__(
+        self, laws: Sequence[Law], total: int, levels: Sequence[Level] = (), *, tilt: float | None = None
+    ) -> None:
+        self._total = total
+        self.tilt = _tilt(laws, total) if tilt is None else tilt
+        near, far = -math.inf, math.inf
+        for _ in range(_TRIES):
+            self._join(laws, levels)
+            apart, variance = self._whole.apart(total)
+            if levels and abs(apart) > 3.0 * math.sqrt(variance):  # the weights of sets moved the sum
+                near, far = (self.tilt, far) if apart > 0.0 else (near, self.tilt)
+                tilt = self.tilt + apart / max(variance, 1.0)
+                self.tilt = tilt if near < tilt < far else 0.5 * (near + far)
+                continue
+            break
+
+    def _join(self, laws: Sequence[Law], levels: Sequence[Level]) -> None:
+        """Join the laws to that of the sum of all."""
         self._steps: list[tuple[Indices, list[Law]]] = []  # the first of each pair, and all laws before they are joined
         # Equal laws are one object. Where any two may be joined first, equal ones are: their sums are equal again.
         first: dict[int, int] = {}
         kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
         self._order = np.arange(len(laws)) if levels else np.argsort(kinds, kind="stable")
-        tilted = {id(law): law.tilted(self._tilt) for law in laws}
+        tilted = {id(law): law.tilted(self.tilt) for law in laws}
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
         for of, log_weights in levels:
             nodes = _weighted(self._joined(nodes, of), log_weights)
@@ -131,7 +155,7 @@ class Sums:
     @property
     def log(self) -> float:
         """The logarithm of the weight of all ways to reach the sum."""
-        return self._whole.log(self._total) - self._tilt * self._total
+        return self._whole.log(self._total) - self.tilt * self._total
 
     def draw(self, draws: int, rng: np.random.Generator) -> Integers:
         """Return independent draws of the numbers, a row each."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet.inference._prior import log_prior
+from discreet.inference._prior import log_prior, strength_at
 from discreet.inference._splits import Splits
 
 _FINE = 6.0  # points of a node's lattice in a standard deviation
@@ -49,7 +49,7 @@ class TreeRecords:
     ``splits``: what the released records reach of the tree.
     ``spread``: standard deviation of the noise of a node, in records.
     ``stratified``: whether the records were drawn systematically along the tree.
-    ``halved``: whether each split has a prior of strength 1, with the shares that the masses have.
+    ``start``: of the strengths of the splits' laws, as that of a :class:`Prior`; none where the leaves have one law.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TreeRecords:
         *,
         spread: float,
         stratified: bool,
-        halved: bool = False,
+        start: float | None = None,
     ) -> None:
         self._alpha, self._records, self._splits, self._stratified = alpha, records, splits, stratified
         self._size = int(splits.drawn.sum())
@@ -69,11 +69,14 @@ class TreeRecords:
         self._upto = np.concatenate(([0], np.cumsum(splits.drawn)))
         self._nodes: dict[tuple[int, int], _Node] = {}
         root = (0, len(alpha))
-        self._shares: dict[tuple[int, int], float] = {}
-        for split in range(len(splits.depth)) if halved else ():
-            start, end = self._parent(split)
+        self._masses: dict[tuple[int, int], float] = {}
+        self._strengths: dict[tuple[int, int], float] = {}
+        for split in range(len(splits.depth)) if start is not None else ():
+            parent = self._parent(split)
+            self._strengths[parent] = strength_at(int(splits.depth[split]), start)
             for child in self._children(split):
-                self._shares[child] = float(alpha[slice(*child)].sum() / alpha[start:end].sum())
+                share = float(alpha[slice(*child)].sum() / alpha[slice(*parent)].sum())
+                self._masses[child] = self._strengths[parent] * share
         self._nodes[root] = _Node(self._size, 0.0, np.array([float(records)]), 1)
         for split in range(len(splits.depth)):
             self._place(split)
@@ -83,9 +86,15 @@ class TreeRecords:
             logs = self._logs(split, self._nodes[parent].at)
             largest = logs.max(axis=1)
             below = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
-            if parent in self._shares:
-                below = below + log_prior(self._shares[parent], self._nodes[parent].at)
+            if parent in self._masses:
+                at = self._nodes[parent].at
+                below = below + log_prior(self._masses[parent], at) - log_prior(self._strengths[parent], at)
             self._below[parent] = below
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the weight of all counts."""
+        return float(self._below[0, len(self._alpha)][0]) if self._below else 0.0
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return independent draws of the leaves' counts, a row each."""
@@ -132,7 +141,7 @@ class TreeRecords:
             self._nodes[start, end] = _Node(drawn, noise, np.minimum(at, self._records), step)
 
     def _leaf(self, node: tuple[int, int]) -> float:
-        return self._shares.get(node, float(self._alpha[node[0]]))
+        return self._masses.get(node, float(self._alpha[node[0]]))
 
     def _weight(self, node: tuple[int, int], counts: Floats) -> Floats:
         """Return the logarithm of the weight of what lies below a node, at some counts; -inf outside its lattice."""

@@ -27,6 +27,7 @@ from discreet.privacy._guarantee import RelationName
 
 if TYPE_CHECKING:
     from discreet.mechanisms._evidence import Evidence
+    from discreet.mechanisms._expansion import Expansion
 
 
 MOST_LISTED = 2_000_000
@@ -158,12 +159,15 @@ class PrivateStep(ABC):
     keeps_declared : bool
         Whether what it releases always agrees with the domain's ``impossible``, ``implies`` and ``totals``. Others are
         refused on a domain that declares any.
+    by_value : bool
+        Whether what :meth:`expansion` counts, where there is one, can be divided by the values of a column.
     """
 
     name: ClassVar[str]
     free: ClassVar[tuple[str, ...]]
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement",)
     keeps_declared: ClassVar[bool] = False
+    by_value: ClassVar[bool] = True
 
     domain: Domain
 
@@ -218,6 +222,24 @@ class PrivateStep(ABC):
     @abstractmethod
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Turn the kernel's output into ``size`` records, in chunks. Public post-processing: never sees ``x``."""
+
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion | None:
+        """Return what says each of ``size`` records by its position, with the law of :meth:`finish` but for the order.
+
+        Where records come only one after the other (``by_position`` is false) it is None. Public post-processing.
+        """
+        return None
+
+    @property
+    def by_position(self) -> bool:
+        """Whether :meth:`expansion` says each record by its position."""
+        return self.expands()
+
+    @classmethod
+    def expands(cls) -> bool:
+        """Return whether it has an expansion of its own :meth:`finish`: who overrides that alone has none."""
+        own = next(kind for kind in cls.__mro__ if {"finish", "expansion"} & vars(kind).keys())
+        return own is not PrivateStep and "expansion" in vars(own)
 
     @abstractmethod
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

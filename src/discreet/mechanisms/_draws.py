@@ -42,19 +42,43 @@ def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random
     Of the ``m`` equally spaced points of a stratified sample, chunk ``r`` of ``C`` takes points ``r, r + C, ..``: every
     chunk is stratified itself, and none needs to know the others.
     """
-    live = np.flatnonzero(weights)
-    share = weights[live] / weights[live].sum()
+    live, share = _shares(weights)
     chunks = -(-size // BLOCK)
     if sampling == "iid":
         for start in range(0, size, BLOCK):
             yield _shuffled(live, rng.multinomial(min(BLOCK, size - start), share), rng)
         return
-    edges = size * np.cumsum(share)
-    edges[-1] = size  # rounding cannot lose the last record
-    edges = np.minimum(edges, size) - rng.random()
+    edges = _edges(share, size, rng)
     for first in rng.permutation(chunks).tolist():
         below = np.maximum(0, np.ceil((edges - first) / chunks)).astype(np.int64)  # points before each edge
         yield _shuffled(live, np.diff(below, prepend=0), rng)
+
+
+def draw_counts(
+    weights: Floats, size: int, *, sampling: Sampling, rng: np.random.Generator
+) -> tuple[Indices, Integers]:
+    """Return the cells that get any of ``size`` records, and how many each gets: by the law of :func:`draw_cells`."""
+    live, share = _shares(weights)
+    if sampling == "iid":
+        counts = rng.multinomial(size, share)
+    else:
+        below = np.maximum(0, np.ceil(_edges(share, size, rng))).astype(np.int64)
+        below[-1] = size  # nor can the last step of a sum beyond 2^52
+        counts = np.diff(below, prepend=0)
+    drawn = np.flatnonzero(counts)
+    return live[drawn], counts[drawn]
+
+
+def _shares(weights: Floats) -> tuple[Indices, Floats]:
+    live = np.flatnonzero(weights)
+    return live, weights[live] / weights[live].sum()
+
+
+def _edges(share: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Return where cells end among equally spaced points, the first of which is uniform in [0, 1)."""
+    edges = size * np.cumsum(share)
+    edges[-1] = size  # rounding cannot lose the last record
+    return np.asarray(np.minimum(edges, size) - rng.random())
 
 
 def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:

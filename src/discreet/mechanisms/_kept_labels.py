@@ -119,10 +119,15 @@ def closed_domain(domain: Domain, kept: Sequence[KeptLabels], *, most: int) -> D
     return replace(domain, columns=columns)
 
 
-def labelled(chunks: Iterator[Records], domain: Domain, closed: Domain, rng: np.random.Generator) -> Iterator[Records]:
-    """Return records with their labels. One whose label was not kept gets a new one, of the reserved namespace."""
+def labelled(
+    chunks: Iterator[Records], domain: Domain, closed: Domain, rng: np.random.Generator, *, first_new: int = 1
+) -> Iterator[Records]:
+    """Return records with their labels. One whose label was not kept gets a new one, of the reserved namespace.
+
+    ``first_new``: number of the first new label of each column.
+    """
     places = open_columns(domain)
-    first = dict.fromkeys(places, 1)
+    first = dict.fromkeys(places, first_new)
     wide, narrow = list(domain.columns.values()), list(closed.columns.values())
     for chunk in chunks:
         columns = list(chunk.columns)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import positive_size
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_real, written
@@ -33,6 +33,7 @@ from discreet.mechanisms._base import (
 from discreet.mechanisms._cells import Cells, OwnCells
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evidence import NoisyCellCounts
+from discreet.mechanisms._expansion import Expansion, Made
 from discreet.mechanisms._mechanism import Mechanism, Remedy
 from discreet.mechanisms.noise import LAWS, NoiseLaw, law_named
 from discreet.mechanisms.readings import Projection
@@ -159,6 +160,11 @@ class NoisyCounts(Mechanism):
         weights = self.probabilities(cast(CellCounts, y))
         return map(self.cells.records_in, draw_cells(weights, size, sampling=self.sampling, rng=rng))
 
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
+        """Draw how many of ``size`` records each cell gets."""
+        weights = self.probabilities(cast(CellCounts, y))
+        return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=_InCells(self.cells))
+
     def estimates(self, y: Output) -> Estimates:
         """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
         records, error = self.cells.records_in(np.arange(self.cells.count)), self.law.standard_deviation(self.scale)
@@ -215,6 +221,17 @@ class NoisyCounts(Mechanism):
             return cls(domain=domain, records=n, scale=value, **own)
 
         return cast(Self, solve_scale(make, budget, n=n, group=group, laws=laws, scale=scale))
+
+
+@dataclass(frozen=True)
+class _InCells(Made):
+    """Items that are cells."""
+
+    cells: Cells
+
+    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+        """Return the records that stand for cells."""
+        return self.cells.records_in(items)
 
 
 @dataclass(frozen=True)

@@ -186,9 +186,15 @@ class DirichletMultinomial(HeldMechanism):
 
     def evidence(self) -> DrawnFromCounts:
         """Return the urn's likelihood: ``(alpha + C)_Z`` for each cell, a rising factorial."""
+        return DrawnFromCounts(
+            log_weight=lambda _, cells, c, drawn: log_rising(self._prior[cells] + c, drawn.astype(float))
+        )
+
+    @cached_property
+    def _prior(self) -> Floats:
+        """The prior mass of each cell: made when it is used, since a plan asks for evidence of any number of cells."""
         base = np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells))))
-        prior = self.strength_units / _UNIT * base
-        return DrawnFromCounts(log_weight=lambda _, cells, c, drawn: log_rising(prior[cells] + c, drawn.astype(float)))
+        return np.asarray(self.strength_units / _UNIT * base)
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``sum alpha / A``."""

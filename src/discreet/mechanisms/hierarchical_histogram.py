@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
@@ -21,6 +21,7 @@ from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Estimates, Output, finite_cells, numbered_cells
 from discreet.mechanisms._draws import draw_cells
 from discreet.mechanisms._evidence import NoisyTree
+from discreet.mechanisms._expansion import Expansion, Made, Refined
 from discreet.mechanisms._noisy_counts import NoisyCounts, solve_scale
 from discreet.mechanisms._tree import Tree, node_counts
 from discreet.mechanisms._tree_levels import chosen_levels, predicted_error
@@ -30,6 +31,7 @@ from discreet.privacy import Budget, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
+_MOST_DIVIDED = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +133,13 @@ class HierarchicalHistogram(NoisyCounts):
         for places in draw_cells(weights[order], size, sampling=self.sampling, rng=rng):
             yield tree.records_in(order[places], rng)
 
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
+        """Draw how many of ``size`` records each leaf gets."""
+        tree, weights = self.reading.tree, self.probabilities(cast(CellCounts, y))
+        order = tree.in_order()
+        drawn = Expansion.drawn(weights[order], size, sampling=self.sampling, rng=rng, made=_InLeaves(tree))
+        return replace(drawn, items=order[drawn.items])
+
     def estimates(self, y: Output) -> Estimates:
         """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
 
@@ -213,6 +222,44 @@ class HierarchicalHistogram(NoisyCounts):
         if not options:
             raise refusals[-1]
         return cast(Self, min(options, key=lambda m: m.share_not_from_data(n)))
+
+
+@dataclass(frozen=True)
+class _InLeaves(Made):
+    """Items that are leaves of a tree; with a column, pairs of a leaf and one of its codes of the column.
+
+    ``column``: its number; items are then numbered leaf by leaf.
+    """
+
+    tree: Tree
+    column: int | None = None
+
+    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+        """Return a record in each leaf, uniform over its cells."""
+        if self.column is None:
+            return self.tree.records_in(items, rng)
+        leaves, codes = np.divmod(items, self.tree.sizes[self.column])
+        columns = list(self.tree.records_in(leaves, rng).columns)
+        columns[self.column] = codes
+        return Records(columns=tuple(columns))
+
+    def refined(self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator) -> Refined:
+        """Divide the records of each leaf among its codes of a column: they are uniform over them."""
+        shape = self.tree.shape(self.tree.depth)
+        edges, codes = self.tree.edges(self.tree.depth)[column], self.tree.sizes[column]
+        block = np.unravel_index(items, shape)[column]
+        starts, widths = edges[block], np.diff(edges)[block]
+        found: list[tuple[Integers, Integers]] = []
+        for width in np.unique(widths).tolist():
+            of = np.flatnonzero(widths == width)
+            for some in np.array_split(of, -(-len(of) * width // _MOST_DIVIDED)):
+                each = rng.multinomial(counts[some], np.full(width, 1.0 / width))
+                row, offset = np.nonzero(each)
+                found.append((items[some][row] * codes + starts[some][row] + offset, each[row, offset]))
+        refined = np.concatenate([one for one, _ in found])
+        return Refined(
+            _InLeaves(self.tree, column), refined, np.concatenate([one for _, one in found]), refined % codes
+        )
 
 
 def _check_columns(domain: Domain) -> None:

@@ -37,6 +37,7 @@ from discreet.mechanisms._base import (
 )
 from discreet.mechanisms._counted_texts import TABLE, counted_texts
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, copies, draw_cells
+from discreet.mechanisms._expansion import Expansion
 from discreet.mechanisms._kept_labels import (
     Coded,
     closed_domain,
@@ -50,6 +51,7 @@ from discreet.mechanisms._latent_classes import LatentClasses, Pair
 from discreet.mechanisms._measured_tables import Counted, MeasuredTables
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
+from discreet.mechanisms._model_records import FromStrata
 from discreet.mechanisms._one_way import OneWay
 from discreet.mechanisms._units import label_units
 from discreet.mechanisms._wide_facts import (
@@ -153,6 +155,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
     free: ClassVar[tuple[str, ...]] = ("scale",)
     relations: ClassVar[tuple[RelationName, ...]] = ("replacement", "add-remove")
     cells_cost: ClassVar[bool] = False
+    by_value: ClassVar[bool] = False
     keeps_declared: ClassVar[bool] = True
     least_columns: ClassVar[int] = 4
     cells_each: ClassVar[int | None] = 64
@@ -373,17 +376,32 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         yield from labelled(chunks, self.domain, made.domain, rng) if self.open else chunks
 
     def _drawn(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
+        shares, strata = self._strata(y, rng)
+        for chunk in draw_cells(shares, size, sampling=self.sampling, rng=rng):
+            yield strata.chunk(chunk, rng)
+
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
+        """Draw how many of ``size`` records each stratum of the model gets."""
+        made, tables = self._read(y)
+        shares, strata = made._strata(tables, rng)
+        if self.open:
+            strata = replace(strata, labels=(self.domain, made.domain))
+        return Expansion.drawn(shares, size, sampling=self.sampling, rng=rng, made=strata)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether there is one model that all records are drawn from."""
+        return self.expands() and self.tables is None
+
+    def _strata(self, y: CellCounts, rng: np.random.Generator) -> tuple[Floats, FromStrata]:
+        """Return the shares of the model's strata, and what records of them are."""
         model = self.model(y, rng=rng)
         blocks, first, shares = list(model.blocks), [], model.shares
         totals = next((each for each in self.domain.published if each.column is not None), None)
         if totals is not None and totals.group is not None and not self.given_cells:
             shares, block = model.strata(totals.column or 0, totals.group)
             first, blocks = [block], [other for other in blocks if other.columns != block.columns]
-        for strata in draw_cells(shares, size, sampling=self.sampling, rng=rng):
-            drawn = model.records(strata, stratified=self.stratified, rng=rng, blocks=first)
-            classes = strata % len(model.shares)
-            drawn |= model.records(classes, stratified=self.stratified, rng=rng, blocks=blocks)
-            yield Records(columns=tuple(drawn[i] for i in range(len(drawn))))
+        return shares, FromStrata(model, tuple(first), tuple(blocks), self.stratified)
 
     def _populated(self, y: CellCounts, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables.

@@ -31,6 +31,7 @@ from discreet.mechanisms._cells import nearest_of
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evolution_choice import STEPS, Choice, least_displaced
+from discreet.mechanisms._expansion import Expansion, Listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._noisy_counts import solve_scale
 from discreet.mechanisms._sparse_transport import transport_available
@@ -374,9 +375,25 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
                 yield self._api.random(min(BLOCK, size - start), rng=rng)
             return
         weights = self.probabilities(steps[-1])
-        sampling: Sampling = "stratified" if self.variant == "theoretical" else self.sampling
-        for places in draw_cells(weights, size, sampling=sampling, rng=rng):
+        for places in draw_cells(weights, size, sampling=self._drawn_by, rng=rng):
             yield steps[-1].candidates.take(places)
+
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion | None:
+        """Draw how many of ``size`` records each candidate gets; without a step the API draws one after the other."""
+        steps = cast("list[Votes]", y)
+        if not steps:
+            return None
+        weights, made = self.probabilities(steps[-1]), Listed(steps[-1].candidates)
+        return Expansion.drawn(weights, size, sampling=self._drawn_by, rng=rng, made=made)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether there is a step, whose candidates have votes."""
+        return self.expands() and self.steps > 0
+
+    @property
+    def _drawn_by(self) -> Sampling:
+        return "stratified" if self.variant == "theoretical" else self.sampling
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that an evolution on an invented table ends with.

@@ -11,12 +11,13 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats
-from discreet.domain import Counts, Records
+from discreet._core.arrays import Floats, Integers
+from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
 from discreet.mechanisms._evidence import ThresholdedCounts
+from discreet.mechanisms._expansion import Expansion, Listed, Made, Refined
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms.noise import LAPLACE
 
@@ -85,6 +86,14 @@ class StabilityHistogram(StableCounts):
         for labels in draw_cells(kept.frequencies.astype(np.float64), size, sampling=self.sampling, rng=rng):
             yield kept.records.take(labels)
 
+    def expansion(self, y: Output, *, size: int, rng: np.random.Generator) -> Expansion:
+        """Draw how many of ``size`` records each label gets, or that all are from the base measure."""
+        kept = cast(Counts, y)
+        if kept.distinct == 0:
+            return Expansion.of_nothing(size, rng=rng, made=_FromBase(self.domain))
+        weights = kept.frequencies.astype(np.float64)
+        return Expansion.drawn(weights, size, sampling=self.sampling, rng=rng, made=Listed(kept.records))
+
     def evidence(self) -> ThresholdedCounts:
         """Return the law of the noise, the threshold, and the normalised counts that remain."""
         return ThresholdedCounts(
@@ -108,3 +117,29 @@ class StabilityHistogram(StableCounts):
         tell: in the worst case none is kept, and all records come from the base measure.
         """
         return 1.0 - self._kept(n, like)[0]
+
+
+@dataclass(frozen=True)
+class _FromBase(Made):
+    """Records of the base measure, whose new labels have the numbers of their positions.
+
+    ``column``: of which items are the codes, where there is one.
+    """
+
+    domain: Domain
+    column: int | None = None
+
+    def __call__(self, items: Integers, *, first: int, rng: np.random.Generator) -> Records:
+        """Draw as many records as there are items."""
+        columns = list(self.domain.draw_base(len(items), rng, first=first + 1).columns)
+        if self.column is not None:
+            columns[self.column] = items
+        return Records(columns=tuple(columns))
+
+    def refined(self, items: Integers, counts: Integers, *, column: int, rng: np.random.Generator) -> Refined:
+        """Divide the records among the codes of a column: no other column depends on it."""
+        codes = np.arange(list(self.domain.columns.values())[column].size or 0)
+        weights = np.exp(list(self.domain.columns.values())[column].log_base(codes))
+        return Refined(
+            _FromBase(self.domain, column), codes, rng.multinomial(counts.sum(), weights / weights.sum()), codes
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from discreet.inference._known import no_posterior
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
 from discreet.planner._cells import with_cells
-from discreet.planner._predicted import Reference, predicted_w1, sampling_error
+from discreet.planner._predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases._utility import POOR_UTILITY
 
@@ -32,6 +32,9 @@ class Request:
     ``n``, ``size``, ``group``: numbers of records held, released, and held by a privacy unit.
     ``budget``: what may be spent.
     ``reference``: the public table that predictions are about.
+    ``mechanisms``: names of those to consider; None for all.
+    ``sampling``, ``given``: how records are drawn, and parameters, where they were given.
+    ``files``: what the domain and the reference were read from, where they were files.
     """
 
     domain: Domain
@@ -40,6 +43,10 @@ class Request:
     budget: Budget
     group: int
     reference: Reference
+    mechanisms: Sequence[str] | None = None
+    sampling: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def declared(self) -> bool:
@@ -49,7 +56,12 @@ class Request:
     @cached_property
     def without_privacy(self) -> float:
         """The W1 that a sample of the same size is predicted to have that is drawn from the table without privacy."""
-        return sampling_error(self.domain, self.size, self.reference)
+        return summed(self.domain, self.errors_without_privacy)
+
+    @cached_property
+    def errors_without_privacy(self) -> dict[str, float]:
+        """The same of each column, in its own unit."""
+        return sampling_errors(self.domain, self.size, self.reference)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +86,8 @@ class Option:
     w1 : float or None
         Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
         temporal column, else on the scaled ground metric.
+    errors : mapping of str to float, or None
+        The same of each column, in its own unit: what ``w1`` is the sum of.
     fixed : mapping
         Parameters that were given.
     sized : bool
@@ -87,6 +101,7 @@ class Option:
     extra: str | None = None
     share_not_from_data: float | None = None
     w1: float | None = None
+    errors: Mapping[str, float] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict, repr=False)
     sized: bool = field(default=False, repr=False)
 
@@ -160,6 +175,7 @@ class Option:
             "share_at_most": self.share_at_most,
             "share_in_words": self.share_in_words,
             "predicted_w1": self.w1,
+            "predicted_errors": None if self.errors is None else dict(self.errors),
             "times_sampling": self.times_sampling,
             "posterior": self.analysed,
             "caveats": list(self.caveats),
@@ -223,8 +239,9 @@ def predicted(option: Option, draws: int | None = None) -> Option:
     if option.mechanism is None:
         return option
     request = option.request
-    w1 = predicted_w1(option.mechanism, n=request.n, size=request.size, reference=request.reference, draws=draws)
-    return replace(option, w1=w1)
+    made, like = option.mechanism, request.reference
+    errors = predicted_errors(made, n=request.n, size=request.size, reference=like, draws=draws)
+    return replace(option, w1=summed(made.domain, errors), errors=errors)
 
 
 def _largest_size(option: Option) -> int:

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from discreet._core.checks import positive_size
@@ -13,6 +14,7 @@ from discreet._core.display import alarm, listing, table
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, counted, percent, rounded_up, sentence
 from discreet.domain import Domain
+from discreet.ledger import Ledger
 from discreet.mechanisms import Mechanism, first_names, named
 from discreet.mechanisms._base import shown_cells
 from discreet.planner._cells import chosen_cells
@@ -163,6 +165,57 @@ class Plan:
         instead = fewer_cells(self.request.domain, self.request.n, self.request.budget, self.request.group)
         return verdict if instead is None else [*verdict, instead]
 
+    def write_page(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Write a page to choose a budget by: one HTML file that needs no network, made from public facts alone.
+
+        It plans the same request at about seventeen epsilons around its own, and shows for each what the best attacker
+        reaches, the predicted error of each column, what is promised and what is not, and the release as a command.
+
+        Parameters
+        ----------
+        out : path
+            The page to write; ends in ``.html``.
+        ledger, dataset : optional
+            Ledger of the table, and the data set's name in it: the page then shows what each release would leave. By
+            default that of the domain's ``[ledger]``, else of ``DISCREET_LEDGER``, else none.
+        progress : callable, optional
+            Called with how many mechanisms of how many are planned, at all budgets together.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        FileProblem
+            When the file cannot be written, is one of the inputs, or exists and was not written by this package.
+        ParameterError
+            When Jinja2 is not installed, epsilon is 0, or there is no such ledger.
+        Refused
+            When the ledger does not add up such releases.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from discreet.domain import Domain, Integer
+        >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
+        >>> made = plan(ages, records=500, epsilon=1.0, mechanisms=["perturbed-histogram"])
+        >>> made.write_page(Path(tempfile.mkdtemp()) / "plan.html").name
+        'plan.html'
+        """
+        from discreet.planner._budget_page import write_budget_page  # which plans at further budgets
+
+        return write_budget_page(self, out, ledger=ledger, dataset=dataset, progress=progress)
+
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's cells as text, one row for each private step with its best reading.
 
@@ -273,16 +326,36 @@ def plan(
     >>> plan(ages, records=50_000, epsilon=1.0, delta=1e-9, size=50_000).best.name
     'hierarchical-histogram'
     """
+    files = {
+        what: os.fspath(given)
+        for what, given in (("domain", domain), ("reference", reference))
+        if isinstance(given, (str, os.PathLike))
+    }
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     budget = Budget(epsilon=epsilon, delta=delta)
     n = positive_size("records", records)
-    m = n if size is None else positive_size("size", size)
-    names = first_names() if mechanisms is None else list(mechanisms)
-    request = Request(domain=domain, n=n, size=m, budget=budget, group=group, reference=Reference.of(reference, domain))
+    request = Request(
+        domain=domain,
+        n=n,
+        size=n if size is None else positive_size("size", size),
+        budget=budget,
+        group=group,
+        reference=Reference.of(reference, domain),
+        mechanisms=mechanisms,
+        sampling=sampling,
+        given=fixed,
+        files=files,
+    )
+    return planned(request, largest_sizes=largest_sizes, progress=progress)
+
+
+def planned(request: Request, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None) -> Plan:
+    """Return the plan of a request."""
+    names = first_names() if request.mechanisms is None else list(request.mechanisms)
     options: list[Option] = []
     for name in names:
-        given = with_sampling(named(name), fixed, sampling)
-        wide = mechanisms is None and any(map(_for_wide_tables, options))
+        given = with_sampling(named(name), dict(request.given), request.sampling)
+        wide = request.mechanisms is None and any(map(_for_wide_tables, options))
         if wide and named(name).tried_out and not request.declared:
             options.append(Option(name=name, request=request, refused=_NOT_TRIED))
         else:

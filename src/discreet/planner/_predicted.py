@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,22 +103,35 @@ def predicted_w1(
 ) -> float:
     """Predict the Wasserstein-1 distance between a release and the confidential table, from public facts alone.
 
+    The arguments are those of :func:`predicted_errors`.
+    Returns: in the column's unit for a single numeric or temporal column, else the sum over columns on the scaled
+    ground metric, each column's marginal distribution by itself.
+    """
+    errors = predicted_errors(mechanism, n=n, size=size, reference=reference, draws=draws)
+    return summed(mechanism.domain, errors)
+
+
+def predicted_errors(
+    mechanism: Mechanism, *, n: int, size: int, reference: Reference | None = None, draws: int | None = None
+) -> dict[str, float]:
+    """Predict the Wasserstein-1 distance of each column of a release to the same column of the confidential table.
+
     ``mechanism``: calibrated.
     ``n``, ``size``: numbers of records held and released.
     ``reference``: a public table that the confidential one is expected to look like; by default the inner half of the
     base.
     ``draws``: how many draws of the mechanism's noise to take at most; by default as many as it says.
-    Returns: in the column's unit for a single numeric or temporal column, else the sum over columns on the scaled
-    ground metric, each column's marginal distribution by itself.
+    Returns: by the column's name, in its own unit (days for dates, seconds for datetimes and durations); ranks over
+    ``K - 1`` for ordered categories, the total variation where there is no order.
 
     Notes
     -----
     With ``F`` the reference's distribution function and ``G`` that of the records' law after one draw of the
-    mechanism's noise, a column adds the mean over such draws of the integral of ``E|G - F + Z|``, where ``Z`` is normal
-    with the variance of drawing ``size`` records: the mean of a folded normal. An invented table does not say where in
-    its cells its values are, and a twelfth of their mean width is added: as if a quarter of the records held values
-    that many share, each a third of a width from a value put anywhere in its cell. The prediction is as good as the
-    reference is like the table.
+    mechanism's noise, a column's error is the mean over such draws of the integral of ``E|G - F + Z|``, where ``Z`` is
+    normal with the variance of drawing ``size`` records: the mean of a folded normal. An invented table does not say
+    where in its cells its values are, and a twelfth of their mean width is added: as if a quarter of the records held
+    values that many share, each a third of a width from a value put anywhere in its cell. The prediction is as good as
+    the reference is like the table.
     """
     reference = reference or Reference()
     domain = mechanism.domain
@@ -130,15 +144,19 @@ def predicted_w1(
     most = mechanism.most_draws if draws is None else min(draws, mechanism.most_draws)
     taken = max(min(2, most), min(most, (1 << 19) // len(shares)))
     weights = [mechanism.predictive(shares, support=support, n=n, rng=seeded(i)) for i in range(taken)]
-    moved = {
-        name: _column_error(name, column, codes, shares, weights, drawn, reference)
+    widths = _width_errors(domain) if reference.table is None else dict.fromkeys(domain.names, 0.0)
+    return {
+        name: _in_unit(column, _column_error(name, column, codes, shares, weights, drawn, reference) + widths[name])
         for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True)
     }
-    return _summed(domain, moved) + (width_error(domain) if reference.table is None else 0.0)
 
 
 def width_error(domain: Domain) -> float:
     """Return the error that the width of cells is taken for: a twelfth of what cells of an invented table have."""
+    return summed(domain, {name: _in_unit(domain.columns[name], w) for name, w in _width_errors(domain).items()})
+
+
+def _width_errors(domain: Domain) -> dict[str, float]:
     moved = {}
     for name, column in domain.columns.items():
         cells = np.arange(column.size) if column.size is not None and column.size <= _MOST_CELLS else None
@@ -148,21 +166,28 @@ def width_error(domain: Domain) -> float:
             continue
         shares = np.exp(column.log_base(cells)) * inner_half(column, cells)
         moved[name] = float(shares @ np.nan_to_num(high - low)) / (12.0 * float(shares.sum()))
-    return _summed(domain, moved)
+    return moved
 
 
-def _summed(domain: Domain, moved: dict[str, float]) -> float:
-    """Return the columns' distances together: a single one in its own unit, several on the scaled ground metric."""
-    if len(moved) == 1:
-        ((name, distance),) = moved.items()
-        column = domain.columns[name]
-        return distance / (column.scale or 1.0) if isinstance(column, Category) else distance
+def _in_unit(column: Column, moved: float) -> float:
+    """Return a distance of positions in the unit that is shown: ranks over ``K - 1`` for categories."""
+    return moved / (column.scale or 1.0) if isinstance(column, Category) else moved
+
+
+def summed(domain: Domain, errors: Mapping[str, float]) -> float:
+    """Return the columns' errors together: a single one in its own unit, several on the scaled ground metric."""
+    if len(errors) == 1:
+        return next(iter(errors.values()))
     weights = domain.metric_weights or {}
-    return sum(weights.get(name, 1.0) * each / (domain.columns[name].scale or 1.0) for name, each in moved.items())
+    scaled = {
+        name: each if isinstance(column := domain.columns[name], Category) else each / (column.scale or 1.0)
+        for name, each in errors.items()
+    }
+    return sum(weights.get(name, 1.0) * each for name, each in scaled.items())
 
 
-def sampling_error(domain: Domain, size: int, reference: Reference) -> float:
-    """Return the W1 that independent records drawn from the table itself are predicted to have: without privacy.
+def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
+    """Return the errors that independent records drawn from the table itself are predicted to have: without privacy.
 
     ``domain``: public.
     ``size``: number of records drawn.
@@ -171,11 +196,10 @@ def sampling_error(domain: Domain, size: int, reference: Reference) -> float:
     support, shares = reference.shares(domain)
     drawn = _Drawn(float(size), len(domain.columns), stratified=False)
     own = [np.append(shares, 0.0)]
-    moved = {
-        name: _column_error(name, column, codes, shares, own, drawn, reference)
+    return {
+        name: _in_unit(column, _column_error(name, column, codes, shares, own, drawn, reference))
         for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True)
     }
-    return _summed(domain, moved)
 
 
 @dataclass(frozen=True, slots=True)

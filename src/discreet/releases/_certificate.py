@@ -32,6 +32,8 @@ from discreet.releases._utility import POOR_UTILITY
 SCHEMA = 1
 FOLDER_CERTIFICATE = "certificate.json"
 """Name of the certificate in a folder of several tables."""
+PARTS_CERTIFICATE = "_certificate.json"
+"""Name of the certificate in a folder that is one table in parts: readers of such folders pass it over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -107,6 +109,12 @@ class Certificate:
         return isinstance(released, dict) and "tables" in released
 
     @property
+    def in_parts(self) -> bool:
+        """Whether it is of one table that is a folder of Parquet files."""
+        released = self.facts.get("released")
+        return isinstance(released, dict) and released.get("partitions") is not None
+
+    @property
     def tables(self) -> list[dict[str, Any]]:
         """The ``file``, ``rows`` and ``sha256`` of each released table."""
         released = self.whole().facts["released"]
@@ -168,7 +176,7 @@ class Certificate:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a certificate, from its file or from the folder of tables that holds it.
+        """Read a certificate, from its file or from the folder of tables, or of parts, that holds it.
 
         Raises
         ------
@@ -176,7 +184,7 @@ class Certificate:
             When the file cannot be read, is not JSON, is not a certificate of a known version, or belongs to a write
             that was interrupted.
         """
-        file = Path(path) / FOLDER_CERTIFICATE if Path(path).is_dir() else path
+        file = certificate_in(Path(path)) if Path(path).is_dir() else path
         require_settled(file)
         facts = in_present_form(read_json(file, remedy="give the certificate written beside the release"))
         if facts.get("discreet_certificate") != SCHEMA:
@@ -239,6 +247,12 @@ class Certificate:
         told = [] if outcome is None or (self.poor is not None and outcome in self.poor) else [outcome]
         assumed = [] if promised.get("kind") == "unconditional" else promised.get("assumptions", [])
         return [*(f"it assumes: {one}" for one in assumed), *map(str, promised["caveats"]), *told]
+
+
+def certificate_in(folder: Path) -> Path:
+    """Return where the certificate of a folder is."""
+    parts = folder / PARTS_CERTIFICATE
+    return parts if parts.is_file() else folder / FOLDER_CERTIFICATE
 
 
 def share(value: Any) -> float | None:

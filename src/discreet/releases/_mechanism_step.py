@@ -16,6 +16,7 @@ from discreet.domain import Counts, Domain
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._base import Estimates, PartsMechanism
 from discreet.mechanisms._drawn import DrawnMechanism
+from discreet.mechanisms._expansion import Expansion
 from discreet.privacy import Guarantee, Relation
 from discreet.releases._step import ELSEWHERE, Frames, Publishable, Step, rebuilt_elsewhere
 from discreet.releases._utility import require_utility
@@ -111,6 +112,8 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
         tables=several,
         outcome=partial(_outcome, mechanism),
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
+        expanded=partial(_expanded, mechanism, size) if size is not None and mechanism.by_position else None,
+        by_value=mechanism.by_value,
         empty=_no_counts(mechanism) if size is None else None,
         keeps_declared=mechanism.keeps_declared,
     )
@@ -140,6 +143,13 @@ def _drawn(
 
     for _ in range(mechanism.several or 1):
         yield decoded()
+
+
+def _expanded(mechanism: Mechanism, size: int, output: Any, *, rng: np.random.Generator) -> Expansion:
+    expansion = mechanism.expansion(output, size=size, rng=rng)
+    if expansion is None:
+        raise Fault("no expansion", mechanism.name)
+    return expansion
 
 
 def _counted(mechanism: Mechanism, output: Any, *, rng: np.random.Generator) -> Iterator[Frames]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._core.errors import RelationNotSupported
+from discreet._core.errors import ParameterError, RelationNotSupported
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public, secure
 from discreet.confidential import Confidential
@@ -33,7 +33,8 @@ from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName, require_kind
 from discreet.releases._certificate import Certificate
 from discreet.releases._mechanism_step import step_of
-from discreet.releases._release import Release, place, write
+from discreet.releases._parts import Partitions, Workers, write_parts
+from discreet.releases._release import Release, carried, place, write
 from discreet.releases._step import Frames, Publishable, Step
 
 
@@ -54,6 +55,9 @@ def publish(
     info: dict[str, Any] | None = None,
     form: Literal["records", "counts"] = "records",
     ledger: Ledger | Payment | None = None,
+    partitions: int | None = None,
+    partition_by: str | None = None,
+    workers: Workers = 1,
 ) -> Release:
     """Run a mechanism, or a model, on confidential data once, and return what may be published.
 
@@ -100,6 +104,8 @@ def publish(
     ledger : Ledger or Payment, optional
         Pays for the release, which is refused where not enough is left. A payment that was reserved and opened before
         the table was read (:meth:`discreet.Ledger.reserve`) pays whatever happens since.
+    partitions, partition_by, workers : optional
+        See :func:`discreet.release`.
 
     Returns
     -------
@@ -120,6 +126,7 @@ def publish(
     NotPublic
         When what the mechanism was made of is the confidential table.
     """
+    divided = Partitions.of(partitions, partition_by, workers)
     step = step_of(
         mechanism,
         getattr(confidential.provenance, "domain", None),
@@ -131,7 +138,13 @@ def publish(
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
     generator = secure() if rng is None else rng
     inputs, several = (facts.path,), step.tables is not None
-    paths = None if out is None else place(out, certificate, several=several, inputs=inputs)
+    paths = None
+    if divided is not None:
+        divided.require_fit(step)
+        if out is None:
+            raise ParameterError("a release in parts is a folder. Write out=..., a name that nothing has")
+    if out is not None:
+        paths = place(out, certificate, several=several, inputs=inputs, parts=divided is not None)
     between = Relation(name=relation, group=facts.max_records)
     guarantee = step.guarantee(between, n=_public_number(confidential, step, between))
     require_kind(guarantee, frozenset(accept))
@@ -151,6 +164,21 @@ def publish(
             document = document.paid(payment.stamp)
         output = step.run(open_confidential(closed, caller=__name__), rng=generator)
         document = document.releasing(**step.outcome(output, guarantee.n))
+        if paths is not None and divided is not None:
+            document = write_parts(
+                step,
+                output,
+                document,
+                paths[0],
+                divided,
+                rng=public(generator),
+                carried=carried(document, paths[1]),
+                payment=payment,
+                progress=progress,
+            )
+            return Release(
+                records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
+            )
         tables = step.frames(output, rng=public(generator))
         if paths is not None:
             document = write(tables, dict(step.nothing().schema), document, paths, inputs=inputs, payment=payment)

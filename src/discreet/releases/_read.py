@@ -9,7 +9,8 @@ from typing import Any
 from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.text import counted
 from discreet._core.writing import file_sha256, require_settled
-from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
+from discreet.releases._certificate import Certificate, certificate_in
+from discreet.releases._manifest import require_parts
 from discreet.releases._release import Release
 from discreet.releases._table import as_polars, told
 from discreet.releases._writing import CERTIFICATE_KEY, IDENTITY_KEY, certificate_path
@@ -18,13 +19,15 @@ from discreet.releases._writing import CERTIFICATE_KEY, IDENTITY_KEY, certificat
 def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None = None) -> Release:
     """Read a released table and its certificate as one object, once they are known to belong together.
 
-    A file is not loaded: only its hash is computed. A Parquet or Arrow file and its certificate hold the same random
-    identity; two that differ are refused. CSV has no place for one, and is known by its hash alone.
+    A file is not loaded: only its hash is computed, and that of every part of a release in parts. A Parquet or Arrow
+    file and its certificate hold the same random identity; two that differ are refused. CSV has no place for one, and
+    is known by its hash alone.
 
     Parameters
     ----------
     release : path or dataframe
-        The released file, a folder of several tables, or the whole table as a dataframe. Public.
+        The released file, the folder of a release in parts or of several tables, or the whole table as a dataframe.
+        Public.
     certificate : path or Certificate, optional
         Its certificate: by default the file beside it, ``RELEASE.certificate.json`` or the name that the file
         gives. A dataframe needs it.
@@ -63,8 +66,9 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
         return _folder(path, certificate)
     where = None if isinstance(certificate, Certificate) else _beside(path, certificate)
     known = read_certificate(path, certificate if where is None else where)
-    if known.several:
-        raise FileProblem(path, "its certificate is that of a folder of tables", "give the folder")
+    if known.several or known.in_parts:
+        folder = "release in parts" if known.in_parts else "folder of tables"
+        raise FileProblem(path, f"its certificate is that of a {folder}", "give the folder")
     require_own(known, path)
     return Release(records=None, certificate=known, info={}, path=path, certificate_path=where)
 
@@ -98,6 +102,9 @@ def require_own(certificate: Certificate, path: Any) -> None:
     if not isinstance(path, (str, os.PathLike)):
         return
     require_settled(path)
+    if certificate.in_parts:
+        require_parts(Path(path), certificate)
+        return
     released = certificate.facts["released"]
     for table in certificate.tables if certificate.several else [released]:
         file = Path(path) / Path(str(table["file"])).name if certificate.several else Path(path)
@@ -135,10 +142,10 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
 
 def _folder(path: Path, certificate: Any) -> Release:
     if certificate is not None:
-        raise ParameterError("a folder of tables holds its certificate. Leave out the certificate")
+        raise ParameterError("a folder of tables, or of parts, holds its certificate. Leave out the certificate")
     known = Certificate.read(path).whole()
     require_own(known, path)
-    return Release(records=None, certificate=known, info={}, path=path, certificate_path=path / FOLDER_CERTIFICATE)
+    return Release(records=None, certificate=known, info={}, path=path, certificate_path=certificate_in(path))
 
 
 def _require_whole(table: Any, certificate: Certificate) -> None:

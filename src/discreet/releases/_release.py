@@ -18,7 +18,7 @@ from discreet._core.text import counted, harmless, sentence
 from discreet._core.writing import Keeper, Move, file_sha256, new_folder, together
 from discreet.domain import Domain
 from discreet.ledger._payment import Payment
-from discreet.releases._certificate import FOLDER_CERTIFICATE, Certificate
+from discreet.releases._certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._sample import taken_for_sample
 from discreet.releases._step import Frames
@@ -50,7 +50,7 @@ class Release:
     info : dict
         Public facts about the run: who chose the mechanism and why.
     path, certificate_path : Path or None
-        Where they are; the path of a model's tables is their folder.
+        Where they are; the path of several tables, and of a release in parts, is their folder.
     """
 
     records: Any
@@ -254,20 +254,26 @@ class Release:
 
 
 def place(
-    out: str | os.PathLike[str], certificate: str | os.PathLike[str] | None, *, several: bool, inputs: tuple[Any, ...]
+    out: str | os.PathLike[str],
+    certificate: str | os.PathLike[str] | None,
+    *,
+    several: bool,
+    inputs: tuple[Any, ...],
+    parts: bool = False,
 ) -> tuple[Path, Path]:
     """Return where a release and its certificate go: a file beside another, or a folder that holds all.
 
     What cannot be written, or holds something else, is refused.
     """
-    if not several:
+    if not several and not parts:
         paths = check_output(out, certificate, inputs=inputs)
         require_whole_pair(*paths)
         return paths
     if certificate is not None:
-        raise ParameterError("a folder of tables holds its certificate. Leave out the certificate's name")
-    folder = check_folder(out)
-    return folder, folder / FOLDER_CERTIFICATE
+        held = "a release in parts" if parts else "a folder of tables"
+        raise ParameterError(f"{held} holds its certificate. Leave out the certificate's name")
+    folder = check_folder(out, inputs=inputs)
+    return folder, folder / (PARTS_CERTIFICATE if parts else FOLDER_CERTIFICATE)
 
 
 def write(
@@ -294,7 +300,7 @@ def write(
     keeper = None if payment is None else Keeper(payment.entry, complete)
     check = partial(require_whole_pair, *paths)
     with together(*paths, inputs=inputs, check=check, keeper=keeper) as (table, certificate):
-        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=_carried(document, paths[1]))
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=carried(document, paths[1]))
         written = document.holding([_listed(paths[0], rows, Path(table.name))])
         certificate.write(written.to_json().encode())
     if payment is not None:
@@ -305,7 +311,7 @@ def write(
 def _write_folder(
     tables: Iterator[Frames], schema: dict[str, Any], document: Certificate, folder: Path, payment: Payment | None
 ) -> Certificate:
-    listed, carried = [], _carried(document, folder / FOLDER_CERTIFICATE)
+    listed, said = [], carried(document, folder / FOLDER_CERTIFICATE)
     written = document
 
     def complete(final: Path, write: str, files: Mapping[str, str]) -> None:
@@ -317,7 +323,7 @@ def _write_folder(
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
             with together(path) as (file,):
-                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=carried)
+                rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
             listed.append(_listed(path, rows, path))
         written = document.holding(listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
@@ -327,7 +333,7 @@ def _write_folder(
     return written
 
 
-def _carried(document: Certificate, certificate: Path) -> dict[str, str]:
+def carried(document: Certificate, certificate: Path) -> dict[str, str]:
     """Return what a file says of itself."""
     identity = {} if document.identity is None else {IDENTITY_KEY: str(document.identity)}
     return {CERTIFICATE_KEY: certificate.name, PROMISE_KEY: document.facts["guarantee"]["statement"], **identity}

@@ -8,6 +8,7 @@ from typing import Any
 _NUMBER = (int, float)
 _MAYBE = (int, type(None))
 _TABLE: dict[str, Any] = {"file": (str, type(None)), "rows": (int,), "sha256": (str, type(None))}
+_PARTS: dict[str, Any] = {"partitions": (int,), "partition_by": (str, type(None)), "sha256": (str,)}
 _SHAPE: dict[str, Any] = {
     "mechanism": {"name": (str,), "parameters": (dict,)},
     "domain": (dict,),
@@ -31,6 +32,8 @@ def misshapen(facts: Any) -> str | None:
     'mechanism.name'
     """
     wrong = first_wrong(facts, _SHAPE, "")
+    if wrong is None and "partitions" in facts["released"]:
+        wrong = first_wrong(facts["released"], _PARTS, "released.")
     if wrong is not None or "tables" not in facts["released"]:
         return wrong
     tables = facts["released"]["tables"]

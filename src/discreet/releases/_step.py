@@ -12,6 +12,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms import require_kept
+from discreet.mechanisms._expansion import Expansion
 from discreet.privacy import Guarantee, Relation
 
 Frames = Iterator["pl.DataFrame"]
@@ -54,6 +55,10 @@ class Step:
         ``outcome(output, n)``: what the output itself tells about its use, as it stands in ``released``.
     require_utility : callable
         ``require_utility(n, like)`` refuses a release most of which would not be from the data.
+    expanded : callable, optional
+        ``expanded(output, rng=)`` says each record by its position, where records need not come one after the other.
+    by_value : bool
+        Whether what ``expanded`` counts can be divided by the values of a column.
     empty : polars.DataFrame, optional
         A table of no rows, where those that are released do not have the columns of the domain.
     randomness : str
@@ -83,6 +88,8 @@ class Step:
     pure: Callable[[Relation], tuple[float, float]] | None = None
     outcome: Callable[[Any, int], Mapping[str, Any]] = lambda _output, _n: {}
     require_utility: Callable[[int, Commonness | None], None] = lambda _n, _like: None
+    expanded: Callable[..., Expansion] | None = None
+    by_value: bool = False
     empty: pl.DataFrame | None = None
     randomness: str = (
         "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for noise on counts "

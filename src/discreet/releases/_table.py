@@ -16,6 +16,7 @@ from discreet.domain import Domain
 from discreet.domain._column import Column
 from discreet.domain._spreadsheet import unescaped_frame
 from discreet.releases._certificate import Certificate
+from discreet.releases._manifest import scanned_parts
 from discreet.releases._mechanism_step import released_step
 
 
@@ -26,6 +27,8 @@ def unreadable() -> DataError:
 def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
     """Scan a released file; the columns of CSV are texts. Raises FileProblem or DataError when it cannot be read."""
     require_settled(path)
+    if Path(path).is_dir():
+        return scanned_parts(Path(path))
     if not Path(path).is_file():
         raise FileProblem(path, "there is no such file", "check the path")
     form = _form(path)
@@ -43,7 +46,8 @@ def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
     if not isinstance(source, (str, os.PathLike)):
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
-    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _form(source).texts else frame
+    folders = certificate.facts["released"].get("partition_by") is not None
+    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _form(source).texts or folders else frame
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -71,6 +75,7 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     for name, dtype in schema.items():
         texts, column = frame[name], _column(domain, name)
         reads = column is not None and not column._accepts(pl.String())
+        reads = reads and texts.dtype == pl.String
         parts.append((column.parse(texts) if reads else texts).cast(dtype).alias(name))  # type: ignore[union-attr]
     return pl.DataFrame(parts)
 

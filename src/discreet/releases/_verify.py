@@ -20,10 +20,11 @@ from discreet.releases._certificate import Certificate, share
 from discreet.releases._deadline import SECONDS, within
 from discreet.releases._earlier import EARLIER, RANDOMNESS, SHOWN, TABLE_EPSILONS, added_since, still_holds
 from discreet.releases._errata import erratum_of, written_by
+from discreet.releases._manifest import MANIFEST, parts_of, problems, scanned_parts
 from discreet.releases._mechanism_step import rebuilt
 from discreet.releases._promise import MARKED, SEEDED, SEEDED_CUT, SHOWS, promise
 from discreet.releases._step import Step
-from discreet.releases._table import told
+from discreet.releases._table import told, unreadable
 from discreet.releases._writing import IDENTITY_KEY
 
 
@@ -62,9 +63,9 @@ def verify(
     Parameters
     ----------
     certificate : Certificate or path
-        As read from its file, or the file, or the folder of tables that holds it: the tables are then checked too.
+        As read from its file, or the file, or the folder of tables or parts that holds it: these are then checked too.
     data : path, optional
-        The released file, or the folder of several tables: hashes, rows and columns are compared too.
+        The released file, or the folder of tables or parts: hashes, rows and columns are compared too.
     seconds : float
         How long recomputing may take: a certificate can claim what is dear to check. Kept in the main thread of
         systems with interval timers.
@@ -87,16 +88,19 @@ def verify(
     if not isinstance(certificate, Certificate):
         if Path(certificate).is_dir():
             if data is not None:
-                raise ParameterError("a folder of synthetic tables holds them beside their certificate. Leave data out")
+                raise ParameterError("a folder holds what was released beside its certificate. Leave data out")
             data = certificate
         certificate = Certificate.read(certificate)
     facts = certificate.facts
     with within(seconds):
         checks = _recomputed(certificate)
     if data is not None and checks[-1].what != "certificate":
-        several = certificate.several
-        file = {**facts["released"], "identity": certificate.identity}
-        checks += _check_folder(certificate, Path(data)) if several else _check_file(file, data)
+        if certificate.in_parts:
+            checks += _check_parts(certificate, Path(data))
+        elif certificate.several:
+            checks += _check_folder(certificate, Path(data))
+        else:
+            checks += _check_file({**facts["released"], "identity": certificate.identity}, data)
     return [one if one.agrees else replace(one, erratum=erratum_of(one.what, facts)) for one in checks]
 
 
@@ -210,6 +214,27 @@ def _alike(claimed: Any, found: Any) -> bool:
     if isinstance(claimed, dict) and isinstance(found, dict):
         return claimed.keys() == found.keys() and all(_alike(claimed[k], found[k]) for k in claimed)
     return bool(claimed == found)
+
+
+def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
+    """Compare every part of a release with the manifest, and this with the certificate; spoilt parts are not read."""
+    released, written = certificate.facts["released"], "as it was written"
+    if not folder.is_dir():
+        raise FileProblem(folder, "its certificate is that of a release in parts", "give the folder")
+    try:
+        parts = parts_of(folder, certificate)
+    except FileProblem as problem:
+        return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
+    found = [(name, written if wrong is None else wrong) for name, wrong in problems(folder, parts, certificate)]
+    checks = [Check(what=name, claimed=written, found=told, agrees=told == written) for name, told in found]
+    checks.append(_compare("released.partitions", released["partitions"], len(parts)))
+    if all(check.agrees for check in checks):
+        scan = scanned_parts(folder)
+        rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), unreadable())
+        columns = quietly(lambda: scan.collect_schema().names(), unreadable())
+        checks.append(_compare("released.rows (in the parts)", released["rows"], rows))
+        checks.append(_compare("released.columns (in the parts)", released["columns"], columns))
+    return checks
 
 
 def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:

@@ -44,13 +44,18 @@ def check_output(
         arrow.pyarrow("writing an Arrow file")
     where = certificate_path(path, certificate)
     written = [Path(other) for other in others if isinstance(other, (str, os.PathLike))]
-    read = [Path(one) for one in inputs if isinstance(one, (str, os.PathLike))]
-    check_outputs([path, where, *written], read)
+    check_outputs([path, where, *written], inputs)
     for one in (path, where):
-        if any(folder.is_dir() and folder.resolve() in one.resolve().parents for folder in read):
-            raise FileProblem(one, "it lies in the folder that is read", "write it elsewhere")
+        _require_apart(one, inputs)
         check_writable(one)
     return path, where
+
+
+def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
+    """Refuse an output within a folder that is read. Raises FileProblem."""
+    read = [Path(one) for one in inputs if isinstance(one, (str, os.PathLike))]
+    if any(folder.is_dir() and folder.resolve() in path.resolve().parents for folder in read):
+        raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
@@ -58,10 +63,11 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
     return with_ending(out, ".certificate.json") if certificate is None else Path(certificate)
 
 
-def check_folder(out: str | os.PathLike[str]) -> Path:
-    """Return where a folder of tables goes.
+def check_folder(out: str | os.PathLike[str], *, inputs: Iterable[Any]) -> Path:
+    """Return where a folder of tables, or of parts, goes.
 
-    Raises FileProblem when something has its name, or the folder above it does not exist.
+    Raises FileProblem when something has its name, it would lie in a folder that is read, or the folder above it does
+    not exist or takes no new one.
     """
     folder = Path(out)
     if os.path.lexists(folder):
@@ -70,6 +76,8 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
         )
     if not folder.absolute().parent.is_dir():
         raise FileProblem(out, "the folder above it does not exist", "create it first")
+    _require_apart(folder, inputs)
+    check_writable(folder)
     return folder
 
 
@@ -150,7 +158,11 @@ def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format) -> 
 
 
 def _write_texts(frames: Iterator[pl.DataFrame], file: Any, separator: str) -> None:
-    # CSV has no durations: they are written as text such as 1h30m, which the domain reads back.
-    durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     for i, frame in enumerate(frames):
-        escaped_frame(frame).with_columns(durations).write_csv(file, include_header=i == 0, separator=separator)
+        durations_as_texts(escaped_frame(frame)).write_csv(file, include_header=i == 0, separator=separator)
+
+
+def durations_as_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table whose durations are texts such as 1h30m, which the domain reads back."""
+    durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
+    return frame.with_columns(durations)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._core.text import about, rounded_down, rounded_up
+from discreet.privacy._trade_off import LEVELS, TradeOff, against_guessing, furthest
 from discreet.report._charts import Chart, attack_chart, profile_chart
-from discreet.report._curves import LEVELS, TradeOff, furthest
 from discreet.report._promise import Joint, Promise, epsilon_text
 
 _EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -88,7 +88,7 @@ def attack(curves: Curves) -> Attack:
                 power=f"{_percent_up(power)} %",
                 missed=f"{_percent_down(1.0 - power)} %",
                 together=None if joined is None else f"{_percent_up(float(joined[i]))} %",
-                reading=_reading(level, power),
+                reading=against_guessing(level, power),
                 at=places[i],
             )
         )
@@ -101,15 +101,6 @@ def _percent_up(share: float) -> str:
 
 def _percent_down(share: float) -> str:
     return rounded_down(max(0.0, 100.0 * share), 3)
-
-
-def _reading(level: float, power: float) -> str:
-    """Say how much better than guessing the best attacker is at most."""
-    if power >= 0.999:
-        return "No protection is promised at this rate."
-    if power <= 1.05 * level:
-        return "That is hardly better than guessing."
-    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
 
 
 def profile_table(promise: Promise, together: Joint | None) -> tuple[tuple[str, str, str | None, bool], ...]:

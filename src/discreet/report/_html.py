@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import shlex
 from collections.abc import Sequence
@@ -12,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
-from discreet._core.text import about, rounded_up
-from discreet._core.version import __version__
+from discreet._core.page import rendered
+from discreet._core.text import about
 from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.confidential._custodian import reveal_to_custodian
 from discreet.confidential._public import public_domain
 from discreet.domain import Domain
-from discreet.releases._certificate import FOLDER_CERTIFICATE
+from discreet.releases._certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, certificate_in
 from discreet.releases._verify import Check
 from discreet.releases._writing import certificate_path
 from discreet.report._attack import Curves, attack, profile_picture, profile_table
 from discreet.report._estimates import Estimates
 from discreet.report._in_ledger import InLedger
-from discreet.report._promise import Promise, epsilon_text, joint
+from discreet.report._promise import Promise, joint
 from discreet.report._released import MOST_COLUMNS, declared, fact, pictures, released_columns
 from discreet.utility import compare
 from discreet.utility._marginals import confidential_shares, shown
@@ -94,7 +92,7 @@ def write_report(
     Parameters
     ----------
     release : path
-        The released file, or the folder of tables from a model (or the certificate in it).
+        The released file, or the folder of a release in parts or of tables from a model (or the certificate in it).
     out : path
         The report to write; ends in ``.html``.
     certificate : path, optional
@@ -129,11 +127,11 @@ def write_report(
         When the confidential table does not fit the domain. No message holds a value.
     """
     path, release = Path(out), Path(release)
-    if release.name == FOLDER_CERTIFICATE:
+    if release.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
         release = release.parent
     where = certificate_path(release, certificate)
     if release.is_dir() and certificate is None:
-        where = release / FOLDER_CERTIFICATE
+        where = certificate_in(release)
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
     inputs = (release, where, *also, ledger, data, domain)
@@ -157,7 +155,7 @@ def write_report(
         page["ledger"] = InLedger.read(ledger, dataset, certificate=where, facts=promise.certificate.facts)
     if data is not None:
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples)
-    text = rendered("report.html", page, script="script.js")
+    text = rendered("discreet.report", "report.html", page, script="script.js")
     with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
     checks = tuple(check for one in (promise, *others) for check in one.checks)
@@ -230,6 +228,9 @@ def _confidential(
         "confidential": CONFIDENTIAL,
         "pictures": pictures(page["columns"], shares),
         "compared": compared,
+        "shown": shown,
+        "in_words": _in_words,
+        "meanings": _MEANINGS,
     }
 
 
@@ -241,44 +242,3 @@ def _in_words(one: Measured) -> str:
     if one.release <= high:
         return "like a sample of the table itself"
     return f"{about(one.release / mean)} times that of a sample" if mean > 0 else "more than a sample"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else about(value, 4)
-
-
-def rendered(template: str, page: dict[str, Any], *, script: str | None = None) -> str:
-    """Return a page as text.
-
-    Raises ParameterError when Jinja2 is not installed.
-
-    ``template``: of the page.
-    ``page``: what it shows.
-    ``script``: what it runs; nothing by default.
-    """
-    try:
-        import jinja2
-    except ImportError:
-        raise ParameterError("the report needs Jinja2. Install it: pip install 'discreet[report]'") from None
-    loader = jinja2.PackageLoader("discreet.report", "page")
-    environment = jinja2.Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=_number, epsilon=epsilon_text, delta=rounded_up)
-    environment.globals.update(shown=shown, in_words=_in_words, meanings=_MEANINGS, version=__version__)
-    style = loader.get_source(environment, "style.css")[0]
-    code = "" if script is None else loader.get_source(environment, script)[0]
-    # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
-    policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
-        f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(style)
-    )
-    text: str = environment.get_template(template).render(**page, policy=policy, style=style, script=code)
-    return text
-
-
-def _fingerprint(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from discreet._core.errors import FileProblem
+from discreet._core.page import rendered
 from discreet._core.text import counted, rounded_up
 from discreet._core.writing import check_outputs, check_writable, require_own, together
 from discreet.ledger import Ledger
 from discreet.ledger._entries import Entry, entries
 from discreet.report._charts import Chart, Points, spending_chart
-from discreet.report._html import rendered
 from discreet.report._in_ledger import Spending, entry_rows
 
 _MOST_STEPS = 400  # of the picture
@@ -82,6 +82,7 @@ def page(
     limit = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
     covers, spending = status["covers"], Spending.of(status)
     return rendered(
+        "discreet.report",
         "ledger.html",
         {
             "title": f"Ledger of {status['dataset']}",

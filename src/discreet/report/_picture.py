@@ -13,9 +13,9 @@ from discreet._core.text import counted, rounded_up
 from discreet._core.writing import save_figure
 from discreet.domain import Domain
 from discreet.privacy import Guarantee
+from discreet.privacy._trade_off import TradeOff
 from discreet.releases import Certificate
 from discreet.releases._verify import guarantee_of
-from discreet.report._curves import TradeOff
 
 _BARS = 40
 

@@ -123,36 +123,76 @@ def test_even_mass_is_caught_by_a_heap() -> None:
 # -- the prior ------------------------------------------------------------------------------------------------------
 
 
-def tree_law(prior: Prior, counts) -> float:
-    """The logarithm of the prior of counts, split by split: beta-binomial laws with the shares for parameters."""
+def tree_law(base, counts, start: float) -> float:
+    """The logarithm of the prior of counts, split by split: beta-binomial laws, firmer below a depth."""
 
     def rising(a: float, c: int) -> float:
         return math.lgamma(a + c) - math.lgamma(a)
 
-    log, below, shares = 0.0, np.array(counts), prior.alpha
-    for level in [*prior.levels, None]:
-        of = np.zeros(len(below), dtype=int) if level is None else level.of
-        sums = np.bincount(of, weights=below).astype(int)
-        log += sum(rising(a, int(c)) - math.lgamma(c + 1) for a, c in zip(shares, below, strict=True))
-        log += sum(math.lgamma(c + 1) - rising(1.0, int(c)) for c in sums)
-        below, shares = sums, np.empty(0) if level is None else level.shares
+    levels = [(np.array(base), np.array(counts))]
+    while len(levels[-1][0]) > 1:
+        half = np.arange(len(levels[-1][0])) // 2
+        levels.append((np.bincount(half, levels[-1][0]), np.bincount(half, levels[-1][1]).astype(int)))
+    log = 0.0
+    for depth, (above, below) in enumerate(zip(levels[:0:-1], levels[-2::-1], strict=True)):
+        strength = 4.0 ** max(0.0, depth - start)
+        log += sum(math.lgamma(c + 1) - rising(strength, int(c)) for c in above[1])
+        shares = below[0] / above[0][np.arange(len(below[0])) // 2]
+        log += sum(rising(strength * a, int(c)) - math.lgamma(c + 1) for a, c in zip(shares, below[1], strict=True))
     return log
 
 
-def test_counts_given_a_tree_prior_against_all_tables() -> None:
-    base, n, seen = np.array([0.1, 0.4, 0.2, 0.2, 0.1]), 6, np.array([3.0, 0.0, 2.0, -1.0, 1.0])
-    prior = Prior.halving(base)
-    every = np.array([c for c in itertools.product(range(n + 1), repeat=5) if sum(c) == n])
-    log = np.array([tree_law(prior, c) for c in every])
+BASE, SEEN = np.array([0.1, 0.4, 0.2, 0.2, 0.1]), np.array([3.0, 0.0, 2.0, -1.0, 1.0])
+EVERY = np.array([c for c in itertools.product(range(7), repeat=5) if sum(c) == 6])
+
+
+def known(start: float) -> tuple[float, np.ndarray]:
+    """How likely the noisy counts are under a prior, and the posterior of all tables of six records."""
+    log = np.array([tree_law(BASE, c, start) for c in EVERY])
     assert np.exp(log).sum() == pytest.approx(1.0)
-    weights = np.exp(log - np.abs(seen - every).sum(axis=1) / 2.0)
-    weights /= weights.sum()
-    draws = noisy(prior, n, seen, Noise("laplace", 2.0), 40_000, seeded(3)).counts
-    for power in (1, 2):  # each of ten numbers is off by five standard errors with rate 6e-7
-        error = (draws**power).std(axis=0) / math.sqrt(len(draws))
-        assert (np.abs((draws**power).mean(axis=0) - weights @ every**power) < 5.0 * error).all()
-    other = noisy(Prior(base), n, seen, Noise("laplace", 2.0), 40_000, seeded(3)).counts  # a twin: the process
-    assert (np.abs(other.mean(axis=0) - weights @ every) > 5.0 * other.std(axis=0) / math.sqrt(len(other))).any()
+    weights = np.exp(log - np.abs(SEEN - EVERY).sum(axis=1) / 2.0)
+    return float(weights.sum()), weights / weights.sum()
+
+
+def far(draws: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether a moment is off by five standard errors: of ten, with rate 6e-7."""
+    return any(
+        (np.abs((draws**power).mean(axis=0) - weights @ EVERY**power) > 5.0 * (draws**power).std(axis=0) / 200.0).any()
+        for power in (1, 2)
+    )
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, math.inf])
+def test_counts_given_a_tree_prior_against_all_tables(start: float) -> None:
+    noise = Noise("laplace", 2.0)
+    assert not far(noisy(Prior.halving(BASE, start), 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+    for twin in (Prior(BASE), Prior.halving(BASE, 0.0 if start else math.inf)):
+        assert far(noisy(twin, 6, SEEN, noise, 40_000, seeded(3)).counts, known(start)[1])
+
+
+def test_the_release_tells_where_splits_become_firmer() -> None:
+    """Draws are shared out as the priors foresee the noisy counts: the odds are those of all tables."""
+    starts = (0.0, 1.0, math.inf)
+    counted = noisy([Prior.halving(BASE, each) for each in starts], 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3))
+    odds = np.array([known(each)[0] for each in starts])
+    odds /= odds.sum()
+    apart = np.abs(np.array(counted.drawn) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
+    assert apart.max() < 5.0  # three numbers: rate 2e-6
+    assert np.abs(odds - 1.0 / 3.0).max() > 0.01  # so that draws in equal parts would be rejected
+    assert not far(counted.counts, sum(p * known(each)[1] for p, each in zip(odds, starts, strict=True)))
+
+
+@pytest.mark.parametrize(("records", "spread"), [(5000, 1.5), (200_000, 40.0)])
+@pytest.mark.parametrize("start", [2.0, math.inf])
+def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, spread: float) -> None:
+    """Whatever the lattice: counts that were drawn from one prior are taken for its own."""
+    base, rng = np.full(200, 1.0 / 200), seeded(7)
+    held = rng.multinomial(records, Prior.halving(base, start).masses(np.zeros((1, 200)), rng)[0])
+    seen = held + np.rint(rng.normal(0.0, spread, 200))
+    starts = (2.0, math.inf)
+    counted = noisy([Prior.halving(base, each) for each in starts], records, seen, Noise("gaussian", spread), 100, rng)
+    assert counted.drawn[starts.index(start)] > 90
+    assert np.abs(counted.counts.sum(axis=1) - records).max() <= counted.step
 
 
 def test_masses_given_counts_have_the_means_of_the_splits() -> None:

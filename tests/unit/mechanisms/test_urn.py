@@ -70,7 +70,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("block", [1, pytest.param(2, marks=pytest.mark.exhaustive), 3, 1 << 17])
+@pytest.mark.parametrize("block", [1, *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (2, 3)), 1 << 17])
 @pytest.mark.parametrize(("frequency", "theta", "sigma", "m"), CASES)
 def test_the_urn_follows_its_predictive_rule_whatever_the_block(
     frequency: tuple[int, ...], theta: float, sigma: float, m: int, block: int, monkeypatch: pytest.MonkeyPatch
@@ -106,7 +106,14 @@ def test_the_law_of_the_mechanism_is_the_predictive_rule(
 
 
 @pytest.mark.parametrize("sampler", ["ancestor", "mixing"])
-@pytest.mark.parametrize(("theta", "sigma"), [(1.0, 0.0), (1.0, 0.5), (-0.25, 0.5), (4.0, 0.75)])
+@pytest.mark.parametrize(
+    ("theta", "sigma"),
+    [
+        (1.0, 0.0),
+        (-0.25, 0.5),
+        *(pytest.param(*other, marks=pytest.mark.exhaustive) for other in ((1.0, 0.5), (4.0, 0.75))),
+    ],
+)
 def test_both_samplers_follow_one_law(
     theta: float, sigma: float, sampler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

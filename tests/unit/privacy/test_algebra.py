@@ -152,7 +152,7 @@ def test_power_is_composition_with_itself(profile: Profile, times: int, epsilon:
         assert not again.exact
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(parts=st.lists(st.sampled_from(PROFILES), min_size=2, max_size=3), data=st.data())
 def test_composition_ignores_order_and_grows(parts: list[Profile], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(parts))

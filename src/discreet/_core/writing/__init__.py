@@ -19,7 +19,7 @@ from discreet._core.writing._paths import (
 )
 from discreet._core.writing._pending import Move, recover, require_settled
 from discreet._core.writing._promised import Keeper, break_promises, keep_folder, keep_promise
-from discreet._core.writing._together import new_folder, own_folder, together
+from discreet._core.writing._together import new_folder, own_folder, repeatable, together
 
 __all__ = [
     "OWN",
@@ -36,6 +36,7 @@ __all__ = [
     "new_folder",
     "own_folder",
     "recover",
+    "repeatable",
     "require_own",
     "require_settled",
     "same_file",

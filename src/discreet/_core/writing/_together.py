@@ -152,7 +152,7 @@ def _mode(path: Path) -> int | None:
 
 
 @contextmanager
-def new_folder(path: Path, *, keeper: Keeper | None = None) -> Iterator[Path]:
+def new_folder(path: Path, *, keeper: Keeper | None = None, folders: Iterable[str] = ()) -> Iterator[Path]:
     """Write a folder that appears whole, when the block ends without an error, or not at all.
 
     Raises FileProblem when something has the name, or it cannot be written.
@@ -160,6 +160,7 @@ def new_folder(path: Path, *, keeper: Keeper | None = None) -> Iterator[Path]:
     ``path``: its name, which nothing has.
     ``keeper``: told when all is on the disk, before it gets its name, of its name, that of the write, and the SHA-256
     of each file in it; see :func:`together`.
+    ``folders``: names of folders in it.
     Yields: a temporary folder to write into.
     """
     final = canonical(path)
@@ -169,13 +170,16 @@ def new_folder(path: Path, *, keeper: Keeper | None = None) -> Iterator[Path]:
         try:
             require_unpromised(final)
             _sweep([final])
-            part.mkdir()
+            for one in (part, *map(part.joinpath, folders)):
+                one.mkdir()
             yield part
             _require_free(final)
+            _remove_drafts(part)
             _sync_all(part)
             if keeper is not None:
                 promise([final], write, keeper.entry)
-                keeper.complete(final, write, {one.name: file_sha256(one) for one in sorted(part.iterdir())})
+                files = [one for one in _complete_names(part) if one.is_file()]
+                keeper.complete(final, write, {str(one.relative_to(part)): file_sha256(one) for one in files})
                 kept = True
             part.rename(final)
             _confirm(final)
@@ -189,6 +193,29 @@ def new_folder(path: Path, *, keeper: Keeper | None = None) -> Iterator[Path]:
             if not isinstance(error, OSError) or isinstance(error, DiscreetError):
                 raise
             raise writing_problem(path, error) from None
+
+
+@contextmanager
+def repeatable(path: Path) -> Iterator[BinaryIO]:
+    """Write a file of which every attempt writes the same bytes, into a folder that has no name yet.
+
+    Attempts need no lock, also from several machines: each writes under a name of its own, and the last one wins. What
+    dead ones leave is removed by :func:`new_folder`.
+
+    Raises FileProblem when it cannot be written.
+    """
+    draft = beside(path, token(), "part")
+    try:
+        with open(draft, "x+b") as file:
+            yield file
+            _complete(file, None)
+        os.replace(draft, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if not isinstance(error, OSError) or isinstance(error, DiscreetError):
+            raise
+        raise writing_problem(path, error) from None
 
 
 def own_folder(path: Path, *, private: bool) -> None:
@@ -207,8 +234,20 @@ def _require_free(path: Path) -> None:
         raise FileProblem(path, "it exists already", "name a folder that does not exist")
 
 
+def _remove_drafts(folder: Path) -> None:
+    """Remove what dead attempts left."""
+    for name in folder.rglob(".*.part"):
+        if _LITTER.fullmatch(name.name):
+            name.unlink(missing_ok=True)
+
+
+def _complete_names(folder: Path) -> list[Path]:
+    """Return everything in a folder but drafts, which a slow attempt may still be writing, or removing."""
+    return sorted(name for name in folder.rglob("*") if not _LITTER.fullmatch(name.name))
+
+
 def _sync_all(folder: Path) -> None:
-    for name in folder.iterdir():
+    for name in _complete_names(folder):
         descriptor = os.open(name, os.O_RDONLY)
         try:
             os.fsync(descriptor)

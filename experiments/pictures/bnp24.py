@@ -1,0 +1,77 @@
+"""Pictures of BNP24: the thesis on releases from Bayesian nonparametric processes."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from pictures import column, ink, line, named, picture, plain, quiet, rows
+
+BARS = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, thesis", "dirichlet-multinomial, public",
+        "bootstrap, no privacy")  # fmt: skip
+
+
+@picture("bnp24_section_7/figures_5_8.csv")
+def figures_5_8() -> Figure:
+    """Mean Wasserstein-1 distance by number of released records, beside a bootstrap sample's."""
+    table = rows("bnp24_section_7/figures_5_8.csv")
+    figure = Figure(figsize=(10.5, 4.2))
+    panels = figure.subplots(1, 2)
+    for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Figure 5: exam scores", "Figure 8: incomes"),
+                                  strict=True):  # fmt: skip
+        shown = [row for row in table if row["study"] == study]
+        line(axes, shown, "m", "mean_w1", "C0", label="Dirichlet process, 100 releases, 99 % band")
+        rest = [row for row in table if row["study"] == f"{study}, not doubled"]
+        if rest:
+            line(axes, rest, "m", "mean_w1", "C1", "s--", label="the same, values not doubled")
+        axes.plot(column(shown, "m"), column(shown, "bootstrap_mean_w1"), "--", color=quiet(),
+                  label="bootstrap sample, no privacy")  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlabel="records released, $m$", title=title)
+        plain(axes.xaxis, (100, 300, 1000, 3000, 10000, 30000))
+        plain(axes.yaxis, (0.001, 0.002, 0.005, 0.01, 0.02))
+        axes.legend(loc="lower left")
+    panels[0].set_ylabel("mean $W_1$ (share of the scale)")
+    return figure
+
+
+@picture("bnp24_section_7/tables_7_8.csv")
+def tables_7_8() -> Figure:
+    """Distance of densities between one release and the confidential records."""
+    table = rows("bnp24_section_7/tables_7_8.csv")
+    figure = Figure(figsize=(9.5, 3.2))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Table 7: exam scores", "Table 8: incomes"),
+                                  strict=True):  # fmt: skip
+        found = {row["mechanism"]: row["mean_l2_of_20"] for row in table if row["study"] == study}
+        values = [found.get(name, np.nan) for name in BARS]
+        axes.barh(range(len(BARS)), values, color=["C1", "C4", "C0", "C2", "C2", quiet()], height=0.6)
+        for place, value in enumerate(values):
+            named(axes, value, place, f"{value:.2g}", ink())
+        axes.set(xlabel="$L_2$ distance of densities, mean of 20 releases", title=title)
+        axes.set_xlim(0, 1.15 * np.nanmax(values))
+        axes.grid(visible=False, axis="y")
+    panels[0].set_yticks(range(len(BARS)), BARS)
+    panels[0].invert_yaxis()
+    return figure
+
+
+@picture("bnp24/tables.csv")
+def tables_1_to_12() -> Figure:
+    """The delta that the thesis prints against the exact ones, over all settings of Tables 1 to 6 and 9 to 12."""
+    table = [row for row in rows("bnp24/tables.csv") if row["reading"] == "doubled"]
+    figure = Figure(figsize=(10.5, 4.2))
+    panels = figure.subplots(1, 2, sharey=True)
+    least = 1e-5
+    for axes, name, title, colour in (
+        (panels[0], "criterion", "the same criterion, recomputed", "C0"),
+        (panels[1], "two_sided", "exact delta against all neighbours", "C1"),
+    ):
+        x = np.maximum([row["printed"] for row in table], least)
+        y = np.maximum([row[name] for row in table], least)
+        axes.plot([least, 1], [least, 1], color=quiet(), linewidth=1)
+        axes.plot(x, y, "o", color=colour, alpha=0.7)
+        axes.set(xscale="log", yscale="log", xlabel="$\\delta$ printed in the thesis", title=title)
+        axes.set_xticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["0", "$10^{-4}$", "$10^{-3}$", "$10^{-2}$", "0.1", "1"])
+    panels[0].set_yticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["0", "$10^{-4}$", "$10^{-3}$", "$10^{-2}$", "0.1", "1"])
+    panels[0].set_ylabel("recomputed, for the same table")
+    return figure

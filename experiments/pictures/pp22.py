@@ -1,0 +1,140 @@
+"""Pictures of PP22: risk-weighted pseudo-posteriors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from pictures import column, ink, named, picture, quiet, rows
+
+SIZES = (100, 400, 1600, 6400)
+FORMS = {"unweighted": "unweighted", "weighted": "weighted", "weighted-M": "weighted, at most $M$ = 3.5"}
+CONFIGURATIONS = ("0.7 0", "0.6 0", "0.6 -0.1", "0.5 0", "0.5 -0.1", "0.5 -0.3")
+FOUR = {"Unweighted": "unweighted", "DP 0.7 0": "risk-weighted\n(0.7, 0)", "EM 0.7 0": "exponential\nmechanism",
+        "Countweighted": "weighted\nby counts"}  # fmt: skip
+
+
+def violins(axes: Any, values: list[list[float]], places: list[float], colour: str, width: float = 0.75) -> None:
+    """Draw distributions of one colour side by side, the median marked."""
+    made = axes.violinplot(values, positions=places, widths=width, showmedians=True)
+    for body in made["bodies"]:
+        body.set(facecolor=colour, edgecolor=colour, alpha=0.4)
+    for part in ("cmedians", "cmins", "cmaxes", "cbars"):
+        made[part].set(color=colour, linewidth=1)
+
+
+def simulated(name: str, label: str, *, shared: bool) -> Figure:
+    """Return the distributions over 400 samples of Poisson(100) records, a panel per form of weights."""
+    table = rows("pp22_simulation/replicates.csv")
+    figure = Figure(figsize=(10.5, 3.8))
+    panels = figure.subplots(1, 3, sharey=shared)
+    for axes, (form, title) in zip(panels, FORMS.items(), strict=True):
+        values = [[row[name] for row in table if row["n"] == n and row["form"] == form] for n in SIZES]
+        violins(axes, values, [1, 2, 3, 4], "C0")
+        axes.set_xticks(range(1, 5), [f"{n:,}" for n in SIZES])
+        axes.set(xlabel="records", title=title)
+        axes.grid(visible=False, axis="x")
+    panels[0].set_ylabel(label)
+    return figure
+
+
+@picture("pp22_simulation/replicates.csv")
+def figure_1() -> Figure:
+    """Local Lipschitz bounds; each panel has an axis of its own, as weights lower the bounds by much."""
+    figure = simulated("lipschitz", "local Lipschitz bound (nats)", shared=False)
+    figure.axes[2].axhline(3.5, color=ink(), linewidth=1, linestyle="--")
+    named(figure.axes[2], 4.5, 3.5, "$M$", ink(), dx=0, dy=6)
+    return figure
+
+
+@picture("pp22_simulation/replicates.csv")
+def figure_2() -> Figure:
+    """Posterior means of the rate, which is 100."""
+    figure = simulated("mean", "posterior mean (records have mean 100)", shared=True)
+    for axes in figure.axes:
+        axes.axhline(100, color=quiet(), linewidth=1, linestyle="--")
+    return figure
+
+
+def four(file: str, name: str, scale: float = 1.0) -> dict[str, list[float]]:
+    """Return the values of the four mechanisms that are compared, by label."""
+    table = rows(f"pp22_application/{file}.csv")
+    return {text: [row[name] / scale for row in table if row["form"] == form] for form, text in FOUR.items()}
+
+
+def compared(values: dict[str, list[float]], label: str) -> Figure:
+    """Return a violin per mechanism."""
+    figure = Figure(figsize=(7.6, 4))
+    axes = figure.subplots()
+    for place, (name, found) in enumerate(values.items(), start=1):
+        violins(axes, [found], [place], quiet() if name == "data" else f"C{list(FOUR.values()).index(name)}")
+    axes.set_xticks(range(1, len(values) + 1), list(values))
+    axes.set_ylabel(label)
+    axes.grid(visible=False, axis="x")
+    return figure
+
+
+@picture("pp22_application/figure_4.csv")
+def figure_4() -> Figure:
+    """Bounds by record."""
+    return compared(four("figure_4", "bound"), "Lipschitz bound of a record (nats)")
+
+
+def of_tables(name: str, label: str) -> Figure:
+    """Return the distributions of a statistic over synthetic tables, the data's first."""
+    data = [row[name] / 1000 for row in rows("pp22_application/figures_5_to_7.csv", form="Data")]
+    return compared({"data": data, **four("figures_5_to_7", name, 1000)}, label)
+
+
+@picture("pp22_application/figures_5_to_7.csv")
+def figure_5() -> Figure:
+    """Mean income over synthetic tables."""
+    return of_tables("mean", "mean income (thousand dollars)")
+
+
+@picture("pp22_application/figures_5_to_7.csv")
+def figure_6() -> Figure:
+    """The 90th percentile of income over synthetic tables."""
+    return of_tables("q90", "90th percentile of income (thousand dollars)")
+
+
+@picture("pp22_application/figures_5_to_7.csv")
+def figure_7() -> Figure:
+    """The 90th percentile at equal bounds: risk-weighted against one weight for all."""
+    table = rows("pp22_application/figures_5_to_7.csv")
+    values = {form: [row["q90"] / 1000 for row in table if row["form"] == form] for form in column(table, "form")}
+    figure = Figure(figsize=(10.5, 4.2))
+    axes = figure.subplots()
+    violins(axes, [values["Data"]], [0], quiet())
+    violins(axes, [values["Unweighted"]], [1], "C2")
+    for place, name in enumerate(CONFIGURATIONS):
+        violins(axes, [values[f"DP {name}"]], [2 + place - 0.2], "C0", 0.38)
+        violins(axes, [values[f"EM {name}"]], [2 + place + 0.2], "C1", 0.38)
+    axes.axhline(sorted(values["Data"])[len(values["Data"]) // 2], color=quiet(), linewidth=1, linestyle="--")
+    ticks = [f"({name.replace(' ', ', ')})" for name in CONFIGURATIONS]
+    axes.set_xticks(range(8), ["data", "unweighted", *ticks])
+    axes.set(xlabel="configuration $(c, g)$ of the weights", ylabel="90th percentile of income (thousand dollars)")
+    for colour, label in (("C0", "risk-weighted"), ("C1", "one weight for all (exponential mechanism)")):
+        axes.plot([], [], color=colour, linewidth=7, alpha=0.4, label=label)
+    axes.legend(loc="upper left")
+    axes.grid(visible=False, axis="x")
+    return figure
+
+
+@picture("pp22_application/table_2_seeds.csv", "pp22_application/table_2.csv")
+def table_2() -> Figure:
+    """The bound of each configuration in three repetitions, and the paper's, relative to the first configuration."""
+    ours, paper = rows("pp22_application/table_2_seeds.csv", part="all"), rows("pp22_application/table_2.csv")
+    names = column(paper, "configuration")
+    figure = Figure(figsize=(7.6, 3.8))
+    axes = figure.subplots()
+    for seed in dict.fromkeys(column(ours, "seed")):
+        found = {row["configuration"]: row["lipschitz"] for row in ours if row["seed"] == seed}
+        axes.plot(range(len(names)), [found[name] for name in names], "o-", color="C0", alpha=0.65,
+                  label="ours, three seeds" if seed == 0 else None)  # fmt: skip
+    axes.plot(range(len(names)), column(paper, "paper_lipschitz"), "s--", color="C1", label="printed (another unit)")
+    axes.set_xticks(range(len(names)), names)
+    axes.set(xlabel="configuration $(c, g)$ of the weights", ylabel="Lipschitz bound (nats)", ylim=(0, None))
+    axes.legend()
+    return figure

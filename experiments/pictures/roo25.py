@@ -1,0 +1,91 @@
+"""Pictures of ROO25: Reveal-or-Obscure."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from pictures import column, ink, named, picture, quiet, rows
+
+
+@picture("roo25/figure_1.csv")
+def figure_1() -> Figure:
+    """The probability of obscuring, by smallest count: the least that keeps epsilon, and the paper's."""
+    table = rows("roo25/figure_1.csv")
+    figure = Figure(figsize=(7.2, 4.2))
+    axes = figure.subplots()
+    for index, epsilon in enumerate(dict.fromkeys(column(table, "epsilon"))):
+        shown = [row for row in table if row["epsilon"] == epsilon]
+        axes.plot(column(shown, "smallest_count"), column(shown, "q_least"), color=f"C{index}")
+        # Dots, not a line: where both schedules agree, a line would lie under the other one.
+        dots = [row for row in shown if row["q_published"] > 0][:: max(1, round(0.6 / epsilon**0.5))]
+        axes.plot(column(dots, "smallest_count"), column(dots, "q_published"), "o", color=f"C{index}", markersize=4.5,
+                  markerfacecolor="none")  # fmt: skip
+        if epsilon < 0.5:  # the others lie on top of each other at the origin
+            named(axes, 0, shown[0]["q_least"], f"$\\epsilon$ = {epsilon:g}", f"C{index}", dx=-6)
+    named(axes, 0, 0.005, "0.5 and 1", quiet(), dx=-6)
+    axes.plot([], [], color=ink(), label="least that keeps $\\epsilon$")
+    axes.plot([], [], "o", color=ink(), markerfacecolor="none", markersize=4, label="as published")
+    axes.set(xlabel="smallest count of a letter", ylabel="probability of obscuring, $q$", xlim=(-24, None))
+    axes.legend(loc="upper right")
+    return figure
+
+
+@picture("roo25/figure_2.csv")
+def figure_2() -> Figure:
+    """The law of one released letter at epsilon 0.1, and the population's."""
+    table = rows("roo25/figure_2.csv")
+    figure = Figure(figsize=(7.2, 3.8))
+    axes = figure.subplots()
+    bars = (("population", "population", quiet()), ("data_specific", "data-specific", "C0"),
+            ("reveal_or_obscure", "Reveal-or-Obscure", "C1"))  # fmt: skip
+    for place, (name, label, colour) in enumerate(bars):
+        axes.bar(
+            [row["letter"] + 0.27 * (place - 1) for row in table], column(table, name), 0.25, color=colour, label=label
+        )
+    axes.set(xlabel="letter", ylabel="probability")
+    axes.set_xticks(range(1, 10))
+    axes.grid(visible=False, axis="x")
+    axes.legend()
+    return figure
+
+
+@picture("roo25/figure_3.csv")
+def figure_3() -> Figure:
+    """Accuracy of each sampler by epsilon."""
+    table = rows("roo25/figure_3.csv")
+    figure = Figure(figsize=(8.6, 4.6))
+    axes = figure.subplots()
+    for name, text, style, colour in (
+        ("laplace_formula", "Laplace projection,\nformula $2k/(n\\epsilon)$", "--", "C2"),
+        ("laplace_simulated", "Laplace projection,\nsimulated", "-", "C2"),
+        ("reveal_or_obscure_worst", "Reveal-or-Obscure,\nworst population", "--", "C1"),
+        ("reveal_or_obscure", "Reveal-or-Obscure,\nthis population", "-", "C1"),
+        ("data_specific", "data-specific, least $q$", "-", "C0"),
+        ("data_specific_published", "data-specific, as published", "o", "C0"),
+    ):
+        axes.plot(
+            column(table, "epsilon"), column(table, name), style, color=colour, label=text, markerfacecolor="none"
+        )
+    axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\epsilon$ of one released letter",
+             ylabel="accuracy $\\alpha$ (total variation)")  # fmt: skip
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), labelspacing=0.9)
+    return figure
+
+
+@picture("roo25/promised.csv")
+def promised() -> Figure:
+    """The epsilon that the published schedule really has, relative to the one it is made for."""
+    table = rows("roo25/promised.csv")
+    figure = Figure(figsize=(7.8, 4))
+    axes = figure.subplots()
+    settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
+    epsilons = list(dict.fromkeys(column(table, "epsilon")))
+    for index, epsilon in enumerate(epsilons):
+        ratios = [row["published_epsilon"] / epsilon for row in table if row["epsilon"] == epsilon]
+        axes.plot(ratios, [len(settings) - 1 - i for i in range(len(settings))], "o", color=f"C{index}",
+                  label=f"$\\epsilon$ = {epsilon:g}")  # fmt: skip
+    axes.axvline(1, color=ink(), linewidth=1, linestyle="--")
+    axes.set_yticks(range(len(settings)), [f"{n:,.0f} records, {k:,.0f} letters" for n, k in settings[::-1]])
+    axes.set_xlabel("$\\epsilon$ that the schedule has, divided by the $\\epsilon$ it is made for")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure

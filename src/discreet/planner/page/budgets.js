@@ -1,0 +1,113 @@
+"use strict";
+// Every number and sentence was made beforehand, one set for each budget; this script only shows one of them.
+(() => {
+  const find = (id) => document.getElementById(id);
+  const data = JSON.parse(find("data").textContent);
+  const slider = find("slider"), number = find("number"), wrong = find("wrong");
+  const column = find("column"), accepted = find("accepted"), answer = find("answer");
+  const rows = [...find("budgets").tBodies[0].rows];
+  const epsilons = data.budgets.map((one) => Number(one.epsilon));
+
+  const put = (id, text) => { const found = find(id); if (found) found.textContent = text; };
+  const list = (id, texts, tag, kind) => find(id).replaceChildren(...texts.map((text) => {
+    const item = document.createElement(tag);
+    if (kind) item.className = kind;
+    item.textContent = text;
+    return item;
+  }));
+
+  const show = (place) => {
+    const one = data.budgets[place], risk = one.risks[Number(wrong.value)];
+    slider.value = place;
+    slider.setAttribute("aria-valuetext", `epsilon ${one.epsilon}`);
+    put("epsilon", one.epsilon);
+    put("words", risk ? risk[1] : "No mechanism meets this budget.");
+    find("power").setAttribute("width", risk ? Math.min(100, Number(risk[0])) : 0);
+    find("guess").setAttribute("x", data.wrong[Number(wrong.value)]);
+    for (const name of ["mechanism", "delta", "size", "why", "w1", "times", "left", "command", "python"])
+      put(name, one[name]);
+    put("from-data", one.fromData);
+    list("verdict", one.verdict, "p", "alarm");
+    list("cells", one.cells, "li");
+    list("promised", one.promised, "li");
+    list("not-promised", one.not, "li");
+    [...find("errors").rows].forEach((row, i) => {
+      const [text, share, , length] = one.errors[i];
+      row.querySelector("td span").textContent = text;
+      row.querySelector("td small").textContent = share;
+      row.querySelector("rect").setAttribute("width", length);
+    });
+    for (const row of rows) row.removeAttribute("aria-current");
+    rows[place].setAttribute("aria-current", "true");
+    put("copied", "");
+  };
+  const choose = (place, said) => {
+    answer.textContent = said;
+    show(place);
+  };
+
+  // The largest error that was computed, of one column or of all together; null where it was not predicted.
+  const shownError = (one) => {
+    const at = Number(column.value);
+    if (at >= 0) return one.errors[at][2];
+    return one.w1 === "-" ? null : Number(one.w1);
+  };
+  const measure = () => {
+    const at = Number(column.value);
+    put("measured", at >= 0 ? `In ${data.columns[at][1] || "the unit of the column"}.` : "W1: each column in shares of its range, added up.");
+  };
+
+  slider.addEventListener("input", () => {
+    const place = Number(slider.value);
+    number.value = data.budgets[place].epsilon;
+    choose(place, "");
+  });
+  number.addEventListener("input", () => {
+    const asked = Number(number.value);
+    if (number.value === "" || !(asked > 0)) return;
+    const fits = epsilons.filter((epsilon) => epsilon <= asked).length - 1;  // never more than was asked for
+    if (fits < 0) answer.textContent = `The least epsilon on this page is ${data.budgets[0].epsilon}.`;
+    else choose(fits, epsilons[fits] === asked ? "" : `Shown is epsilon ${data.budgets[fits].epsilon}, the next one below that was computed.`);
+  });
+  const accept = () => {
+    measure();
+    const most = Number(accepted.value);
+    if (accepted.value === "" || !(most >= 0)) return;
+    const place = data.budgets.findIndex((one) => shownError(one) !== null && shownError(one) <= most);
+    if (place < 0) { answer.textContent = "No epsilon on this page is predicted to have an error that small."; return; }
+    number.value = data.budgets[place].epsilon;
+    choose(place, `Epsilon ${data.budgets[place].epsilon} is the least on this page with such an error.`);
+  };
+  accepted.addEventListener("input", accept);
+  column.addEventListener("change", accept);
+  wrong.addEventListener("change", () => show(Number(slider.value)));
+  find("controls").addEventListener("submit", (event) => event.preventDefault());
+
+  const selected = (element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+  };
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const element = find(button.dataset.copy);
+      try {
+        await navigator.clipboard.writeText(element.textContent);
+        put("copied", "Copied.");
+      } catch {
+        selected(element);
+        put("copied", "Selected. Copy it with the keyboard.");
+      }
+    });
+  }
+
+  // A browser that goes back keeps what was chosen in the fields.
+  wrong.value = data.usual;
+  accepted.value = "";
+  number.value = data.budgets[data.own].epsilon;
+  find("controls").hidden = false;
+  measure();
+  show(data.own);
+})();

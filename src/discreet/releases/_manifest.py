@@ -1,0 +1,134 @@
+"""A release in parts: a folder of Parquet files, the list of them with their hashes, and the certificate of that list.
+
+The certificate holds the SHA-256 of ``_manifest.json``, which holds that of every part. Names that start with an
+underscore are passed over by whatever reads a folder of Parquet files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet._core import parquet
+from discreet._core.boundary import quietly
+from discreet._core.errors import FileProblem
+from discreet._core.lazy import pl
+from discreet._core.reading import read_json
+from discreet._core.text import counted
+from discreet._core.writing import file_sha256
+from discreet.releases._certificate import PARTS_CERTIFICATE, Certificate
+from discreet.releases._hive import values_of
+from discreet.releases._shape import first_wrong
+from discreet.releases._writing import IDENTITY_KEY
+
+MANIFEST = "_manifest.json"
+_VERSION = 1
+_PART: dict[str, Any] = {"file": (str,), "rows": (int,), "sha256": (str,)}
+_REMEDY = "get the folder again, whole, from where it was released"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a release in parts: its name in the folder, its number of rows and its SHA-256."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+def manifest(parts: list[Part], partition_by: str | None) -> bytes:
+    """Return the text of a manifest."""
+    listed = [{"file": one.file, "rows": one.rows, "sha256": one.sha256} for one in parts]
+    facts = {"discreet_manifest": _VERSION, "partition_by": partition_by, "parts": listed}
+    return (json.dumps(facts, indent=1) + "\n").encode()
+
+
+def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
+    """Return the parts that a certificate's manifest lists.
+
+    Raises FileProblem when the manifest is not the one that the certificate was written for.
+    """
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise FileProblem(folder, f"{MANIFEST} is missing from it", _REMEDY)
+    if file_sha256(file) != certificate.facts["released"].get("sha256"):
+        raise FileProblem(folder, f"{MANIFEST} is not the file that its certificate was written for", _REMEDY)
+    facts = read_json(file, remedy=_REMEDY)
+    listed = facts.get("parts")
+    if facts.get("discreet_manifest") != _VERSION or not isinstance(listed, list) or not listed:
+        raise FileProblem(folder, f"{MANIFEST} is not a manifest of version {_VERSION}", "update discreet")
+    parts = []
+    for place, one in enumerate(listed):
+        if (wrong := first_wrong(one, _PART, f"parts[{place}].")) is not None or not _within(one["file"]):
+            raise FileProblem(folder, f"{MANIFEST}: {wrong or 'a name'} is missing or of the wrong kind", _REMEDY)
+        parts.append(Part(one["file"], one["rows"], one["sha256"]))
+    return parts
+
+
+def _within(name: str) -> bool:
+    """Return whether a name is that of a Parquet file in a folder, or in one folder below it."""
+    places = name.split("/")
+    return len(places) <= 2 and all(one and not one.startswith((".", "_")) for one in places) and "\0" not in name
+
+
+def problems(folder: Path, parts: list[Part], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
+    """Yield the name of each part, and of each file that is none, with what is wrong with it; None where nothing is."""
+    held = {one.sha256: one.file for one in parts}
+    for part in parts:
+        yield part.file, _problem(folder / part.file, part, held, certificate.identity)
+    listed = {part.file for part in parts}
+    for name in sorted(_visible(folder) - listed):
+        copied = held.get(file_sha256(folder / name))
+        yield name, "it is no part of the release" + ("" if copied is None else f", but a copy of {copied}")
+
+
+def _problem(file: Path, part: Part, held: dict[str, str], identity: Any) -> str | None:
+    if not file.is_file():
+        return "it is missing from the folder"
+    if (found := file_sha256(file)) != part.sha256:
+        other = held.get(found)
+        return "it is not the file that was written" + ("" if other is None else f", but holds {other}")
+    said = quietly(lambda: parquet.texts(file), FileProblem(file, "it is not a readable Parquet file", _REMEDY))
+    if said.get(IDENTITY_KEY) != identity:
+        return "it is not of the release that its certificate is of"
+    return None
+
+
+def _visible(folder: Path) -> set[str]:
+    """Return the names of all files that a reader of the folder would take for parts."""
+    found = set()
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        found |= {Path(place, name).relative_to(folder).as_posix() for name in names if not name.startswith((".", "_"))}
+    return found
+
+
+def require_parts(folder: Path, certificate: Certificate) -> None:
+    """Refuse a folder that is not, part by part, what its certificate was written for.
+
+    Raises FileProblem naming the part.
+    """
+    for name, problem in problems(folder, parts_of(folder, certificate), certificate):
+        if problem is not None:
+            raise FileProblem(folder, f"{name}: {problem}", _REMEDY)
+
+
+def scanned_parts(folder: Path) -> pl.LazyFrame:
+    """Scan the parts of a folder in order; a column that is in the names of folders is one of texts.
+
+    Raises FileProblem when it holds no release in parts, or a part that cannot be read.
+    """
+    if not (folder / PARTS_CERTIFICATE).is_file():
+        raise FileProblem(folder, "it is a folder, and not a release in parts", "give the file of the release")
+    certificate = Certificate.read(folder).whole()
+    broken = FileProblem(folder, f"one of its {counted(2, 'part')} cannot be read", _REMEDY)
+    scans = []
+    for part in parts_of(folder, certificate):
+        scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]
+        scans.append(scan.with_columns(pl.lit(value, pl.String).alias(key) for key, value in values_of(part.file)))
+    whole = pl.concat(scans)
+    return whole.select(certificate.facts["released"]["columns"])

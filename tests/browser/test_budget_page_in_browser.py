@@ -1,0 +1,260 @@
+"""The page of budgets in headless Chromium: keyboard, numbers, colours, paper, accessibility, and no request.
+
+Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_report_in_browser import CONTRAST, HOSTILE, opened, text
+
+from discreet import Ledger
+from discreet.domain import Category, Domain, Integer
+from discreet.planner import plan
+
+pytestmark = pytest.mark.browser
+
+SERIOUS = {"serious", "critical"}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("jinja2")
+    where = tmp_path_factory.mktemp("budgets")
+    domain = Domain(columns={"age": Integer(lower=0, upper=9), HOSTILE: Category(categories=["a", HOSTILE])})
+    Ledger.create(where / "l.ledger", dataset=HOSTILE, epsilon=2.0, delta=1e-5).close()
+    made = plan(
+        domain, records=2000, epsilon=1.0, delta=1e-6, size=500, largest_sizes=False,
+        mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"],
+    )  # fmt: skip
+    return made.write_page(where / "page.html", ledger=where / "l.ledger")
+
+
+def budgets(page: Path) -> list[dict[str, Any]]:
+    (found,) = re.findall(
+        r'<script id="data" type="application/json">(.*?)</script>', page.read_text("utf-8"), re.DOTALL
+    )
+    return list(json.loads(found)["budgets"])
+
+
+def shows(chromium: Any, one: dict[str, Any], risk: int = 2) -> None:
+    """Check that the page shows one budget, everywhere."""
+    for name in ("epsilon", "mechanism", "delta", "size", "w1", "times", "left", "command", "why"):
+        assert text(chromium, name) == one[name]
+    assert text(chromium, "from-data") == one["fromData"]
+    assert text(chromium, "words") == one["risks"][risk][1]
+    assert chromium.find_element("id", "power").get_attribute("width") == one["risks"][risk][0]
+    assert chromium.find_element("id", "python").get_attribute("textContent") == one["python"]
+    for name, wanted in (("promised", "promised"), ("not-promised", "not"), ("cells", "cells")):
+        items = chromium.find_elements("css selector", f"#{name} li")
+        assert [item.text for item in items] == one[wanted]
+    rows = chromium.find_elements("css selector", "#errors tr")
+    found = [
+        (
+            row.find_element("css selector", "td span").text,
+            float(row.find_element("css selector", "rect").get_attribute("width")),
+        )
+        for row in rows
+    ]
+    assert found == [(error[0], error[3]) for error in one["errors"]]
+    (current,) = chromium.find_elements("css selector", "#budgets [aria-current]")
+    assert current.find_element("css selector", "th").text == one["epsilon"]
+    assert chromium.find_element("id", "slider").get_attribute("aria-valuetext") == f"epsilon {one['epsilon']}"
+
+
+def fill(chromium: Any, name: str, value: str) -> None:
+    field = chromium.find_element("id", name)
+    field.clear()
+    field.send_keys(value)
+
+
+def test_the_slider_moves_everything_with_the_keyboard(chromium: Any, page: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    made = budgets(page)
+    opened(chromium, page)
+    shows(chromium, made[8])
+    slider = chromium.find_element("id", "slider")
+    steps = {Keys.ARROW_RIGHT: 9, Keys.ARROW_LEFT: 8, Keys.ARROW_DOWN: 7, Keys.END: 16, Keys.HOME: 0}
+    for keys, place in steps.items():
+        slider.send_keys(keys)
+        shows(chromium, made[place])
+        assert chromium.find_element("id", "number").get_attribute("value") == made[place]["epsilon"]
+    widths = [one["errors"][0][3] for one in made]
+    assert widths[0] == max(widths) == 100.0
+    assert widths[-1] < 20.0
+
+
+def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, page: Path) -> None:
+    made = budgets(page)
+    opened(chromium, page)
+    fill(chromium, "number", "3")
+    shows(chromium, made[10])
+    assert text(chromium, "answer") == "Shown is epsilon 2.2, the next one below that was computed."
+    fill(chromium, "number", "3.2")
+    shows(chromium, made[11])
+    assert text(chromium, "answer") == ""
+    fill(chromium, "number", "0.001")
+    assert text(chromium, "answer") == "The least epsilon on this page is 0.046."
+    fill(chromium, "number", "1e9")
+    shows(chromium, made[16])
+
+
+def test_the_largest_error_that_is_accepted_chooses_the_least_epsilon(chromium: Any, page: Path) -> None:
+    from selenium.webdriver.support.select import Select
+
+    made = budgets(page)
+    opened(chromium, page)
+    columns = Select(chromium.find_element("id", "column"))
+    assert [option.text for option in columns.options] == ["all columns together", "age", HOSTILE]
+    for value, errors in (
+        ("-1", [float(one["w1"]) for one in made]),
+        ("0", [one["errors"][0][2] for one in made]),
+        ("1", [one["errors"][1][2] for one in made]),
+    ):
+        columns.select_by_value(value)
+        for most in (errors[0], errors[5], 1.0001 * errors[11]):
+            fill(chromium, "accepted", repr(most))
+            least = next(place for place, one in enumerate(errors) if one <= most)
+            shows(chromium, made[least])
+            assert text(chromium, "answer").startswith(f"Epsilon {made[least]['epsilon']} is the least")
+    fill(chromium, "accepted", "0")
+    assert text(chromium, "answer") == "No epsilon on this page is predicted to have an error that small."
+
+
+def test_the_rate_of_false_alarms_is_chosen(chromium: Any, page: Path) -> None:
+    from selenium.webdriver.support.select import Select
+
+    made = budgets(page)
+    opened(chromium, page)
+    for place, number in enumerate((1, 2, 5, 10, 20)):
+        Select(chromium.find_element("id", "wrong")).select_by_visible_text(f"{number} of 100")
+        shows(chromium, made[8], place)
+        assert f"wrong about {number} of the latter" in text(chromium, "words")
+        assert chromium.find_element("id", "guess").get_attribute("x") == str(number)
+
+
+def test_the_command_is_copied(chromium: Any, page: Path) -> None:
+    made = budgets(page)
+    opened(chromium, page)
+    for permission in ("clipboardReadWrite", "clipboardSanitizedWrite"):
+        chromium.execute_cdp_cmd("Browser.grantPermissions", {"permissions": [permission]})
+    for name in ("command", "python"):
+        chromium.find_element("css selector", f"[data-copy={name}]").click()
+        said = [text(chromium, "copied")]
+        if said == [""]:  # the clipboard answers later
+            from selenium.webdriver.support.ui import WebDriverWait
+
+            WebDriverWait(chromium, 5).until(lambda found: text(found, "copied"))
+            said = [text(chromium, "copied")]
+        if said == ["Copied."]:
+            got = chromium.execute_async_script(
+                "const done = arguments[0]; navigator.clipboard.readText().then(done, () => done(null))"
+            )
+        else:
+            assert said == ["Selected. Copy it with the keyboard."]
+            got = chromium.execute_script("return getSelection().toString()")
+        assert got is None or got.replace("\r", "") == made[8][name]
+
+
+def test_it_can_be_walked_through_by_keyboard_with_the_focus_seen(chromium: Any, page: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    opened(chromium, page)
+    reached = []
+    for _ in range(12):
+        chromium.switch_to.active_element.send_keys(Keys.TAB)
+        element = chromium.switch_to.active_element
+        reached.append(
+            element.get_attribute("id") or element.get_attribute("data-copy") or element.get_attribute("class")
+        )
+        if element.tag_name != "body":
+            assert chromium.execute_script("return getComputedStyle(arguments[0]).outlineWidth", element) == "3px"
+    assert reached[:8] == ["skip", "slider", "number", "column", "accepted", "wrong", "command", "python"]
+    assert chromium.find_element("id", "words").get_attribute("aria-live") == "polite"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_in_both_schemes(chromium: Any, page: Path, scheme: str) -> None:
+    found = opened(chromium, page, scheme=scheme).execute_script(CONTRAST)
+    assert len(found) > 150
+    assert [one for one in found if one[0] < 4.5] == []
+
+
+@pytest.mark.parametrize("width", [320, 400, 768, 1280])
+def test_it_fits_narrow_screens(chromium: Any, page: Path, width: int) -> None:
+    opened(chromium, page, width=width)
+    assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_axe_finds_nothing_serious(chromium: Any, page: Path, scheme: str, width: int) -> None:
+    code = axe()
+    opened(chromium, page, scheme=scheme, width=width)
+    chromium.execute_script(code)
+    found = chromium.execute_async_script("const done = arguments[0]; axe.run().then(done)")
+    assert len(found["passes"]) > 20
+    assert [(one["id"], one["impact"]) for one in found["violations"] if one["impact"] in SERIOUS] == []
+    chromium.execute_script("document.getElementById('slider').removeAttribute('id')")  # its label is lost
+    found = chromium.execute_async_script("const done = arguments[0]; axe.run().then(done)")
+    assert "label" in {one["id"] for one in found["violations"] if one["impact"] in SERIOUS}
+
+
+def axe() -> str:
+    """Return the source of axe-core, which a package brings."""
+    try:
+        held = files("axe-playwright-python") or []
+    except PackageNotFoundError:
+        pytest.skip("axe-core is not installed (pip install --no-deps axe-playwright-python)")
+    (path,) = (one for one in held if one.name == "axe.min.js")
+    return path.read_text(encoding="utf-8")
+
+
+def test_without_scripts_it_still_tells_all_budgets(chromium: Any, page: Path) -> None:
+    opened(chromium, page, scripts=False)
+    assert not chromium.find_element("id", "controls").is_displayed()
+    assert not chromium.find_element("css selector", "[data-copy]").is_displayed()
+    rows = chromium.find_elements("css selector", "#budgets tbody tr")
+    assert [row.find_element("css selector", "th").text for row in rows] == [one["epsilon"] for one in budgets(page)]
+    assert text(chromium, "words") == budgets(page)[8]["risks"][2][1]
+    opened(chromium, page)
+
+
+def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, page: Path) -> None:
+    for kind in ("performance", "browser"):
+        chromium.get_log(kind)
+    opened(chromium, page)
+    fill(chromium, "number", "3")
+    assert chromium.title == "Choose a budget"
+    assert HOSTILE in text(chromium, "errors")
+    messages = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
+    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    asked = [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
+    assert asked == [page.as_uri()]
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, page: Path) -> None:
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
+    made = budgets(page)
+    opened(chromium, page, scheme="dark")
+    fill(chromium, "number", "3.2")
+    printed = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+    texts = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(base64.b64decode(printed["data"]))).pages]
+    assert 2 <= len(texts) <= 4
+    whole = " ".join("".join(texts).split())
+    assert "What an attacker learns at epsilon 3.2" in whole
+    assert made[11]["risks"][2][1] in whole
+    assert "Copy the command line" not in whole
+    after = whole[whole.index("All budgets") :]
+    for one in made:
+        assert f"{one['epsilon']} {one['risks'][0][0]} {one['risks'][2][0]}" in after

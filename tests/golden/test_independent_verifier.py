@@ -1,0 +1,322 @@
+"""The second program confirms what this library claims, and refuses what claims less."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib.util
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import discreet
+from discreet.mechanisms import REGISTRY
+
+HERE = Path(__file__).parent
+PROGRAM = HERE.parents[1] / "tools" / "verify_certificate.py"
+GOLDEN = sorted([*HERE.glob("*/*.certificate.json"), *HERE.glob("*/*/certificate.json")])
+NEWEST = [path for path in GOLDEN if path.relative_to(HERE).parts[0] == "0.2.0.dev0"]
+KNOWN = {
+    "0.1.0/censored-chain": "guarantee.kind",  # the erratum: a Markov chain was called unconditional
+    "0.1.0/pitman-yor-mixing": "guarantee.statement",  # its sentence did not say that the kind is empirical
+    "0.1.0/dirichlet-multinomial-unit": "guarantee.profile[5]",  # 2 % above what is exact
+}
+
+
+def load(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+program = load(PROGRAM, "verify_certificate")
+promised = program.promise_of
+
+
+@cache
+def promised_once(facts: str) -> Any:
+    return promised(json.loads(facts, parse_float=program.decimal.Decimal))
+
+
+def remembered(document: dict[str, Any]) -> Any:
+    """Return the promise of a certificate; twins that differ in numbers alone share it."""
+    kept = {key: document[key] for key in document if key not in {"guarantee", "created", "released"}}
+    return promised_once(json.dumps(kept, default=float, sort_keys=True))
+
+
+@pytest.fixture(autouse=True)
+def _remember(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "promise_of", remembered)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(HERE)).removesuffix("/certificate.json").removesuffix(".certificate.json")
+
+
+def wrong(facts: dict[str, Any] | str, data: Path | None = None) -> dict[str, str]:
+    text = facts if isinstance(facts, str) else json.dumps(facts)
+    checks = program.verify(text, data)
+    assert len(checks) >= 6 or any(check.status != program.AGREES for check in checks)
+    return {check.what: check.status for check in checks if check.status != program.AGREES}
+
+
+# -- what it is made of -----------------------------------------------------------------------------------------------
+
+
+def test_it_shares_nothing_with_the_library_and_is_short() -> None:
+    text = PROGRAM.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 1000
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            imported.add(str(node.module).partition(".")[0])
+    assert imported - set(sys.stdlib_module_names) == {"mpmath"}
+    assert not imported & {"importlib", "subprocess", "runpy", "ctypes"}
+    assert "__import__" not in text
+
+
+def test_it_knows_every_mechanism() -> None:
+    assert program.MECHANISMS.keys() == {*REGISTRY, "censored-posterior", "pseudo-posterior"}
+
+
+def test_its_sums_agree_with_each_other() -> None:
+    """Every shortcut against the long way: Lemma 6, normal tails, ranges of losses."""
+    mpf, exp = program.mpf, program.exp
+    a, b, rest, m = mpf(2) / 3, mpf(3) / 2, mpf(40), 70
+    cells = [program.masses(a + 1, a, m), program.masses(b, b + 1, m), program.masses(rest, rest, m)]
+    scale = program.math.factorial(m) / program.mpmath.rf(a + b + 1 + rest, m)
+    listed = program.Pair(program.draws(cells, m, scale, scale))
+    short = program.urn_pair(m, a, b, rest)
+    for epsilon in (mpf(0), mpf("0.3"), mpf(1), mpf(3)):
+        assert abs(short(epsilon) / listed(epsilon) - 1) < mpf(10) ** -25
+    multinomial = []
+    for s in range(13):
+        for t in range(13 - s):
+            ways = program.math.comb(12, s) * program.math.comb(12 - s, t)
+            common = ways * mpf("0.05") ** t * mpf("0.8") ** (12 - s - t)
+            multinomial.append((common * mpf("0.15") ** s, common * mpf("0.05") ** s * 3**t))
+    mixed = program.mixture_pair(12, mpf("0.05"), mpf("0.1"))
+    assert abs(mixed(mpf(1)) / program.Pair(multinomial)(mpf(1)) - 1) < mpf(10) ** -25
+    for least in (1, 70, 700, 2400):
+        far = program.gaussian_tail(least, mpf(65))
+        terms = [exp(-(mpf(w) ** 2) / (2 * mpf(65) ** 2)) for w in range(least, least + 1500)]
+        line = mpf(65) * program.mpmath.sqrt(2 * program.mpmath.pi)
+        assert abs(far * line / program.mpmath.fsum(terms) - 1) < mpf(10) ** -25
+    small = program.gaussian(program.Fraction(5, 2), 1, 3)  # this scale is convolved
+    smooth = 1 - 2 * program.gaussian_tail(2, mpf(5) / 2 * program.mpmath.sqrt(3))
+    assert abs(small(0) - smooth) < mpf(10) ** -20
+    one = program.ranged(mpf(2), 1, mpf("0.5"))
+    assert abs(one - (1 - exp(mpf("-0.75"))) ** 2 / (1 - exp(mpf(-2)))) < mpf(10) ** -40
+    density = exp(mpf(-1)) / (2 * (1 - exp(mpf(-2))))  # of T10's pair, at both ends of its range times e^(-1)
+    two = program.mpmath.quad(
+        lambda l: density * exp(l / 2) * _any_order(program, mpf("0.5") - l), [-2, mpf("-1.5"), mpf("0.5"), 2]
+    )
+    assert abs(program.ranged(mpf(2), 2, mpf("0.5")) - two) < mpf(10) ** -15
+
+
+def _any_order(program: ModuleType, epsilon: Any) -> Any:
+    forward = program.ranged(program.mpf(2), 1, abs(epsilon))
+    return forward if epsilon >= 0 else 1 - program.exp(epsilon) + program.exp(epsilon) * forward
+
+
+# -- what it confirms --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=name)
+def test_it_confirms_certificates_of_every_version(path: Path) -> None:
+    assert (
+        set(wrong(path.read_text(encoding="utf-8"))) == {KNOWN[name(path)]}
+        if name(path) in KNOWN
+        else not wrong(path.read_text(encoding="utf-8"))
+    )
+
+
+golden = load(HERE / "make_golden.py", "make_golden")
+LARGER = {"epsilon": 3.0, "delta": 1e-4, "size": 90}
+FRESH: dict[str, dict[str, Any]] = dict.fromkeys(REGISTRY, LARGER) | {
+    "marginals": {"epsilon": 3.0, "delta": 1e-4},
+    "pitman-yor-discount": {"delta": 0.3, "size": 40},
+    "pitman-yor": {"delta": 0.3, "size": 40},
+    "dirichlet-process": {"delta": 0.3, "size": 40},
+    "urn-histogram": {"delta": 0.3, "size": 40},
+    "private-evolution": {},
+    "subsampled-randomised-response": {"epsilon": 3.0, "size": 30},
+    "perturbed-histogram-gaussian": {"epsilon": 20.0, "delta": 1e-3},
+    "data-specific-reveal-or-obscure": {"epsilon": 2.0, "size": 3},
+    "exponential-histogram": {"epsilon": 2.0, "loss": "hellinger", "size": 10},
+    "hierarchical-histogram-pure": {"levels": (1, 2, 3)},
+    "dirichlet-multinomial-unit": {"epsilon": 3.0, "size": 12},
+}
+
+
+def fresh(which: str, folder: Path, **changes: Any) -> tuple[str, Path]:
+    asked = golden.releases()[which] | changes
+    data = golden.table(asked["domain"])
+    if "unit" in asked:
+        data = data.with_columns(person=golden.pl.int_range(len(data)) // asked["max_records"])
+    out = folder / "released.csv"
+    discreet.release(data, out=out, certificate=folder / "c.json", accept_poor_utility=True, **asked)
+    return (folder / "c.json").read_text(encoding="utf-8"), out
+
+
+@pytest.mark.parametrize("which", FRESH)
+def test_it_confirms_a_fresh_release_and_its_file(which: str, tmp_path: Path) -> None:
+    text, out = fresh(which, tmp_path, **FRESH[which])
+    assert not wrong(text, out)
+    out.write_bytes(out.read_bytes() + b"\n")
+    assert wrong(text, out)["released.sha256"] == program.WRONG
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("epsilon", [0.1, 0.7, 6.0])
+@pytest.mark.parametrize("which", [f"{mechanism}{form}" for mechanism in REGISTRY for form in ("", "-unit")])
+def test_it_confirms_fresh_releases_of_many_budgets(which: str, epsilon: float, tmp_path: Path) -> None:
+    text, out = fresh(which, tmp_path, epsilon=epsilon)
+    dotted = which == "data-specific-reveal-or-obscure"  # composed on a grid that may be coarser than the library's
+    assert set(wrong(text, out).values()) <= ({program.CANNOT} if dotted else set())
+
+
+def test_as_a_command(tmp_path: Path) -> None:
+    path = HERE / "0.1.0" / "dirichlet-multinomial-seeded.certificate.json"
+    call = [sys.executable, "-I", str(PROGRAM)]
+    answer = subprocess.run(
+        [*call, str(path), "--data", str(path.with_name("dirichlet-multinomial-seeded.csv"))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "released.sha256" in answer.stdout
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    for status, change in ((1, {"records": 300}), (2, {"mechanism": {"name": "new", "parameters": {}}})):
+        (tmp_path / "c.json").write_text(json.dumps(facts | change), encoding="utf-8")
+        answer = subprocess.run([*call, str(tmp_path / "c.json")], capture_output=True, text=True, check=False)
+        assert answer.returncode == status, answer.stdout
+    (tmp_path / "c.json").write_text("no certificate", encoding="utf-8")
+    assert subprocess.run([*call, str(tmp_path / "c.json")], capture_output=True, check=False).returncode == 3
+
+
+# -- what it refuses ---------------------------------------------------------------------------------------------------
+
+
+def below(stated: float, true: Any, attained: bool) -> float:
+    """Return a number a thousandth below what is stated; of a bound with slack, below what is proved."""
+    return stated * 0.999 if attained else min(stated, float(true)) * 0.999
+
+
+@pytest.mark.parametrize("path", NEWEST, ids=name)
+def test_it_refuses_smaller_numbers(path: Path) -> None:
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    guarantee, promise = facts["guarantee"], remembered(facts)
+    twins = {}
+
+    def twin(what: str) -> dict[str, Any]:
+        twins[what] = copy.deepcopy(facts)
+        return twins[what]["guarantee"]
+
+    twin("guarantee.statement")["epsilon"] *= 0.999
+    if guarantee["delta"]:
+        true = promise.delta(program.exact(program.decimal.Decimal(str(guarantee["epsilon"]))))
+        twin("guarantee.delta")["delta"] = below(guarantee["delta"], true, guarantee["exact"])
+    if guarantee["pure_epsilon"] is not None:
+        lowered = below(guarantee["pure_epsilon"], promise.pure, guarantee["exact"])
+        twin("guarantee.pure_epsilon")["pure_epsilon"] = lowered
+    for i, (epsilon, delta) in enumerate(guarantee["profile"]):
+        true = promise.delta(program.exact(program.decimal.Decimal(str(epsilon))))
+        if true > 1e-290:
+            twin(f"guarantee.profile[{i}]")["profile"][i][1] = below(delta, true, guarantee["exact"])
+    for what, changed in twins.items():
+        found = wrong(changed)
+        assert {program.LESS, program.WRONG} & set(found.values()), what
+        assert what in found or what == "guarantee.statement", (what, found)
+
+
+def changed(facts: dict[str, Any], **parameters: float) -> dict[str, Any]:
+    twin = copy.deepcopy(facts)
+    twin["mechanism"]["parameters"] |= parameters
+    return twin
+
+
+QUICKER = {"data-specific-reveal-or-obscure-unit", "marginals-open-labels"}
+SINGLE = [
+    path
+    for path in NEWEST
+    if name(path).partition("/")[2] in {*REGISTRY, *QUICKER} - {"data-specific-reveal-or-obscure"}
+]
+DRAWN = {"T1", "T2", "T4", "T5", "T7", "T12", "T13"}  # where the number of records enters
+
+
+@pytest.mark.parametrize("path", SINGLE, ids=name)
+def test_it_refuses_other_facts(path: Path) -> None:
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    parameters, theorem = facts["mechanism"]["parameters"], facts["guarantee"]["theorem"]
+    less_private = {"scale": 0.999, "prior": 0.99, "mixing": 0.99, "draw_epsilon": 1.01, "pure_epsilon": 1.01}
+    for key, factor in less_private.items():
+        if key in parameters and (key != "mixing" or theorem in DRAWN):  # elsewhere it acts on noisy counts
+            assert wrong(changed(facts, **{key: parameters[key] * factor})), key
+    if "scale" in parameters and parameters["scale"] % (1 / 1024) == 0:
+        assert wrong(changed(facts, scale=parameters["scale"] - 1 / 1024))
+    if "threshold" in parameters:
+        assert wrong(changed(facts, threshold=parameters["threshold"] - 1)) or parameters["threshold"] == 0
+    if "steps" in parameters:
+        assert wrong(changed(facts, steps=3))
+    if "units" in parameters:
+        assert wrong(changed(facts, units=parameters["units"] + 1))
+    if theorem in DRAWN:
+        assert wrong(facts | {"records": 300})
+        assert theorem == "T7" or wrong(facts | {"size": facts["size"] + 1})
+    exact = copy.deepcopy(facts)
+    exact["guarantee"]["exact"] = True
+    assert bool(wrong(exact)) == (not facts["guarantee"]["exact"])
+    grouped = copy.deepcopy(facts)
+    grouped["relation"]["group"] *= 2
+    if facts["unit"]:
+        assert "guarantee.statement" in wrong(grouped)
+        return
+    said = grouped["guarantee"]["statement"].replace(
+        "values one record has", "sets of records one unit of up to 2 records has"
+    )
+    grouped["guarantee"]["statement"] = said
+    assert program.LESS in wrong(grouped).values()
+
+
+@pytest.mark.parametrize("which", ["marginals-unit", "dirichlet-multinomial-unit", "perturbed-histogram-unit"])
+def test_it_refuses_a_group_that_was_dropped(which: str) -> None:
+    facts = json.loads((HERE / "0.2.0.dev0" / f"{which}.certificate.json").read_text(encoding="utf-8"))
+    facts["relation"]["group"] = 1
+    assert "guarantee.statement" in wrong(facts)
+
+
+@pytest.mark.parametrize("which", ["pseudo-posterior", "censored-chain", "pitman-yor-mixing"])
+def test_it_refuses_a_kind_that_was_raised(which: str) -> None:
+    (path,) = (path for path in NEWEST if name(path).endswith(f"/{which}"))
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    facts["guarantee"]["kind"] = "unconditional"
+    assert wrong(facts)["guarantee.kind"] == program.WRONG
+
+
+def test_it_refuses_what_no_theorem_covers() -> None:
+    facts = json.loads((HERE / "0.2.0.dev0" / "perturbed-histogram.certificate.json").read_text(encoding="utf-8"))
+    facts["relation"]["name"] = "add-remove"
+    assert program.WRONG in wrong(facts).values()
+    facts = json.loads((HERE / "0.2.0.dev0" / "data-specific-reveal-or-obscure.certificate.json").read_text("utf-8"))
+    assert program.WRONG in wrong(changed(facts, schedule="published")).values()
+
+
+def test_it_says_what_it_cannot_check() -> None:
+    facts = json.loads((HERE / "0.2.0.dev0" / "pitman-yor-discount.certificate.json").read_text(encoding="utf-8"))
+    found = wrong(changed(facts | {"size": 2000}))
+    assert set(found.values()) == {program.CANNOT}
+    del facts["guarantee"]["kind"]
+    assert set(wrong(facts).values()) == {program.CANNOT}

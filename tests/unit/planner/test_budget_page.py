@@ -1,0 +1,330 @@
+"""The page of budgets: its numbers are the plan's, its powers those of exact tests, its commands make what it says."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+import re
+import select
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Ledger
+from discreet._core.text import about, percent, rounded_up
+from discreet.cli._main import run
+from discreet.cli._progress import progress_bar
+from discreet.domain import Boolean, Category, Date, Domain, Duration, Integer, OpenLabels
+from discreet.errors import FileProblem, ParameterError, Refused
+from discreet.ledger._status import power
+from discreet.mechanisms import DirichletMultinomial
+from discreet.planner import plan
+from discreet.planner._budgets import WRONG, budgets_around, choices, error, measured_in
+from discreet.planner._plan import Plan
+from discreet.privacy import Budget
+
+pytest.importorskip("jinja2")
+
+DOMAIN = '[columns.age]\ntype = "integer"\nlower = 0\nupper = 7\n'
+SCORES = Domain(columns={"score": Integer(lower=0, upper=9)})
+REQUEST: dict[str, Any] = {"records": 400, "size": 100, "delta": 1e-6}
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """Return what the script of a page shows."""
+    (found,) = re.findall(
+        r'<script id="data" type="application/json">(.*?)</script>', path.read_text("utf-8"), re.DOTALL
+    )
+    read: dict[str, Any] = json.loads(found)
+    return read
+
+
+def made(where: Path, **asked: Any) -> list[dict[str, Any]]:
+    """Return the budgets of a page of one mechanism."""
+    given = {"records": 500, "epsilon": 1.0, **asked}
+    return list(facts(plan(SCORES, **given).write_page(where / "page.html"))["budgets"])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a domain, a ledger, and the page that the command makes of them."""
+    where = tmp_path_factory.mktemp("budgets")
+    (where / "a domain.toml").write_text(DOMAIN)
+    Ledger.create(where / "l.ledger", dataset="ages", epsilon=3.0, delta=1e-5).close()
+    options = [f"--{name}={value}" for name, value in REQUEST.items()]
+    place = ["--domain", str(where / "a domain.toml"), "--ledger", str(where / "l.ledger"), "--dataset", "ages"]
+    assert run(["plan", *place, *options, "--epsilon", "1", "--html", str(where / "plan.html")]) == 0
+    return where
+
+
+# -- its numbers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [0, 8, 13])
+def test_every_number_is_the_one_that_the_plan_gives(
+    written: Path, place: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = facts(written / "plan.html")["budgets"][place]
+    domain, asked = written / "a domain.toml", {**REQUEST, "epsilon": float(one["epsilon"])}
+    if place:
+        again = plan(domain, largest_sizes=False, **asked)
+        planned = again.to_dict()
+        assert one["why"] == f"Chosen: {again.why}."
+    else:
+        options = [f"--{name}={value}" for name, value in asked.items()]
+        assert run(["plan", "--domain", str(domain), *options, "--json"]) == 0
+        planned = json.loads(capsys.readouterr().out)
+    best = planned["options"][0]
+    assert (one["mechanism"], one["w1"], one["times"]) == (
+        planned["chosen"],
+        about(best["predicted_w1"], 4),
+        about(best["times_sampling"], 2),
+    )
+    assert one["delta"] == rounded_up(best["delta"])
+    assert one["fromData"].endswith(percent(best["share_not_from_data"]))
+    assert [each[0] for each in one["errors"]] == [about(each) for each in best["predicted_errors"].values()]
+    assert [text.lower() for text in one["verdict"]] == [f"{text.rstrip('.')}.".lower() for text in planned["verdict"]]
+    told = " ".join(one["not"]).lower()
+    assert all(caveat.lower() in told for caveat in best["caveats"])
+
+
+def test_the_page_without_scripts_shows_the_same_numbers(written: Path) -> None:
+    text = (written / "plan.html").read_text("utf-8")
+    (table,) = re.findall(r'<table id="budgets">.*?<tbody>(.*?)</tbody>', text, re.DOTALL)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)]
+    assert [[html.unescape(cell) for cell in row] for row in cells] == [
+        [one["epsilon"], *(one["risks"][i][0] for i in (0, 2, 4)), one["w1"], one["times"], one["fromData"],
+         one["mechanism"], one["left"]]
+        for one in facts(written / "plan.html")["budgets"]
+    ]  # fmt: skip
+    assert "<script src" not in text
+    assert "http" not in re.sub(r"http-equiv", "", text)
+
+
+def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
+    for epsilon in (1e-6, 0.37, 1.0, 8.0, 50.0, 100.0):
+        found = budgets_around(epsilon)
+        assert epsilon in found
+        assert 9 <= len(found) <= 17
+        assert found == sorted(set(found))
+        assert found[-1] <= 100.0
+        ratios = np.diff(np.log(found))
+        assert ratios.min() > 0.25
+        assert ratios.max() < 0.55
+    with pytest.raises(ParameterError, match="epsilon above 0"):
+        budgets_around(0.0)
+
+
+# -- its powers ---------------------------------------------------------------------------------------------------
+
+
+def strongest(law: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return the power of the most powerful test of two neighbours: a record that moves from one count to another.
+
+    Both counts get the noise ``law``, on consecutive integers: all pairs of outcomes are listed, and taken in the order
+    of their likelihood ratio (Neyman and Pearson).
+    """
+    later = np.concatenate(([0.0], law[:-1]))
+    p, q = np.outer(later, law).ravel(), np.outer(law, later).ravel()
+    order = np.argsort(-np.log(np.maximum(p, 1e-320)) + np.log(np.maximum(q, 1e-320)), kind="stable")
+    alpha, found = (np.concatenate(([0.0], np.cumsum(each[order]))) for each in (q, p))
+    return np.interp(levels, alpha, found)
+
+
+def noise(kind: str, scale: float) -> np.ndarray:
+    reach = math.ceil(scale * (25 if kind == "laplace" else 9)) + 1
+    z = np.arange(-reach, reach + 1, dtype=float)
+    law = np.exp(-np.abs(z) / scale) if kind == "laplace" else np.exp(-(z**2) / (2 * scale**2))
+    return np.asarray(law / law.sum())
+
+
+@pytest.mark.parametrize(
+    ("kind", "mechanism", "delta"),
+    [("laplace", "perturbed-histogram", 0.0), ("gaussian", "gaussian-smoothed-histogram", 1e-6)],
+)
+def test_the_power_is_that_of_the_strongest_test_and_grows_with_epsilon(
+    kind: str, mechanism: str, delta: float, tmp_path: Path
+) -> None:
+    asked = {"records": 500, "delta": delta, "mechanisms": [mechanism]}
+    budgets = made(tmp_path, **asked)
+    levels = np.array(WRONG) / 100.0
+    before = np.zeros(len(WRONG))
+    missed = {"half the noise": 0, "epsilon and delta alone": 0}
+    for one in budgets[::4]:
+        shown = np.array([float(text) for text, _ in one["risks"]])
+        (option,) = plan(SCORES, epsilon=float(one["epsilon"]), largest_sizes=False, **asked).options
+        scale = option.mechanism.scale  # type: ignore[union-attr]
+        exact = 100.0 * strongest(noise(kind, scale), levels)
+        # Never below the truth; above it by three digits rounded up, and by the coarseness of 150 points.
+        assert (shown >= exact - 1e-6).all()
+        assert (shown <= 1.01 * exact + 0.31).all()
+        assert (shown >= before).all()
+        before = shown
+        # A page that took another noise, or the pair instead of the profile, would be noticed.
+        twins = {
+            "half the noise": 100.0 * strongest(noise(kind, scale / 2), levels),
+            "epsilon and delta alone": 100.0
+            * np.array([power(a, epsilon=float(one["epsilon"]), delta=delta) for a in levels]),
+        }  # fmt: skip
+        for name, twin in twins.items():
+            missed[name] += bool((shown >= twin - 1e-6).all() and (shown <= 1.01 * twin + 0.31).all())
+    few = 1 if kind == "gaussian" else len(budgets)  # the pair is all there is to say of nearly Laplace noise
+    assert missed["half the noise"] <= 1
+    assert missed["epsilon and delta alone"] <= few
+
+
+def test_where_another_mechanism_reveals_less_at_a_larger_epsilon_the_page_says_so() -> None:
+    def of(name: str, epsilon: float) -> Plan:
+        return plan(SCORES, records=500, epsilon=epsilon, delta=1e-9, mechanisms=[name], largest_sizes=False)
+
+    pure, gaussian = choices([of("exponential-histogram", 1.0), of("gaussian-smoothed-histogram", 1.2)], None, {})
+    usual = WRONG.index(5)
+    assert gaussian.risks[usual].power < pure.risks[usual].power
+    said = f"At epsilon 1, where exponential-histogram is chosen, it would be {pure.risks[usual].text}."
+    assert gaussian.risks[usual].words.endswith(said)
+    assert "is chosen" not in pure.risks[usual].words
+
+
+# -- what it makes ------------------------------------------------------------------------------------------------
+
+
+def test_its_command_and_its_python_make_the_release_it_describes(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = facts(written / "plan.html")["budgets"][6]
+    for place in ("command", "python"):
+        where = tmp_path / place
+        where.mkdir()
+        (where / "a domain.toml").write_text(DOMAIN)
+        pl.DataFrame({"age": [3, 4, 5, 7] * 100}).write_csv(where / "ages.csv")
+        Ledger.create(where / "l.ledger", dataset="ages", epsilon=3.0, delta=1e-5).close()
+        monkeypatch.chdir(where)
+        text = one[place].replace("DATA", "ages.csv")
+        if place == "python":
+            exec(compile(text, "page", "exec"), {})
+        else:
+            import shlex
+
+            program, *arguments = shlex.split(text)
+            assert program == "discreet"
+            assert run(arguments) == 0
+        certificate = json.loads((where / "synthetic.certificate.json").read_text("utf-8"))
+        assert certificate["mechanism"]["name"] == one["mechanism"]
+        assert certificate["guarantee"]["epsilon"] == float(one["epsilon"])
+        assert rounded_up(certificate["guarantee"]["delta"]) == one["delta"]
+        assert certificate["size"] == 100
+        with Ledger(where / "l.ledger") as ledger:
+            left = ledger.status().left
+        shown = re.fullmatch(r"epsilon (\S+), delta (\S+)", one["left"])
+        assert shown is not None
+        for number, text in zip((left["epsilon"], left["delta"]), shown.groups(), strict=True):
+            assert float(text) == pytest.approx(number, rel=1e-5)
+            assert float(text) <= number
+
+
+def test_what_the_ledger_does_not_allow_is_said(written: Path) -> None:
+    left = {one["epsilon"]: one["left"] for one in facts(written / "plan.html")["budgets"]}
+    assert all((text == "not allowed") is (float(epsilon) > 3.0) for epsilon, text in left.items())
+    assert 2 < sum(text == "not allowed" for text in left.values()) < 8
+
+
+def test_a_ledger_of_the_domain_is_found_and_one_of_other_units_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d.toml").write_text(f'{DOMAIN}\n[ledger]\nfile = "own.ledger"\n')
+    Ledger.create(tmp_path / "own.ledger", dataset="its own", epsilon=2.0).close()
+    asked = {"records": 500, "epsilon": 1.0, "mechanisms": ["perturbed-histogram"], "largest_sizes": False}
+    path = plan(tmp_path / "d.toml", **asked).write_page(tmp_path / "page.html")
+    text = path.read_text("utf-8")
+    assert "The ledger is that of <bdi>its own</bdi>. Of epsilon 2, epsilon 2 is left now." in text
+    assert "--ledger" not in text  # the domain names it
+    assert next(one for one in facts(path)["budgets"] if one["epsilon"] == "1.5")["left"] == "epsilon 0.5"
+    with pytest.raises(Refused, match="the most records of a unit is 1, and here it is 2"):
+        plan(tmp_path / "d.toml", group=2, **asked).write_page(tmp_path / "page.html")
+
+
+def test_where_nothing_can_be_released_the_page_says_so(tmp_path: Path) -> None:
+    words = Domain(columns={"word": OpenLabels()})
+    budgets = facts(plan(words, records=500, epsilon=1.0).write_page(tmp_path / "none.html"))["budgets"]
+    assert {one["mechanism"] for one in budgets} == {"none"}
+    assert all(one["risks"] == [] and one["verdict"] and one["errors"] == [["-", "", None, 0.0]] for one in budgets)
+
+
+def test_errors_are_told_in_the_unit_of_their_column() -> None:
+    columns = {
+        "day": Date(lower="2020-01-01", upper="2020-12-31"),
+        "wait": Duration(lower="0s", upper="1h", step="1m"),
+        "sex": Boolean(),
+        "grade": Category(categories=["a", "b", "c"], ordered=True),
+        "age": Integer(lower=0, upper=200),
+    }
+    domain = Domain(columns=columns)
+    assert measured_in(columns["day"]) == "days"
+    assert measured_in(columns["wait"]) == "seconds"
+    assert error(domain, "sex", 0.25).text == "25 %"
+    assert error(domain, "grade", 0.125).text == "12.5 %"
+    assert (error(domain, "age", 5.0).text, error(domain, "age", 5.0).share) == ("5", "2.5 % of its range")
+
+
+# -- how it is written --------------------------------------------------------------------------------------------
+
+
+def test_nothing_but_a_page_of_this_package_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "d.toml").write_text(DOMAIN)
+    other = tmp_path / "mine.html"
+    other.write_text("<p>my own page</p>")
+    asked = {"records": 500, "epsilon": 1.0, "mechanisms": ["perturbed-histogram"], "largest_sizes": False}
+    one = plan(tmp_path / "d.toml", **asked)
+    with pytest.raises(FileProblem, match="was not written by discreet"):
+        one.write_page(other)
+    assert other.read_text() == "<p>my own page</p>"
+    with pytest.raises(FileProblem, match=r"End the name in \.html"):
+        one.write_page(tmp_path / "d.toml")
+    (tmp_path / "linked.html").symlink_to(tmp_path / "d.toml")
+    with pytest.raises(FileProblem, match="also an input|another name"):
+        one.write_page(tmp_path / "linked.html")
+    with pytest.raises(FileProblem, match="does not exist"):
+        one.write_page(tmp_path / "nowhere" / "page.html")
+    with pytest.raises(FileProblem):
+        one.write_page(tmp_path / "page.html", ledger=tmp_path / "none.ledger")
+    assert not (tmp_path / "page.html").exists()
+    first = one.write_page(tmp_path / "page.html").read_text("utf-8")
+    assert one.write_page(tmp_path / "page.html").read_text("utf-8") == first
+
+
+def test_options_of_the_page_are_refused_without_it(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["plan", "--domain", str(written / "a domain.toml"), "--records", "500", "--epsilon", "1"]
+    assert run([*base, "--ledger", "l.ledger"]) == 2
+    assert "--ledger and --dataset are for --html" in capsys.readouterr().err
+    assert run(["plan", "--together", "s.toml", "--epsilon", "1", "--html", "p.html"]) == 2
+    assert "--html stands in the file" in capsys.readouterr().err
+
+
+def test_the_bar_is_drawn_on_a_terminal_and_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    pty = pytest.importorskip("pty")
+    reader, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as screen:
+        monkeypatch.setattr(sys, "stderr", screen)
+        for after, drawn in ((60.0, False), (0.0, True)):
+            with progress_bar(1, False, "plans", after=after) as progress:
+                progress(1, 10)
+                progress(2, 10)
+            screen.flush()
+            assert bool(select.select([reader], [], [], 0.2 if drawn else 0.0)[0]) is drawn
+    os.close(reader)
+
+
+def test_a_plan_of_very_many_cells_makes_no_table_of_them() -> None:
+    wide = Domain(columns={f"c{i}": Integer(lower=0, upper=63) for i in range(4)})  # 16,777,216 cells
+    mechanism = DirichletMultinomial.calibrated(Budget(epsilon=20.0), domain=wide, n=10_000, size=10)
+    tracemalloc.start()
+    try:
+        assert mechanism.evidence() is not None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,593 @@
+"""A release in parts: a folder that appears whole, the same whoever made it, and of which every part is checked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from jsonschema import Draft202012Validator
+from polars.testing import assert_frame_equal
+
+import discreet
+from discreet import Ledger
+from discreet._core.permutation import Permutation
+from discreet._core.random import seeded
+from discreet.cli._main import run
+from discreet.confidential import confidential
+from discreet.domain import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+)
+from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.inference import ReleaseTakenForSample
+from discreet.mechanisms._draws import BLOCK
+from discreet.releases import publish, verify
+from discreet.releases._manifest import MANIFEST
+from discreet.releases._sample import taken_for_sample
+from discreet.releases._writing import write_frames
+from discreet.testing import assert_law
+from discreet.testing._statistics import sample_size_for_distance
+
+SCHEMA = Path(discreet.__file__).parent / "releases" / "certificate.schema.json"
+HELD = 3000
+ODD = ["plain", "a/b=c", "50 %", "é", "x\\y", ".."]
+DOMAIN = Domain(
+    columns={
+        "age": Integer(lower=0, upper=99, cells=10),
+        "group": Category(categories=ODD, nulls="category"),
+        "share": Numeric(lower=0.0, upper=1.0, cells=3),
+        "member": Boolean(),
+        "born": Date(lower="2000-01-01", upper="2000-01-05"),
+    }
+)
+
+
+def held(count: int = HELD) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    days = pl.Series(rng.integers(0, 5, count)).cast(pl.Int32)
+    return pl.DataFrame(
+        {
+            "age": rng.integers(0, 100, count),
+            "group": pl.Series([*ODD[:3], None])[rng.integers(0, 4, count)],
+            "share": rng.random(count),
+            "member": rng.random(count) < 0.3,
+            "born": pl.Series(days + 10957).cast(pl.Date),
+        }
+    )
+
+
+def released(out: Path, **asked: Any) -> discreet.Release:
+    how = {"epsilon": 4.0, "size": 5000, "mechanism": "perturbed-histogram", "partitions": 4, "seed": 1, **asked}
+    return discreet.release(held(), DOMAIN, out=out, accept_poor_utility=True, **how)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*.parquet")
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release in four parts, which is not to be changed."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    released(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "out"))
+
+
+# -- who makes the parts does not matter ------------------------------------------------------------------------------
+
+
+class Unreliable:
+    """An engine that loses attempts, repeats tasks at the same time, and returns them in any order."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, make: Callable[[int], Any], numbers: Sequence[int]) -> Iterable[Any]:
+        tasks = [*numbers, *numbers, *numbers[::2]]
+        random.Random(self.seed).shuffle(tasks)
+        sent = pickle.dumps(make)
+
+        def attempt(task: int) -> Any:
+            part = pickle.loads(sent)(task)  # each worker has its own copy
+            if (self.seed + task) % 3 == 0:  # what it wrote is lost, with the worker
+                (make.folder / part.file).unlink(missing_ok=True)  # type: ignore[attr-defined]
+            return part
+
+        with ThreadPoolExecutor(3) as pool:
+            made = [*pool.map(attempt, tasks)]
+        return [*made, *map(make, numbers)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_failed_repeated_and_shuffled_tasks_give_the_same_folder(seed: int, whole: Path, tmp_path: Path) -> None:
+    released(tmp_path / "out", workers=Unreliable(seed))
+    assert digests(tmp_path / "out") == digests(whole)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in whole.iterdir())
+
+
+def test_other_processes_make_the_same_parts(whole: Path, tmp_path: Path) -> None:
+    released(tmp_path / "out", workers=2)
+    assert digests(tmp_path / "out") == digests(whole)
+
+
+def written() -> str:
+    """Return the hash of a file of several row groups."""
+    rows = (BLOCK, BLOCK, 999)
+    frames = [pl.DataFrame({"a": np.arange(count) % 97, "b": np.arange(count) / 7}) for count in rows]
+    file, said = io.BytesIO(), {"x": "1", "y": "2"}
+    write_frames(iter(frames), dict(frames[0].schema), file, named=Path("part.parquet"), metadata=said)
+    return hashlib.sha256(file.getvalue()).hexdigest()
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    """Polars cuts row groups where the frames end, however many threads it has."""
+    threads = 1 if pl.thread_pool_size() > 1 else 4
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import test_parts; print(test_parts.written())"
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, str(Path(__file__).parent)],
+        env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == written()
+
+
+def test_the_number_of_parts_changes_neither_counts_nor_order(whole: Path, tmp_path: Path) -> None:
+    """What is drawn within a cell differs; whose turn it is does not."""
+    cells = ["group", "member", "born"]
+    one = released(tmp_path / "one", partitions=1)
+    with pytest.warns(ReleaseTakenForSample):
+        assert_frame_equal(one.table().select(cells), discreet.read(whole).table().select(cells))
+    file = discreet.release(
+        held(), DOMAIN, epsilon=4.0, size=5000, mechanism="perturbed-histogram", seed=1, accept_poor_utility=True
+    )
+    with pytest.warns(ReleaseTakenForSample):
+        assert_frame_equal(one.table().select(cells).sort(cells), file.table().select(cells).sort(cells))
+
+
+def test_a_part_is_like_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1e-6 to fail a part that is a sample; 1e-6 to pass one at total variation 0.1, as with the identity."""
+    size = 8 * sample_size_for_distance(5, 0.1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Permutation, "at", lambda _, places: places.copy())
+        released(tmp_path / "sorted", size=size, partitions=8)
+    released(tmp_path / "out", size=size, partitions=8)
+
+    def days(path: Path) -> list[int]:
+        counted = pl.concat([pl.scan_parquet(path).select("born"), pl.LazyFrame({"born": DAYS})]).collect()
+        return [one - 1 for one in counted["born"].value_counts().sort("born")["count"]]
+
+    for number in range(8):
+        shares = np.array(days(tmp_path / "out" / "part-*.parquet")) / size
+        part = days(tmp_path / "out" / f"part-{number:05}.parquet")
+        assert abs(sum(part) - size / 8) < 1
+        assert_law(part, shares, distance=0.1)
+    one_way = pl.read_parquet(tmp_path / "sorted" / "part-00000.parquet")["age"].max()
+    assert one_way < pl.read_parquet(tmp_path / "out" / "part-00000.parquet")["age"].max()
+    ages = pl.concat([pl.read_parquet(file) for file in (tmp_path / "out").glob("*.parquet")])["age"] // 20
+    with pytest.raises(AssertionError, match="total variation"):
+        found = pl.read_parquet(tmp_path / "sorted" / "part-00000.parquet")["age"] // 20
+        assert_law([(found == i).sum() for i in range(5)], [(ages == i).mean() for i in range(5)], distance=0.1)
+
+
+DAYS = pl.Series([10957 + i for i in range(5)]).cast(pl.Int32).cast(pl.Date)
+
+
+@pytest.mark.parametrize(
+    "name", ["smoothed-histogram", "dirichlet-multinomial", "stabilised-pitman-yor", "exponential-histogram"]
+)
+def test_records_that_come_one_after_the_other_fill_part_after_part(name: str, tmp_path: Path) -> None:
+    ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=10)})
+    how: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-3, "size": 50, "mechanism": name, "seed": 2}
+    table = held().select("age")
+    file = discreet.release(table, ages, accept_poor_utility=True, **how)
+    parts = discreet.release(table, ages, accept_poor_utility=True, **how, out=tmp_path / "out", partitions=7)
+    with pytest.warns(ReleaseTakenForSample) if taken_for_sample(file.certificate) else nullcontext():
+        assert_frame_equal(parts.table(), file.records)
+    assert all(check.agrees for check in verify(tmp_path / "out"))
+    rows = [part["rows"] for part in json.loads((tmp_path / "out" / MANIFEST).read_text())["parts"]]
+    assert rows[:1] == [7]
+    assert sum(rows) == file.records.height
+
+
+def test_more_parts_than_records(tmp_path: Path) -> None:
+    made = released(tmp_path / "out", size=3, partitions=6)
+    assert made.table().height == 3
+    assert [*made.table().schema] == [*DOMAIN.names]
+    assert all(check.agrees for check in verify(tmp_path / "out"))
+
+
+# -- what a reader checks ---------------------------------------------------------------------------------------------
+
+
+def test_the_hash_of_a_release_is_that_of_its_list(whole: Path) -> None:
+    facts = json.loads((whole / "_certificate.json").read_text())
+    listed = json.loads((whole / MANIFEST).read_text())
+    assert facts["released"]["file"] == MANIFEST
+    assert facts["released"]["sha256"] == hashlib.sha256((whole / MANIFEST).read_bytes()).hexdigest()
+    assert facts["released"]["partitions"] == len(listed["parts"]) == 4
+    assert facts["released"]["rows"] == sum(part["rows"] for part in listed["parts"]) == 5000
+    assert {part["file"]: part["sha256"] for part in listed["parts"]} == digests(whole)
+    assert not [*Draft202012Validator(json.loads(SCHEMA.read_text())).iter_errors(facts)]
+
+
+def part(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05}.parquet"
+
+
+def missing(folder: Path) -> str:
+    part(folder, 2).unlink()
+    return "part-00002.parquet: it is missing"
+
+
+def extra(folder: Path) -> str:
+    pl.DataFrame({"age": [1]}).write_parquet(folder / "more.parquet")
+    return "more.parquet: it is no part of the release"
+
+
+def doubled(folder: Path) -> str:
+    shutil.copy(part(folder, 1), part(folder, 9))
+    return "part-00009.parquet: it is no part of the release, but a copy of part-00001.parquet"
+
+
+def copied_over(folder: Path) -> str:
+    shutil.copy(part(folder, 1), part(folder, 3))
+    return "part-00003.parquet: it is not the file that was written, but holds part-00001.parquet"
+
+
+def swapped(folder: Path) -> str:
+    part(folder, 0).rename(folder / "aside")
+    part(folder, 1).rename(part(folder, 0))
+    (folder / "aside").rename(part(folder, 1))
+    return "part-00000.parquet: it is not the file that was written, but holds part-00001.parquet"
+
+
+def changed(folder: Path) -> str:
+    frame = pl.read_parquet(part(folder, 3))
+    frame.with_columns(age=pl.col("age") + 1).write_parquet(part(folder, 3))
+    return "part-00003.parquet: it is not the file that was written"
+
+
+def another_list(folder: Path) -> str:
+    listed = json.loads((folder / MANIFEST).read_text())
+    listed["parts"][0]["rows"] += 1
+    (folder / MANIFEST).write_text(json.dumps(listed))
+    return f"{MANIFEST} is not the file that its certificate was written for"
+
+
+def no_list(folder: Path) -> str:
+    (folder / MANIFEST).unlink()
+    return f"{MANIFEST} is missing"
+
+
+@pytest.mark.parametrize("spoil", [missing, extra, doubled, copied_over, swapped, changed, another_list, no_list])
+def test_a_folder_that_was_spoilt_is_refused(
+    spoil: Callable[[Path], str], copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = spoil(copy)
+    with pytest.raises(FileProblem) as refused:
+        discreet.read(copy)
+    assert told in str(refused.value)
+    name = re.split("[: ]", told)[0]
+    assert name in {check.what for check in verify(copy) if not check.agrees}
+    assert run(["verify", str(copy)]) == 1
+    assert name in capsys.readouterr().out
+
+
+def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
+    """Their lists and hashes made to agree: each part holds the identity of its release."""
+    for name in ("one", "two"):
+        released(tmp_path / name, seed=None)
+    shutil.copy(part(tmp_path / "two", 0), part(tmp_path / "one", 0))
+    found = digests(tmp_path / "one")
+    listed = json.loads((tmp_path / "one" / MANIFEST).read_text())
+    for one in listed["parts"]:
+        one["sha256"] = found[one["file"]]
+    (tmp_path / "one" / MANIFEST).write_text(json.dumps(listed))
+    facts = json.loads((tmp_path / "one" / "_certificate.json").read_text())
+    facts["released"]["sha256"] = hashlib.sha256((tmp_path / "one" / MANIFEST).read_bytes()).hexdigest()
+    (tmp_path / "one" / "_certificate.json").write_text(json.dumps(facts))
+    with pytest.raises(FileProblem, match=r"part-00000.parquet: it is not of the release"):
+        discreet.read(tmp_path / "one")
+
+
+@pytest.mark.parametrize("name", ["../part-00000.parquet", "/etc/passwd", "a/b/c.parquet", "_x.parquet", "", "a//b"])
+def test_a_list_leads_nowhere_else(name: str, copy: Path) -> None:
+    listed = json.loads((copy / MANIFEST).read_text())
+    listed["parts"][0]["file"] = name
+    (copy / MANIFEST).write_text(json.dumps(listed))
+    facts = json.loads((copy / "_certificate.json").read_text())
+    facts["released"]["sha256"] = hashlib.sha256((copy / MANIFEST).read_bytes()).hexdigest()
+    (copy / "_certificate.json").write_text(json.dumps(facts))
+    with pytest.raises(FileProblem, match="a name is missing or of the wrong kind"):
+        discreet.read(copy)
+
+
+def test_what_a_slow_attempt_leaves_is_passed_over(copy: Path) -> None:
+    (copy / ".part-00001.parquet.0123456789ab.part").write_bytes(b"half")
+    assert all(check.agrees for check in verify(copy))
+    assert discreet.read(copy).certificate.in_parts
+
+
+def test_a_part_by_itself_is_refused(whole: Path) -> None:
+    with pytest.raises(FileProblem, match="release in parts"):
+        discreet.read(part(whole, 0))
+    with pytest.raises(FileProblem, match="Give the folder"):
+        verify(whole / "_certificate.json", data=part(whole, 0))
+    with pytest.raises(FileProblem, match="this release was written to"):
+        discreet.read(whole).write("x.parquet")
+
+
+def test_whoever_reads_a_release_reads_a_folder(whole: Path) -> None:
+    assert all(check.agrees for check in verify(whole / "_certificate.json", data=whole))
+    assert pl.scan_parquet(whole / "*.parquet").select(pl.len()).collect().item() == 5000
+
+
+# -- by the values of a column ----------------------------------------------------------------------------------------
+
+
+def test_every_declared_value_has_its_folder(tmp_path: Path) -> None:
+    """Also one that no record has: which exist is public, and says nothing of the table."""
+    made = released(tmp_path / "out", partition_by="group", partitions=2)
+    names = {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()}
+    assert names == {
+        "group=plain", "group=a%2Fb%3Dc", "group=50 %25", "group=é", "group=x%5Cy", "group=..",
+        "group=__HIVE_DEFAULT_PARTITION__",
+    }  # fmt: skip
+    assert all(len([*(tmp_path / "out" / name).iterdir()]) == 2 for name in names)
+    assert made.certificate.facts["released"]["partitions"] == 14
+    assert made.certificate.facts["released"]["partition_by"] == "group"
+    plain = discreet.release(
+        held(), DOMAIN, epsilon=4.0, size=5000, mechanism="perturbed-histogram", seed=1, accept_poor_utility=True
+    )
+    with pytest.warns(ReleaseTakenForSample):
+        read = discreet.read(tmp_path / "out").table()
+    assert read.schema == plain.records.schema
+    cells = ["group", "member", "born"]
+    assert_frame_equal(read.select(cells).sort(cells), plain.records.select(cells).sort(cells))
+    hive = pl.read_parquet(tmp_path / "out" / "*" / "*.parquet", hive_partitioning=True).select(DOMAIN.names)
+    assert_frame_equal(hive.select(cells).sort(cells), plain.records.select(cells).sort(cells))
+
+
+KINDS = {
+    "seen": Datetime(lower="2024-01-01", upper="2024-01-03", step="1d", nulls="category"),
+    "lasted": Duration(lower="0s", upper="1h", step="30m"),
+    "price": Decimal(lower="0", upper="0.03", digits=2),
+    "score": Numeric(lower=0, upper=5, grid=[0, 3.258, 4.615]),
+    "level": Category(categories=[1, 2, 3], dtype="int16"),
+    "count": Integer(lower=-1, upper=1, dtype="int8"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_values_of_every_kind_are_names_of_folders(name: str, tmp_path: Path) -> None:
+    domain = Domain(columns={"member": Boolean(), name: KINDS[name]})
+    table = domain.decode(domain.unflat(np.arange(int(domain.size or 0)).repeat(20)), rng=seeded(0))
+    how: dict[str, Any] = {"epsilon": 5.0, "size": 60, "mechanism": "perturbed-histogram", "seed": 1}
+    discreet.release(table, domain, **how, out=tmp_path / "out", partitions=1, partition_by=name)
+    one = discreet.release(table, domain, **how)
+    assert_frame_equal(discreet.read(tmp_path / "out").table(), one.records, check_row_order=False)
+
+
+@pytest.mark.parametrize("by", ["member", "born"])
+def test_values_come_back_in_their_types(by: str, tmp_path: Path) -> None:
+    released(tmp_path / "out", partition_by=by, partitions=1, mechanism="hierarchical-histogram")
+    with pytest.warns(ReleaseTakenForSample):
+        read = discreet.read(tmp_path / "out").table()
+    assert read.schema == held(1).schema
+    assert read.height == 5000
+    assert all(check.agrees for check in verify(tmp_path / "out"))
+
+
+def test_a_part_in_another_values_folder_is_refused(tmp_path: Path) -> None:
+    released(tmp_path / "out", partition_by="member", partitions=1)
+    (tmp_path / "out" / "member=false").rename(tmp_path / "aside")
+    (tmp_path / "out" / "member=true").rename(tmp_path / "out" / "member=false")
+    (tmp_path / "aside").rename(tmp_path / "out" / "member=true")
+    with pytest.raises(FileProblem, match=r"member=false/part-00000.parquet: .* holds member=true/part-00000.parquet"):
+        discreet.read(tmp_path / "out")
+
+
+# -- a folder appears whole, or not at all ----------------------------------------------------------------------------
+
+
+def test_a_worker_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fails(make: Callable[[int], Any], _: Sequence[int]) -> Iterable[Any]:
+        yield make(0)
+        raise OSError("lost executor 3")
+
+    def forgets(make: Callable[[int], Any], _: Sequence[int]) -> Iterable[Any]:
+        yield make(0)
+
+    with pytest.raises(FileProblem, match="a worker did not finish") as told:
+        released(tmp_path / "out", workers=fails)
+    assert str(told.value.__cause__) == "lost executor 3"
+    with pytest.raises(FileProblem, match=r"part-00001.parquet was not written where this process reads"):
+        released(tmp_path / "out", workers=forgets)
+    assert [*tmp_path.iterdir()] == []
+
+
+DIES = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_parts as t
+if sys.argv[3] == "naming":
+    Path.rename = lambda *_: os._exit(9)
+    t.released(Path(sys.argv[2]), seed=None, ledger=sys.argv[4])
+def dies(make, numbers):
+    yield make(0)
+    (make.folder / ".part-00001.parquet.0123456789ab.part").write_bytes(b"half")
+    os._exit(9)
+t.released(Path(sys.argv[2]), workers=dies)
+"""
+
+
+def dead(out: Path, when: str, ledger: Path) -> None:
+    told = [sys.executable, "-W", "ignore", "-c", DIES, str(Path(__file__).parent), str(out), when, str(ledger)]
+    assert subprocess.run(told, capture_output=True, check=False).returncode == 9
+
+
+def test_a_run_that_dies_leaves_no_folder(whole: Path, tmp_path: Path) -> None:
+    dead(tmp_path / "out", "between", tmp_path / "l.db")
+    assert not (tmp_path / "out").exists()
+    assert [path.name.startswith(".out.") for path in tmp_path.iterdir() if path.suffix == ".part"] == [True]
+    released(tmp_path / "out")  # sweeps what the dead run left
+    assert digests(tmp_path / "out") == digests(whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_ledger_brings_back_a_folder_that_was_paid_for(tmp_path: Path) -> None:
+    """Killed between the entry in the ledger and the folder's name: recovery gives it the name."""
+    place = tmp_path / "l.db"
+    Ledger.create(place, dataset="x", epsilon=10.0, delta=1e-3).close()
+    dead(tmp_path / "out", "naming", place)
+    assert not (tmp_path / "out").exists()
+    with Ledger(place) as ledger:
+        ((after),) = ledger.recover()
+        assert after["why"] is None
+        assert all(check.agrees for check in verify(tmp_path / "out"))
+        assert ledger.verify([tmp_path / "out" / "_certificate.json"]) == []
+
+
+def test_a_ledger_pays_for_a_folder(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path / "l.db", dataset="x", epsilon=10.0, delta=1e-3) as ledger:
+        released(tmp_path / "out", seed=None, ledger=ledger, partition_by="member")
+        assert float(ledger.status().spent["epsilon"]) == 4.0
+        assert ledger.verify([tmp_path / "out" / "_certificate.json"]) == []
+    assert all(check.agrees for check in verify(tmp_path / "out"))
+
+
+def test_a_slower_attempt_after_the_end_changes_nothing(tmp_path: Path) -> None:
+    kept: list[Any] = []
+
+    def keeps(make: Callable[[int], Any], numbers: Sequence[int]) -> Iterable[Any]:
+        kept.append(make)
+        return map(make, numbers)
+
+    released(tmp_path / "out", workers=keeps)
+    before = digests(tmp_path / "out")
+    with pytest.raises(FileProblem, match="cannot be written"):
+        kept[0](1)
+    assert digests(tmp_path / "out") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# -- what is refused, before anything is opened -----------------------------------------------------------------------
+
+OPEN = Domain(columns={"a": Integer(lower=0, upper=9), "word": OpenLabels()})
+MANY = Domain(columns={"a": Integer(lower=0, upper=9), "b": Integer(lower=0, upper=5000)})
+HIDDEN = Domain(columns={"a": Integer(lower=0, upper=9), "_b": Boolean()})
+ALIKE = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["x", "X"])})
+ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
+
+
+@pytest.mark.parametrize(
+    ("domain", "asked", "told"),
+    [
+        (DOMAIN, {"partitions": 0}, "partitions must be"),
+        (DOMAIN, {"partitions": 10_001}, "at most 10,000"),
+        (DOMAIN, {"partitions": None, "partition_by": "member"}, r"Write partitions=\.\.\."),
+        (DOMAIN, {"partitions": None, "workers": 2}, r"Write partitions=\.\.\."),
+        (DOMAIN, {"workers": 0}, "workers must be"),
+        (DOMAIN, {"out": None}, r"Write out=\.\.\."),
+        (DOMAIN, {"counts": True, "size": None}, "no parts"),
+        (DOMAIN, {"tables": 2, "mechanism": "marginals"}, "no parts"),
+        (DOMAIN, {"certificate": "c.json"}, "holds its certificate"),
+        (DOMAIN, {"partition_by": "nobody"}, "declared column"),
+        (DOMAIN, {"partition_by": "age"}, "several values"),
+        (DOMAIN, {"partition_by": "member", "mechanism": None}, r"Write mechanism=\.\.\."),
+        (DOMAIN, {"partition_by": "member", "mechanism": "marginals"}, "does not count the values"),
+        (DOMAIN, {"partition_by": "born", "partitions": 2001}, "10,005|more than 10,000 files"),
+        (OPEN, {"partition_by": "word", "mechanism": "stability-histogram", "delta": 1e-6}, "any number of values"),
+        (MANY, {"partition_by": "b"}, "5,001 cells"),
+        (HIDDEN, {"partition_by": "_b"}, "Rename the column"),
+        (ALIKE, {"partition_by": "b"}, "told apart"),
+        (ALONE, {"partition_by": "a"}, "only column"),
+    ],
+)
+def test_what_has_no_parts_is_refused_before_anything_is_read(
+    domain: Domain, asked: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    """The table is a file that is not there: had it been asked for, that would be the error."""
+    how = {"epsilon": 4.0, "size": 50, "mechanism": "perturbed-histogram", "partitions": 2, **asked}
+    out = {"out": tmp_path / "out"} if "out" not in asked else {}
+    with pytest.raises(DiscreetError, match=told):
+        discreet.release(tmp_path / "nothing.parquet", domain, **out, **how)  # type: ignore[arg-type]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_name_that_exists_is_refused(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileProblem, match="exists already"):
+        released(whole)
+    held().write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(FileProblem, match="lies in the folder that is read"):
+        discreet.release(tmp_path, DOMAIN, epsilon=1.0, size=5, out=tmp_path / "out", partitions=2)
+
+
+def test_models_have_no_parts(tmp_path: Path) -> None:
+    from discreet.pseudo_posterior import CensoredPosterior, PoissonMean  # slow, and children import this file
+
+    visits = Domain(columns={"visits": Integer(lower=0, upper=99)})
+    model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
+    with pytest.raises(ParameterError, match="no parts"):
+        publish(confidential(pl.DataFrame({"visits": [1, 2]}), visits), model, out=tmp_path / "o", partitions=2)
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_and_verifies_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = held().select("age", "member")
+    table.write_parquet(tmp_path / "t.parquet")
+    domain = Domain(columns={name: DOMAIN.columns[name] for name in table.columns})
+    (tmp_path / "d.toml").write_text(domain.to_toml())
+    out = tmp_path / "out"
+    given = ["release", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "4"]
+    given += ["--mechanism", "perturbed-histogram", "--size", "500", "--partitions", "3", "--partition-by", "member"]
+    assert run([*given, "--out", f"{out}/"]) == 0
+    said = capsys.readouterr().out
+    assert f"wrote 500 records in 6 parts to {out} and the certificate to {out / '_certificate.json'}" in said
+    assert run(["verify", str(out), "--recover"]) == 0
+    assert "claims agree." in capsys.readouterr().out
+    assert run(["estimate", str(out), "--column", "age", "--functional", "mean", "--draws", "20"]) == 0
+    assert run(["report", str(out), "--out", str(tmp_path / "r.html")]) == 0
+    assert (
+        run(
+            ["compare", str(tmp_path / "t.parquet"), str(out), "--domain", str(tmp_path / "d.toml"), "--resamples", "5"]
+        )
+        == 0
+    )
