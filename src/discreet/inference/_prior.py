@@ -10,7 +10,9 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-_STARTS = (4, 6, math.inf)  # of trees of equal probability
+# The least depth of the last splits of strength 1: given counts, and given records, which show less of heaps.
+FIRMER, FIRMER_FOR_RECORDS = 4, 5
+_FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become firmer: trees of equal probability
 _GROWTH = (
     4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
 )
@@ -86,10 +88,15 @@ class Prior:
         return [given] if isinstance(given, Prior) else given
 
     @classmethod
-    def learned(cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None) -> list[Prior]:
-        """Return trees, of halves or of given sets, of which a release tells which is near."""
+    def learned(
+        cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None, *, first: int
+    ) -> list[Prior]:
+        """Return trees, of halves or of given sets, of which a release tells which is near.
+
+        ``first``: the least depth of the last splits of strength 1.
+        """
         nested = sets or _halves(len(base))
-        starts = [start for start in _STARTS if start == math.inf or start + 2 < len(nested)]
+        starts = [first + each for each in _FURTHER if each == math.inf or first + each + 1 < len(nested)]
         return [cls.nested(base, nested, order, start=start) for start in starts]
 
     @classmethod
