@@ -149,7 +149,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
-def along(tree: Tree, base: Floats, *, first: int) -> list[Prior]:
+def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
     """Return the priors of a tree of sets."""
     order = tree.in_order()
     sets, first = [], np.arange(len(order))
@@ -157,7 +157,7 @@ def along(tree: Tree, base: Floats, *, first: int) -> list[Prior]:
         if int(node[-1]) + 1 < len(first):
             sets.append(node[first])
             first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-    return Prior.learned(base[order], sets, order, first=first)
+    return Prior.learned(base[order], sets, order, firmer=firmer)
 
 
 def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:

@@ -89,14 +89,14 @@ class Prior:
 
     @classmethod
     def learned(
-        cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None, *, first: int
+        cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None, *, firmer: int
     ) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near.
 
-        ``first``: the least depth of the last splits of strength 1.
+        ``firmer``: the least depth of the last splits of strength 1.
         """
         nested = sets or _halves(len(base))
-        starts = [first + each for each in _FURTHER if each == math.inf or first + each + 1 < len(nested)]
+        starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
         return [cls.nested(base, nested, order, start=start) for start in starts]
 
     @classmethod
@@ -132,10 +132,11 @@ class Prior:
         """
         if self.base is None:
             return [np.zeros(len(guess))]
-        rates, sums = [], guess
+        rates: list[Floats] = []
+        sums = guess
         root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
         for of, strength in [*((level.of, level.strength) for level in self.levels), (root, 1.0)]:
-            sums = np.bincount(of, weights=sums)
+            sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
             rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums, 0.5))))[of])
         return rates
 
