@@ -87,7 +87,8 @@ def _lowered(counts: Floats, records: int) -> Floats:
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - records) / np.arange(1, len(counts) + 1)
     held = np.flatnonzero(falling > shifts)
-    return np.maximum(counts - shifts[held[-1] if len(held) else 0], 0.0)
+    lowered: Floats = np.maximum(counts - shifts[held[-1] if len(held) else 0], 0.0)
+    return lowered
 
 
 def _each(law: Callable[[tuple[float, float], float], Law], lattice: Lattice, counts: Floats) -> list[Law]:
@@ -148,7 +149,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
-def along(tree: Tree, base: Floats) -> list[Prior]:
+def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
     """Return the priors of a tree of sets."""
     order = tree.in_order()
     sets, first = [], np.arange(len(order))
@@ -156,7 +157,7 @@ def along(tree: Tree, base: Floats) -> list[Prior]:
         if int(node[-1]) + 1 < len(first):
             sets.append(node[first])
             first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-    return Prior.learned(base[order], sets, order)
+    return Prior.learned(base[order], sets, order, firmer=firmer)
 
 
 def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
@@ -257,7 +258,7 @@ def _drawn(evidence: DrawnFromCounts, prior: Prior, records: int, drawn: Integer
 
     tilt = _tilt(log_weight, records, len(cells), int(drawn.sum()))
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
-    guess = drawn * (records / max(1, int(drawn.sum())))
+    guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
     laws = []
     for cell, own in enumerate(lattice.cells):

@@ -22,7 +22,7 @@ from discreet.inference._known import MOST_CELLS, known_evidence
 from discreet.inference._lattice import Counted
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
-from discreet.inference._prior import Prior
+from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
@@ -201,10 +201,14 @@ def counts_of(
     masses = _at(leaf, base)
     if strength is None and isinstance(evidence, (DistinctRecords, DrawnFromCounts)):
         strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
+    firmer = FIRMER_FOR_RECORDS if released else FIRMER
+    priors: Sequence[Prior]
     if strength is not None:
         priors = [Prior(strength * masses)]
+    elif isinstance(evidence, NoisyTree):
+        priors = along(evidence.consistent.tree, masses, firmer=firmer)
     else:
-        priors = along(evidence.consistent.tree, masses) if isinstance(evidence, NoisyTree) else Prior.learned(masses)
+        priors = Prior.learned(masses, firmer=firmer)
     if released:
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng)
     else:
@@ -267,7 +271,7 @@ def noisy_counts_posterior(
     given = np.asarray(counts, dtype=np.float64)
     if given.shape != base.shape or not np.isfinite(given).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
-    priors = Prior.learned(base) if strength is None else [Prior(_prior_masses(domain, strength))]
+    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_prior_masses(domain, strength))]
     counted = noisy(priors, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
     told = Told(domain, counted, priors, base, None, {"mechanism": "noisy counts", "records": n}, strength)
     return posterior_about(told, rng, of=of, within=within)

@@ -39,7 +39,7 @@ class Positive:
         self._stratified = evidence.sampling == "stratified"
         self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
         spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
-        self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn)
+        self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn.astype(np.float64))
         self._tilt: float | None = None  # of the sums that were made last
         self._hopeless = False
 

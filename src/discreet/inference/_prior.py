@@ -10,7 +10,9 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-_STARTS = (4, 6, math.inf)  # of trees of equal probability
+# The least depth of the last splits of strength 1: given counts, and given records, which show less of heaps.
+FIRMER, FIRMER_FOR_RECORDS = 4, 5
+_FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become firmer: trees of equal probability
 _GROWTH = (
     4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
 )
@@ -86,10 +88,15 @@ class Prior:
         return [given] if isinstance(given, Prior) else given
 
     @classmethod
-    def learned(cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None) -> list[Prior]:
-        """Return trees, of halves or of given sets, of which a release tells which is near."""
+    def learned(
+        cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None, *, firmer: int
+    ) -> list[Prior]:
+        """Return trees, of halves or of given sets, of which a release tells which is near.
+
+        ``firmer``: the least depth of the last splits of strength 1.
+        """
         nested = sets or _halves(len(base))
-        starts = [start for start in _STARTS if start == math.inf or start + 2 < len(nested)]
+        starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
         return [cls.nested(base, nested, order, start=start) for start in starts]
 
     @classmethod
@@ -125,10 +132,11 @@ class Prior:
         """
         if self.base is None:
             return [np.zeros(len(guess))]
-        rates, sums = [], guess
+        rates: list[Floats] = []
+        sums = guess
         root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
         for of, strength in [*((level.of, level.strength) for level in self.levels), (root, 1.0)]:
-            sums = np.bincount(of, weights=sums)
+            sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
             rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums, 0.5))))[of])
         return rates
 

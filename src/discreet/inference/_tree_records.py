@@ -71,9 +71,11 @@ class TreeRecords:
         root = (0, len(alpha))
         self._masses: dict[tuple[int, int], float] = {}
         self._strengths: dict[tuple[int, int], float] = {}
-        for split in range(len(splits.depth)) if start is not None else ():
+        for split, depth in enumerate(splits.depth.tolist()):
+            if start is None:
+                break
             parent = self._parent(split)
-            self._strengths[parent] = strength_at(int(splits.depth[split]), start)
+            self._strengths[parent] = strength_at(depth, start)
             for child in self._children(split):
                 share = float(alpha[slice(*child)].sum() / alpha[slice(*parent)].sum())
                 self._masses[child] = self._strengths[parent] * share
