@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _shared import save, write
+from _shared import write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
@@ -204,23 +204,6 @@ def slices() -> Iterator[tuple[str, Any]]:
         yield "verdicts.csv", row
 
 
-def draw(rows: list[tuple[Any, ...]]) -> None:
-    """Draw the four figures: the largest ratio and inverse of each private table, in logarithms."""
-    from matplotlib.figure import Figure as Drawing
-
-    drawing = Drawing(figsize=(10, 6), layout="constrained")
-    for panel, (number, setting) in zip(drawing.subplots(2, 2).flat, FIGURES.items(), strict=True):
-        mine = [row for row in rows if row[0] == number]
-        panel.plot([row[2] for row in mine], ".", color="tab:blue", label="largest log ratio")
-        panel.plot([row[3] for row in mine], "x", color="tab:orange", label="largest log inverse")
-        for epsilon in setting.epsilons:
-            panel.axhline(epsilon, color="grey", linestyle="--", linewidth=1)
-        title = f"Figure {number}: strength {setting.theta:g}, discount {setting.sigma:g}, {setting.size} drawn"
-        panel.set(title=title, xlabel="private table", ylabel="epsilon")
-    panel.legend()
-    save(drawing, RESULTS / "figures_1_4.svg")
-
-
 def main() -> None:
     """Write the results."""
     rows = [figure_row(number, table, *checked(number, table)) for number in FIGURES for table in range(TABLES)]
@@ -228,7 +211,6 @@ def main() -> None:
     write(RESULTS / "figures_1_4.csv", head, rows)
     known = ("largest_log_ratio", "share_beyond", "exact_delta", "seen", "seen_at_least")
     write(RESULTS / "verdicts.csv", ("what", "epsilon", "claimed_delta", *known), verdicts(rows))
-    draw(rows)
 
 
 if __name__ == "__main__":

@@ -75,3 +75,33 @@ def tables_1_to_12() -> Figure:
     panels[0].set_yticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["0", "$10^{-4}$", "$10^{-3}$", "$10^{-2}$", "0.1", "1"])
     panels[0].set_ylabel("recomputed, for the same table")
     return figure
+
+
+EPSILONS = {1: (1.9,), 2: (3.0, 4.0), 3: (6.0,), 4: (4.0, 6.0)}
+SETTINGS = {1: "strength 1, discount 0, 500 drawn", 2: "strength 10, discount 0, 500 drawn",
+            3: "strength 2, discount 0.5, 100 drawn", 4: "strength 3, discount 0.2, 100 drawn"}  # fmt: skip
+
+
+@picture("bnp24_algorithm_2/figures_1_4.csv")
+def figures_1_4() -> Figure:
+    """The largest density ratio and inverse of each private table, and the epsilons that the thesis reads off."""
+    table = rows("bnp24_algorithm_2/figures_1_4.csv")
+    figure = Figure(figsize=(10.5, 6.4))
+    panels = figure.subplots(2, 2)
+    for axes, (number, epsilons) in zip(panels.flat, EPSILONS.items(), strict=True):
+        mine = [row for row in table if row["figure"] == number]
+        axes.plot(
+            column(mine, "table"), column(mine, "largest_log_ratio"), "o", label="release's density over neighbour's"
+        )
+        axes.plot(column(mine, "table"), column(mine, "largest_log_inverse"), "x", color="C1", label="the inverse")
+        for epsilon in epsilons:
+            axes.axhline(epsilon, color=quiet(), linestyle="--")
+            named(axes, 0, epsilon, f"$\\varepsilon = {epsilon:g}$", ink(), dx=-2, dy=7, ha="left")
+        axes.set(title=f"Figure {number}: {SETTINGS[number]}", ylabel="largest logarithm of a ratio")
+        axes.set_xlabel("private table, of 100")
+        axes.set_ylim(
+            0, 1.15 * max(*epsilons, *column(mine, "largest_log_ratio"), *column(mine, "largest_log_inverse"))
+        )
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
