@@ -72,7 +72,9 @@ class DaskCells(Cells):
         split = [delayed(_split, nout=len(rows))(part, self.read, self.columns, unit, len(rows)) for part in rows]
         cut = [delayed(_cut)([part[place] for part in split], most, key) for place in range(len(rows))]
         found = compute(*cut)
-        kept = _added([frame for frame, _, _ in found], _FREQUENCY).rename({_FREQUENCY: self.frequency})
+        kept = _added([frame for frame, _, _ in found], _FREQUENCY)
+        named = dict(zip(_numbered(self.columns), self.columns, strict=True))
+        kept = kept.rename({**named, _FREQUENCY: self.frequency})
         return kept, sum(units for _, units, _ in found), sum(without for _, _, without in found)
 
     def _parts(self) -> list[Any]:
@@ -139,7 +141,7 @@ class SparkCells(Cells):
 
     @property
     def _places(self) -> list[str]:
-        return [f"c{place}" for place in range(len(self.columns))]
+        return _numbered(self.columns)
 
     def _mapped(self, *others: Any) -> Any:
         """Return the codes and frequencies of batches, by the other columns too, which are texts."""
@@ -177,6 +179,11 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def _numbered(columns: Mapping[str, Column]) -> list[str]:
+    """Return names of columns of codes that no other column has, whatever the declared names are."""
+    return [f"c{place}" for place in range(len(columns))]
+
+
 def _counted(part: Any, read: Read, columns: Mapping[str, Column], frequency: str) -> pl.DataFrame:
     return _grouped(coded_frame(read(nw.from_native(part, eager_only=True), list(columns)), columns), frequency)
 
@@ -195,7 +202,8 @@ def _split(part: Any, read: Read, columns: Mapping[str, Column], unit: str, ways
     if not (frame[unit].dtype.is_integer() or frame[unit].dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
         raise TypeError
     who = frame[unit].cast(pl.String).alias(_UNIT)
-    rows = _grouped(coded_frame(frame, columns).with_columns(who), _FREQUENCY)
+    coded = coded_frame(frame, columns).rename(dict(zip(columns, _numbered(columns), strict=True)))
+    rows = _grouped(coded.with_columns(who), _FREQUENCY)
     places = [0 if text is None else zlib.crc32(text.encode()) % ways for text in rows[_UNIT]]
     return [rows.filter(pl.Series(places, dtype=pl.Int64) == place) for place in range(ways)]
 
