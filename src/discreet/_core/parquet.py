@@ -30,6 +30,15 @@ def scanned(path: str | PathLike[str]) -> pl.LazyFrame:
     return pl.scan_parquet(Path(path), glob=False)
 
 
+def rows(path: str | PathLike[str]) -> int:
+    """Return the number of rows that a Parquet file says it has.
+
+    Raises Exception of some kind, if the file cannot be read; for `quietly`.
+    """
+    with _mapped(path) as data:
+        return int(_footer(data)[3])
+
+
 def texts(path: str | PathLike[str]) -> dict[str, str]:
     """Return what a Parquet file says of itself: the texts of its key-value metadata, by key.
 

@@ -66,13 +66,15 @@ def parts_of(folder: Path, certificate: Certificate) -> list[Part]:
         if (wrong := first_wrong(one, _PART, f"parts[{place}].")) is not None or not _within(one["file"]):
             raise FileProblem(folder, f"{MANIFEST}: {wrong or 'a name'} is missing or of the wrong kind", _REMEDY)
         parts.append(Part(one["file"], one["rows"], one["sha256"]))
+    if len({part.file.casefold() for part in parts}) < len(parts):
+        raise FileProblem(folder, f"{MANIFEST} lists a part twice", _REMEDY)
     return parts
 
 
 def _within(name: str) -> bool:
-    """Return whether a name is that of a Parquet file in a folder, or in one folder below it."""
+    """Return whether a name is that of a Parquet file in a folder, or in one folder below it, on any system."""
     places = name.split("/")
-    return len(places) <= 2 and all(one and not one.startswith((".", "_")) for one in places) and "\0" not in name
+    return len(places) <= 2 and all(one and not _hidden(one) for one in places) and not set(name) & set("\0\\:")
 
 
 def problems(folder: Path, parts: list[Part], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
@@ -81,8 +83,8 @@ def problems(folder: Path, parts: list[Part], certificate: Certificate) -> Itera
     for part in parts:
         yield part.file, _problem(folder / part.file, part, held, certificate.identity)
     listed = {part.file for part in parts}
-    for name in sorted(_visible(folder) - listed):
-        copied = held.get(file_sha256(folder / name))
+    for name in sorted(_readable(folder) - listed):
+        copied = held.get(file_sha256(folder / name)) if (folder / name).is_file() else None
         yield name, "it is no part of the release" + ("" if copied is None else f", but a copy of {copied}")
 
 
@@ -92,19 +94,31 @@ def _problem(file: Path, part: Part, held: dict[str, str], identity: Any) -> str
     if (found := file_sha256(file)) != part.sha256:
         other = held.get(found)
         return "it is not the file that was written" + ("" if other is None else f", but holds {other}")
-    said = quietly(lambda: parquet.texts(file), FileProblem(file, "it is not a readable Parquet file", _REMEDY))
+    broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
+    said, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
     if said.get(IDENTITY_KEY) != identity:
         return "it is not of the release that its certificate is of"
-    return None
+    return None if rows == part.rows else "it has another number of rows than its list says"
 
 
-def _visible(folder: Path) -> set[str]:
-    """Return the names of all files that a reader of the folder would take for parts."""
+def _readable(folder: Path) -> set[str]:
+    """Return the names of all files, and links to folders, that any reader of the folder would take for parts.
+
+    Some readers pass over hidden names, others read every Parquet file; some follow links.
+    """
     found = set()
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        found |= {Path(place, name).relative_to(folder).as_posix() for name in names if not name.startswith((".", "_"))}
+        linked = [name for name in folders if Path(place, name).is_symlink()]
+        within = Path(place).relative_to(folder)
+        passed_over = any(map(_hidden, within.parts))
+        for name in [*names, *linked]:
+            if name in linked or name.casefold().endswith(".parquet") or not (passed_over or _hidden(name)):
+                found.add((within / name).as_posix())
     return found
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
 
 
 def require_parts(folder: Path, certificate: Certificate) -> None:

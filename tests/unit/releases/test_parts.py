@@ -293,7 +293,57 @@ def no_list(folder: Path) -> str:
     return f"{MANIFEST} is missing"
 
 
-@pytest.mark.parametrize("spoil", [missing, extra, doubled, copied_over, swapped, changed, another_list, no_list])
+def hidden(folder: Path) -> str:
+    """DuckDB reads it as *.parquet, Spark passes it over."""
+    pl.DataFrame({"age": [1]}).write_parquet(folder / "_more.parquet")
+    return "_more.parquet: it is no part of the release"
+
+
+def below_a_hidden_folder(folder: Path) -> str:
+    (folder / "_more").mkdir()
+    shutil.copy(part(folder, 1), folder / "_more" / "again.parquet")
+    return "_more/again.parquet: it is no part of the release, but a copy of part-00001.parquet"
+
+
+def linked_folder(folder: Path) -> str:
+    """Arrow and DuckDB read what is behind it."""
+    other = folder.parent / "other"
+    other.mkdir()
+    pl.DataFrame({"age": [1]}).write_parquet(other / "more.parquet")
+    (folder / "aside").symlink_to(other)
+    return "aside: it is no part of the release"
+
+
+def link_to_nothing(folder: Path) -> str:
+    (folder / "more.parquet").symlink_to(folder / "nothing")
+    return "more.parquet: it is no part of the release"
+
+
+def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change the list of parts, and make the certificate agree with it."""
+    listed = json.loads((folder / MANIFEST).read_text())
+    change(listed["parts"])
+    (folder / MANIFEST).write_text(json.dumps(listed))
+    facts = json.loads((folder / "_certificate.json").read_text())
+    facts["released"]["sha256"] = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    (folder / "_certificate.json").write_text(json.dumps(facts))
+
+
+def listed_twice(folder: Path) -> str:
+    relisted(folder, lambda parts: parts.append({**parts[0], "file": parts[0]["file"].upper()}))
+    return f"{MANIFEST} lists a part twice"
+
+
+def other_rows(folder: Path) -> str:
+    relisted(folder, lambda parts: parts[1].update(rows=7))
+    return "part-00001.parquet: it has another number of rows than its list says"
+
+
+SPOILT = [missing, extra, doubled, copied_over, swapped, changed, another_list, no_list]
+SPOILT += [hidden, below_a_hidden_folder, linked_folder, link_to_nothing, listed_twice, other_rows]
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
 def test_a_folder_that_was_spoilt_is_refused(
     spoil: Callable[[Path], str], copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -324,14 +374,11 @@ def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
         discreet.read(tmp_path / "one")
 
 
-@pytest.mark.parametrize("name", ["../part-00000.parquet", "/etc/passwd", "a/b/c.parquet", "_x.parquet", "", "a//b"])
+@pytest.mark.parametrize(
+    "name", ["../part-00000.parquet", "/etc/passwd", "a/b/c.parquet", "_x.parquet", "", "a//b", "a\\..\\x", "C:x"]
+)
 def test_a_list_leads_nowhere_else(name: str, copy: Path) -> None:
-    listed = json.loads((copy / MANIFEST).read_text())
-    listed["parts"][0]["file"] = name
-    (copy / MANIFEST).write_text(json.dumps(listed))
-    facts = json.loads((copy / "_certificate.json").read_text())
-    facts["released"]["sha256"] = hashlib.sha256((copy / MANIFEST).read_bytes()).hexdigest()
-    (copy / "_certificate.json").write_text(json.dumps(facts))
+    relisted(copy, lambda parts: parts[0].update(file=name))
     with pytest.raises(FileProblem, match="a name is missing or of the wrong kind"):
         discreet.read(copy)
 
