@@ -469,9 +469,10 @@ class _Table:
         """Count the table, or leave it where it is for a mechanism that can read it in parts."""
         shared: dict[str, Any] = {"ignore_other_columns": self.ignore_other_columns, "empty": self.hides_size}
         whole_rows = self.unit is None and self.max_records is None
-        if self.in_parts and whole_rows and open_source(self.data).stays:
-            return confidential_rows(self.data, domain, **shared)
-        return confidential(self.data, domain, unit=self.unit, max_records=self.max_records, rng=self.rng, **shared)
+        source = open_source(self.data)
+        if self.in_parts and whole_rows and source.stays:
+            return confidential_rows(source, domain, **shared)
+        return confidential(source, domain, unit=self.unit, max_records=self.max_records, rng=self.rng, **shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,11 +66,13 @@ class Source:
 
 @enclosed
 def open_source(data: Any) -> Source:
-    """Look at a table's names and types; no row is read.
+    """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
 
     Raises FileProblem if the file cannot be read, or DataError if the value is no table, or has two columns of one
     name.
     """
+    if isinstance(data, Source):
+        return data
     where = address(data)
     if where is not None:
         source = _open_database(where)

@@ -20,6 +20,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pytest
 
+import discreet
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential._frames import table_schema, to_frame_kind
 from discreet.confidential._public import public_table
@@ -116,6 +117,21 @@ def as_rows(found: Counts) -> dict[tuple[Any, ...], int]:
     columns = [codes.tolist() for codes in found.records.columns]
     rows = [tuple("NaN" if code != code else code for code in row) for row in zip(*columns, strict=True)]
     return dict(zip(rows, found.frequencies.tolist(), strict=True))
+
+
+def test_a_stream_that_can_be_taken_once_is_taken_once() -> None:
+    """By a mechanism that reads some tables in parts, too."""
+
+    class Once(Stream):
+        def __arrow_c_stream__(self, requested: object = None) -> object:
+            table, self._table = self._table, None
+            return table.__arrow_c_stream__(requested)
+
+    names = "abcd"
+    domain = Domain(columns={name: Integer(lower=0, upper=1) for name in names})
+    table = pa.table({name: [0, 1] * 500 for name in names})
+    made = discreet.release(Once(table), domain, epsilon=8.0, delta=1e-6, size=100, mechanism="marginals", seed=1)
+    assert made.certificate.facts["records"] == 1000
 
 
 @pytest.mark.parametrize("name", [*FILES, "folder"])
