@@ -8,7 +8,7 @@ not written at all, and handed on raw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class DuckDBCells(Cells):
     @classmethod
     def of(cls, relation: Any, columns: Mapping[str, Column], frequency: str) -> DuckDBCells:
         """Write the expressions of columns."""
-        types = _fetched(relation.project(_listed(map(quoted, columns))).limit(0)).schema
+        types = none_of(relation, columns).schema
         codes = {name: code(column, quoted(name), types[name]) for name, column in columns.items()}
         return cls(relation=relation, columns=columns, codes=codes, types=types, frequency=frequency)
 
@@ -150,6 +150,11 @@ def duckdb_relation(frame: Any) -> Any | None:
         return None
     native.limit(0).to_pyarrow()  # makes tables that are in memory known to DuckDB
     return backend.con.sql(backend.compile(native))
+
+
+def none_of(relation: Any, columns: Iterable[str]) -> pl.DataFrame:
+    """Return some columns of a relation without its rows; a dot in a name is no path to a field."""
+    return _fetched(relation.project(_listed(map(quoted, columns))).limit(0))
 
 
 def _grouped(relation: Any, by: Sequence[str]) -> Any:

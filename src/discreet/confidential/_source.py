@@ -21,7 +21,7 @@ from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
 from discreet.confidential._cells import Cells, EngineFailed, attempted
 from discreet.confidential._database import Address, address, duckdb_table, sqlite_batches, sqlite_types
-from discreet.confidential._duckdb import DuckDBCells, duckdb_relation
+from discreet.confidential._duckdb import DuckDBCells, duckdb_relation, none_of
 from discreet.confidential._folder import scanned_folder
 from discreet.confidential._workers import DaskCells, SparkCells
 from discreet.confidential._wrapper import Confidential
@@ -362,9 +362,15 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
     def cells(columns: Mapping[str, Column]) -> Cells | None:
         if kind == "polars" or isinstance(frame, nw.DataFrame):
             return None
-        nothing = frame.select(*columns).head(0).collect().to_polars()
+        relation = duckdb_relation(frame)
+        if relation is None:
+            nothing = frame.select(*columns).head(0).collect().to_polars()
+        else:
+            nothing = none_of(relation, columns)
         for name, column in columns.items():
             column.encode(nothing[name], name=name)
+        if relation is not None:
+            return DuckDBCells.of(relation, columns, FREQUENCY)
         return _engine_cells(frame, kind, columns)
 
     return Source(
@@ -384,8 +390,7 @@ def _engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Cells
         return DaskCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY, read=_whole)
     if kind == "pyspark":
         return SparkCells(columns=columns, frame=frame.to_native(), frequency=FREQUENCY)
-    relation = duckdb_relation(frame)
-    return None if relation is None else DuckDBCells.of(relation, columns, FREQUENCY)
+    return None
 
 
 def _of_stream(data: Any, unsupported: DataError) -> Source:
