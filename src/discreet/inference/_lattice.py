@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet.inference._prior import Prior, log_prior
 from discreet.inference._sums import Law, Level, Sums
 
+_FEW = 64  # numbers, below which the sums of rounded parts are listed
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least
 
 
@@ -106,24 +107,42 @@ class Lattice:
     def law(self, cell: tuple[float, float], numbers: Integers, logarithms: Floats) -> Law:
         """Return the law of a cell's count: prior and likelihood."""
         (alpha, rate), counts = cell, self.counts(numbers)
-        return Law.of(int(numbers[0]), log_prior(alpha, counts, self.step) + rate * counts + logarithms)
+        return Law.of(int(numbers[0]), log_prior(alpha, counts, self.step, rate) + logarithms)
 
     @property
     def levels(self) -> list[Level]:
         """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
-        levels = []
+        levels, parts = [], self.prior.alpha
         for level, below, above in zip(self.prior.levels, self._rates[:-1], self._rates[1:], strict=True):
-            own = np.empty(len(level.masses))
-            own[level.of] = below  # the parts of a set have one rate
-            keys = [*zip(level.masses.tolist(), (above - own).tolist(), strict=True)]
+            starts = np.searchsorted(level.of, np.arange(len(level.masses)))
+            own = below[starts]  # the parts of a set have one rate
+            held = [tuple(some.tolist()) for some in np.split(parts, starts[1:])]
+            keys = [*zip(level.masses.tolist(), above.tolist(), own.tolist(), held, strict=True)]
             made = {key: self._weight(*key, level.strength) for key in {*keys}}
             levels.append(Level(level.of, [made[key] for key in keys]))
+            parts = level.masses
         return levels
 
-    def _weight(self, mass: float, rate: float, strength: float) -> Callable[[Integers], Floats]:
+    def _weight(
+        self, mass: float, above: float, own: float, parts: tuple[float, ...], strength: float
+    ) -> Callable[[Integers], Floats]:
+        """Return the weight of a set's sum as a part, less what its own parts have together: a split is a law."""
+        few = np.arange(_FEW)
+
+        @cache
+        def together() -> Floats:
+            first, *others = (log_prior(part, self.counts(few), self.step, own) for part in parts)
+            for other in others:
+                pairs = first[:, None] + np.where(few[:, None] <= few, other[few - few[:, None]], -math.inf)
+                first = np.logaddexp.reduce(pairs, axis=0)
+            return first
+
         def weight(numbers: Integers) -> Floats:
             counts = self.counts(numbers)
-            return log_prior(mass, counts, self.step) - log_prior(strength, counts, self.step) + rate * counts
+            whole = log_prior(strength, counts, self.step, own)
+            if self.step > 1 and len(numbers) and numbers.min() < _FEW:  # sums of what was rounded are not rounded sums
+                whole = np.where(numbers < _FEW, together()[np.minimum(numbers, _FEW - 1)], whole)
+            return log_prior(mass, counts, self.step, above) - whole
 
         return weight
 

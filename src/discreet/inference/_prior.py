@@ -16,28 +16,60 @@ _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become
 _GROWTH = (
     4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
 )
+_LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
 
-def log_prior(alpha: float, counts: Floats, step: int = 1) -> Floats:
-    """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)``: with a factor ``t^n``, independent counts.
+def log_prior(alpha: float, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
+    """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)`` times ``e^(rate c)``.
 
     ``counts``: whole, or multiples of a step.
-    ``step``: above 1, the sum over all whole numbers that round to a multiple, by the closed form of sums from 0.
+    ``step``: above 1, the sum over all whole numbers that round to a multiple.
+    ``rate``: at most 0. It belongs into the sum: what it is multiplied with may grow manifold within a step.
     """
     from scipy.special import gammaln
 
-    one = gammaln(alpha + counts) - gammaln(alpha) - gammaln(counts + 1.0)
+    one = gammaln(alpha + counts) - gammaln(alpha) - gammaln(counts + 1.0) + rate * counts
     if step == 1:
         return np.asarray(one)
+    slope = np.log1p((alpha - 1.0) / (counts + 1.0)) + rate
+    half = np.minimum(np.abs(slope) * step / 2.0, 300.0)
+    level = np.log(np.where(half > 1e-6, np.sinh(half) / np.maximum(half, 1e-6), 1.0)) - slope / 2.0 * (step % 2 == 0)
+    sums = np.asarray(math.log(step) + one + level)
+    near = counts < _SMOOTH * step
+    before = counts[near] - step // 2 - 1.0
+    summed = _log_binomial_sum if rate < 0.0 else _log_sum
+    sums[near] = summed(alpha, before, before + step, rate, sums[near])
+    return sums
+
+
+def _log_sum(alpha: float, before: Floats, last: Floats, _rate: float, _otherwise: Floats) -> Floats:
+    """Return what :func:`log_prior` sums up at rate 0, by the closed form of sums from 0."""
+    from scipy.special import gammaln
 
     def upto(last: Floats) -> Floats:
         return np.asarray(gammaln(alpha + 1.0 + last) - gammaln(alpha + 1.0) - gammaln(last + 1.0))
 
-    all_of_them = upto(counts + (step - step // 2 - 1.0))
-    before = np.where(counts > 0.0, upto(np.maximum(counts - step // 2 - 1.0, 0.0)), -math.inf)
-    near = all_of_them + np.log(-np.expm1(np.minimum(before - all_of_them, -1e-300)))
-    return np.where(counts < _SMOOTH * step, near, math.log(step) + one)
+    all_of_them = upto(last)
+    less = np.where(before < 0.0, -math.inf, upto(np.maximum(before, 0.0)))
+    return np.asarray(all_of_them + np.log(-np.expm1(np.minimum(less - all_of_them, -1e-300))))
+
+
+def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, otherwise: Floats) -> Floats:
+    """Return what :func:`log_prior` sums up at a negative rate: a part of a negative binomial law.
+
+    ``before``: the number below the first; negative where the sum is from 0.
+    ``otherwise``: for sums that are too small to be told from 0.
+    """
+    from scipy.special import betainc, betaincc
+
+    failure = -math.expm1(rate)
+    low, high, first = np.maximum(before, 0.0) + 1.0, last + 1.0, before < 0.0
+    below = betainc(alpha, high, failure) - np.where(first, 0.0, betainc(alpha, low, failure))
+    above = np.where(first, 1.0, betaincc(alpha, low, failure)) - betaincc(alpha, high, failure)
+    mass = np.where(last < alpha * math.exp(rate) / failure, below, above)
+    told = mass > _LEAST
+    return np.where(told, np.log(np.where(told, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
 
 def strength_at(depth: int, start: float) -> float:

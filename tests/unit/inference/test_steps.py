@@ -1,0 +1,54 @@
+"""Counts that are followed in steps of several records: the sums of steps, and what a release tells of trees."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet.inference import _lattice
+from discreet.inference._counts import _each, _lowered, _near
+from discreet.inference._lattice import Lattice
+from discreet.inference._noise import Noise
+from discreet.inference._prior import Prior, log_prior
+from discreet.inference._sums import Sums
+
+CELLS, SPREAD = 64, 60.0
+
+
+@pytest.mark.parametrize("alpha", [1 / 256, 0.5, 1.0, 8.0])
+@pytest.mark.parametrize("rate", [0.0, -1e-3, -0.05, -0.5])
+@pytest.mark.parametrize("step", [2, 5, 8])
+def test_a_step_holds_the_sum_of_its_counts(alpha: float, rate: float, step: int) -> None:
+    multiples = np.array([0, 1, 2, 7, 31, 32, 33, 100]) * float(step)
+    found = log_prior(alpha, multiples, step, rate)
+    for at, one in zip(multiples, found, strict=True):
+        counts = np.arange(max(0, int(at) - step // 2), int(at) + step - step // 2).astype(np.float64)
+        whole = np.logaddexp.reduce(log_prior(alpha, counts) + rate * counts)
+        assert one == pytest.approx(whole, abs=0.02 if rate == -0.5 else 2e-3)
+
+
+def told(counts: np.ndarray, records: int, step: int) -> float:
+    """Return by how much more a release speaks for the tree that becomes firmer than for the one that does not."""
+    noise = Noise("gaussian", SPREAD)
+
+    def log(start: float) -> float:
+        prior = Prior.halving(np.full(CELLS, 1.0 / CELLS), start)
+        lattice = Lattice(records, step, prior, _lowered(counts, records))
+        laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts)
+        return Sums(laws, lattice.total, lattice.levels).log
+
+    return log(4) - log(math.inf)
+
+
+@pytest.mark.parametrize("heaped", [False, True])
+def test_steps_tell_of_trees_what_single_records_tell(heaped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A split's law has to be one of rounded counts too: else each set that may be empty speaks for firmer trees."""
+    rng, records = np.random.default_rng(1), 3000
+    shares = rng.gamma(0.1, size=CELLS) if heaped else np.exp(-(np.linspace(-3, 3, CELLS) ** 2) / 2)
+    counts = np.round(rng.multinomial(records, shares / shares.sum()) + rng.normal(0, SPREAD, CELLS))
+    exact = told(counts, records, 1)
+    assert told(counts, records, 5) == pytest.approx(exact, abs=0.5)
+    monkeypatch.setattr(_lattice, "_FEW", 0)
+    assert told(counts, records, 5) > exact + 5.0
