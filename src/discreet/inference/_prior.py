@@ -65,9 +65,12 @@ def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, o
 
     failure = -math.expm1(rate)
     low, high, first = np.maximum(before, 0.0) + 1.0, last + 1.0, before < 0.0
-    below = betainc(alpha, high, failure) - np.where(first, 0.0, betainc(alpha, low, failure))
-    above = np.where(first, 1.0, betaincc(alpha, low, failure)) - betaincc(alpha, high, failure)
-    mass = np.where(last < alpha * math.exp(rate) / failure, below, above)
+    left = last < alpha * math.exp(rate) / failure  # of the mean: each tail is exact on its own side
+    right = ~left
+    mass = np.empty_like(last)
+    below, above = betainc(alpha, low[left], failure), betaincc(alpha, low[right], failure)
+    mass[left] = betainc(alpha, high[left], failure) - np.where(first[left], 0.0, below)
+    mass[right] = np.where(first[right], 1.0, above) - betaincc(alpha, high[right], failure)
     told = mass > _LEAST
     return np.where(told, np.log(np.where(told, mass, 1.0)) - alpha * math.log(failure), otherwise)
 

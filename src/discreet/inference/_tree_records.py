@@ -19,6 +19,7 @@ from discreet._core.arrays import Floats
 from discreet.inference._prior import log_prior, strength_at
 from discreet.inference._splits import Splits
 
+_FEW = 64  # points of a node's lattice from 0, up to which its law given its parent's count is listed
 _FINE = 6.0  # points of a node's lattice in a standard deviation
 _REACH = 8.0  # standard deviations
 _MANY = 12  # released records of a child, from which fewer nodes do
@@ -72,13 +73,11 @@ class TreeRecords:
         self._masses: dict[tuple[int, int], float] = {}
         self._strengths: dict[tuple[int, int], float] = {}
         for split, depth in enumerate(splits.depth.tolist()):
-            if start is None:
-                break
             parent = self._parent(split)
-            self._strengths[parent] = strength_at(depth, start)
+            mass = float(alpha[slice(*parent)].sum())
+            self._strengths[parent] = mass if start is None else strength_at(depth, start)
             for child in self._children(split):
-                share = float(alpha[slice(*child)].sum() / alpha[slice(*parent)].sum())
-                self._masses[child] = self._strengths[parent] * share
+                self._masses[child] = self._strengths[parent] * float(alpha[slice(*child)].sum()) / mass
         self._nodes[root] = _Node(self._size, 0.0, np.array([float(records)]), 1)
         for split in range(len(splits.depth)):
             self._place(split)
@@ -87,11 +86,7 @@ class TreeRecords:
             parent = self._parent(split)
             logs = self._logs(split, self._nodes[parent].at)
             largest = logs.max(axis=1)
-            below = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
-            if parent in self._masses:
-                at = self._nodes[parent].at
-                below = below + log_prior(self._masses[parent], at) - log_prior(self._strengths[parent], at)
-            self._below[parent] = below
+            self._below[parent] = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
 
     @property
     def log(self) -> float:
@@ -142,26 +137,40 @@ class TreeRecords:
             at = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1.0)
             self._nodes[start, end] = _Node(drawn, noise, np.minimum(at, self._records), step)
 
-    def _leaf(self, node: tuple[int, int]) -> float:
-        return self._masses.get(node, float(self._alpha[node[0]]))
-
-    def _weight(self, node: tuple[int, int], counts: Floats) -> Floats:
-        """Return the logarithm of the weight of what lies below a node, at some counts; -inf outside its lattice."""
+    def _told(self, node: tuple[int, int], counts: Floats) -> Floats:
+        """Return the logarithm of what the splits below a node tell of its counts; -inf outside its lattice."""
         if node[1] - node[0] == 1:
-            return np.where(counts >= 0.0, log_prior(self._leaf(node), np.maximum(counts, 0.0)), -math.inf)
-        at, logs = self._nodes[node].at, self._below[node]
-        return np.interp(counts, at, logs, left=-math.inf, right=-math.inf)
+            return np.where(counts >= 0.0, 0.0, -math.inf)
+        return np.interp(counts, self._nodes[node].at, self._below[node], left=-math.inf, right=-math.inf)
 
     def _logs(self, split: int, sums: Floats) -> Floats:
         """Return, for each count of the parent (rows) and each of the listed child, the logarithm of their weight."""
         listed = self._listed(split)
         first, second = self._children(split)
         other, node = (second if listed == first else first), self._nodes[listed]
-        single = listed[1] - listed[0] == 1
-        own = log_prior(self._leaf(listed), node.at, node.step) if single else self._below[listed]
         rest = sums[:, None] - node.at
         one = node.at if listed == first else rest
-        return np.maximum(own + self._weight(other, rest) + self._log_split(split, one, sums[:, None]), -1e300)
+        told = self._told(listed, node.at) + self._told(other, rest) + self._log_split(split, one, sums[:, None])
+        return np.maximum(self._log_prior(split, listed, other, sums) + told, -1e300)
+
+    def _log_prior(self, split: int, listed: tuple[int, int], other: tuple[int, int], sums: Floats) -> Floats:
+        """Return the logarithm of the law of the listed child's count, rounded to its lattice, given its parent's."""
+        node, parent = self._nodes[listed], self._parent(split)
+        strength = self._strengths[parent]
+        rate = -math.log1p(strength / max(0.5, self._each * self._nodes[parent].drawn))  # makes parts vary little
+
+        def pairs(at: Floats, sums: Floats) -> Floats:
+            """Return a step's sum of the listed child, and the other one's mean over a step."""
+            own = log_prior(self._masses[listed], at, node.step, rate)
+            counts, place = np.unique(sums[:, None] - at, return_inverse=True)
+            mean = log_prior(self._masses[other], np.maximum(counts, 0.0), node.step, rate) - math.log(node.step)
+            return np.asarray(own + np.where(counts < 0.0, -math.inf, mean)[place.reshape(len(sums), len(at))])
+
+        whole = log_prior(strength, sums, 1, rate)
+        few = sums < _FEW * node.step
+        if node.step > 1 and few.any():  # there the sum of rounded laws is no law of its own
+            whole[few] = np.logaddexp.reduce(pairs(node.step * np.arange(_FEW + 1.0), sums[few]), axis=1)
+        return pairs(node.at, sums) - whole[:, None]
 
     # -- what a split tells ---------------------------------------------------------------------------------------
 

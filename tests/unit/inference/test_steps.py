@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from discreet.inference import _lattice
-from discreet.inference._counts import _each, _lowered, _near
+from discreet.domain import Domain, Integer
+from discreet.inference import _lattice, _tree_records
+from discreet.inference._counts import _each, _Leaves, _lowered, _near, along
 from discreet.inference._lattice import Lattice
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior, log_prior
 from discreet.inference._sums import Sums
+from discreet.mechanisms import HierarchicalHistogram
 
 CELLS, SPREAD = 64, 60.0
 
@@ -42,13 +44,40 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
     return log(4) - log(math.inf)
 
 
+def drawn(heaped: bool, records: int) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    shares = rng.gamma(0.1, size=CELLS) if heaped else np.exp(-(np.linspace(-3, 3, CELLS) ** 2) / 2)
+    return rng.multinomial(records, shares / shares.sum())
+
+
 @pytest.mark.parametrize("heaped", [False, True])
 def test_steps_tell_of_trees_what_single_records_tell(heaped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A split's law has to be one of rounded counts too: else each set that may be empty speaks for firmer trees."""
-    rng, records = np.random.default_rng(1), 3000
-    shares = rng.gamma(0.1, size=CELLS) if heaped else np.exp(-(np.linspace(-3, 3, CELLS) ** 2) / 2)
-    counts = np.round(rng.multinomial(records, shares / shares.sum()) + rng.normal(0, SPREAD, CELLS))
+    records = 3000
+    counts = np.round(drawn(heaped, records) + np.random.default_rng(2).normal(0, SPREAD, CELLS))
     exact = told(counts, records, 1)
     assert told(counts, records, 5) == pytest.approx(exact, abs=0.5)
     monkeypatch.setattr(_lattice, "_FEW", 0)
     assert told(counts, records, 5) > exact + 5.0
+
+
+@pytest.mark.parametrize("heaped", [False, True])
+def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
+    heaped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = 3000
+    domain = Domain(columns={"x": Integer(lower=1, upper=CELLS)})
+    evidence = HierarchicalHistogram(domain=domain, records=records, scale=SPREAD).evidence()
+    released = drawn(heaped, records)
+
+    def told() -> float:
+        _, firmer, one = along(evidence.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
+        logs = [_Leaves.of(evidence, prior, records, released).log for prior in (firmer, one)]
+        return logs[0] - logs[1]
+
+    found = told()
+    monkeypatch.setattr(_tree_records, "_FEW", 0)
+    assert abs(told() - found) > 2.0
+    monkeypatch.undo()
+    monkeypatch.setattr(_tree_records, "_FINE", 24.0)
+    assert found == pytest.approx(told(), abs=0.5)
