@@ -443,8 +443,8 @@ def _written(value: Any) -> str:
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
     """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
 
-    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. What is in it is
-    then checked too.
+    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. The files in a
+    folder are checked too.
     """
     from discreet.releases import verify as run
 
