@@ -58,7 +58,9 @@ class Counted:
         """Return draws under priors of equal probability: the better one foresees the release, the more are its."""
         logs = np.array([one.log for one in posteriors])
         if not logs.max() > _IMPOSSIBLE:
-            raise ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
+            raise ParameterError(
+                "the posterior cannot be computed for this release. Write a strength, for another prior"
+            )
         weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
         drawn = tuple(rng.multinomial(draws, weights / weights.sum()).tolist())
         counts = [one.draw(number, rng) for one, number in zip(posteriors, drawn, strict=True) if number]
