@@ -59,8 +59,10 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Coverage of what the guarantee rests on, by the tests that are about it."""
-    session.install("-e", f".[{','.join(EXTRAS)}]", *GROUPS["test"])
+    session.install("-e", f".[{','.join([*EXTRAS, 'duckdb', 'dask', 'ibis'])}]", *GROUPS["test"])
     session.run("pytest", "-n", "auto", "--cov", "--cov-report=", *COVERING)
+    both = ("-m", "engines or not engines")
+    session.run("pytest", "-n", "auto", "--cov", "--cov-append", "--cov-report=", *both, "tests/engines")
     session.run("coverage", "report", "--fail-under=90")
 
 

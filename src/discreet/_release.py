@@ -196,14 +196,14 @@ def release(
     part : str, optional
         The name of this release in a plan that was declared in the ledger, which paid for it.
     partitions : int, optional
-        Write one table as a folder ``out`` of this many Parquet files, which must not exist. They are made each by
-        itself, in memory that depends on the size of one, where the mechanism releases counts that records follow from.
+        Write one table as a folder of this many Parquet files. The folder ``out`` must not exist yet. If records follow
+        from released counts, each file is made by itself, and memory depends on the size of one file.
     partition_by : str, optional
-        A column of few declared values: each gets a folder ``COLUMN=value`` of ``partitions`` files, also one that no
-        record has.
+        A column of few declared values. Each value gets a folder ``COLUMN=value`` of ``partitions`` files, even if no
+        record has it.
     workers : int or callable
-        How many processes make the files, or a function like ``map``, of an engine whose machines share the folder of
-        ``out``. They are given nothing but what is public.
+        How many processes make the files, or a function like ``map`` of an engine whose machines share the folder of
+        ``out``. Workers receive public values only.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional
@@ -400,14 +400,14 @@ def _divided(asked: _Asked, domain: Domain, out: Path_ | None, parts: Partitions
     if parts is None:
         return False
     if out is None:
-        raise ParameterError("a release in parts is a folder. Write out=..., a name that nothing has")
+        raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
     if asked.several or asked.counts:
-        raise ParameterError("several tables, and counts, have no parts. Leave partitions out")
+        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
     if parts.by is not None:
         if asked.kind is None:
             raise ParameterError(
-                "which mechanism a plan chooses is not known beforehand, and not every one can fill folders by value. "
-                "Write mechanism=... with partition_by"
+                "partition_by needs a named mechanism, since not every one that a plan may choose can fill folders by "
+                "value. Write mechanism=..."
             )
         if not (asked.kind.expands() and asked.kind.by_value):
             raise no_folders(asked.kind.name)

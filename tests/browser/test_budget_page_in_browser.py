@@ -98,7 +98,7 @@ def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, page: P
     opened(chromium, page)
     fill(chromium, "number", "3")
     shows(chromium, made[10])
-    assert text(chromium, "answer") == "Shown is epsilon 2.2, the next one below that was computed."
+    assert text(chromium, "answer") == "This shows epsilon 2.2, the next lower one on this page."
     fill(chromium, "number", "3.2")
     shows(chromium, made[11])
     assert text(chromium, "answer") == ""
@@ -138,7 +138,7 @@ def test_the_rate_of_false_alarms_is_chosen(chromium: Any, page: Path) -> None:
     for place, number in enumerate((1, 2, 5, 10, 20)):
         Select(chromium.find_element("id", "wrong")).select_by_visible_text(f"{number} of 100")
         shows(chromium, made[8], place)
-        assert f"wrong about {number} of the latter" in text(chromium, "words")
+        assert f"wrongly confirms {number} of the false suspicions" in text(chromium, "words")
         assert chromium.find_element("id", "guess").get_attribute("x") == str(number)
 
 

@@ -80,11 +80,9 @@ _delta = click.option(
 @click.option(
     "--out", type=click.Path(), required=True, help="File to write: .parquet, .csv, ... A folder of --tables."
 )
-@click.option(
-    "--partitions", type=int, help="Write the folder OUT of this many Parquet files. Nothing may have its name."
-)
-@click.option("--partition-by", help="Column whose declared values get a folder each, of --partitions files.")
-@click.option("--workers", type=int, default=1, show_default=True, help="Number of processes that make --partitions.")
+@click.option("--partitions", type=int, help="Write OUT as a folder of this many Parquet files. It must not exist yet.")
+@click.option("--partition-by", help="Column whose declared values get a folder each, with --partitions files.")
+@click.option("--workers", type=int, default=1, show_default=True, help="Number of processes that write --partitions.")
 @click.option("--certificate", type=click.Path(), help="Its certificate. By default OUT with .certificate.json.")
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
 @click.option("--max-records", type=int, help="The most records that a unit keeps. The others are cut at random.")
@@ -200,9 +198,11 @@ def _relation_with(name: str, records: int | None) -> dict[str, Any]:
     "--out", type=click.Path(), help="With --together: JSON file to write, which a ledger takes as one entry."
 )
 @click.option(
-    "--html", type=click.Path(), help="Page to write, to choose a budget by: several epsilons around --epsilon. .html"
+    "--html", type=click.Path(), help="Page to write (.html): what several epsilons around --epsilon would buy."
 )
-@click.option("--ledger", type=click.Path(), help="With --html: ledger of the table. Shows what would be left in it.")
+@click.option(
+    "--ledger", type=click.Path(), help="With --html: ledger of the table. The page shows what would be left."
+)
 @dataset_option
 @_json
 def plan(
@@ -443,8 +443,8 @@ def _written(value: Any) -> str:
 def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_json: bool) -> int:
     """Recompute everything that a CERTIFICATE claims. The exit status is 1 where anything disagrees.
 
-    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. What is in it is
-    then checked too.
+    CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. The files in a
+    folder are checked too.
     """
     from discreet.releases import verify as run
 

@@ -107,7 +107,9 @@ def _near(lattice: Lattice, cell: tuple[float, float], y: float, noise: Noise) -
 
 
 def _kept(evidence: ThresholdedCounts, prior: Prior, records: int, counts: Floats, noise: Noise) -> OnLattice:
-    lattice = Lattice.fine(records, noise.spread, prior, np.nan_to_num(counts))
+    withheld = np.isnan(counts)
+    rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
+    lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
     laws = _each(lambda cell, y: _above(lattice, cell, y, noise, evidence.threshold), lattice, counts)
     return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 

@@ -345,8 +345,8 @@ def _said(strength: float | None) -> str:
     if strength is not None:
         return f"with a Dirichlet process prior of strength {strength:g}"
     return (
-        "with a prior that halves the cells again and again, each time with Beta shares, wide for sums of many cells "
-        "and as firm for neighbours as the release shows them alike"
+        "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, "
+        "and for neighbouring cells as narrow as the release suggests"
     )
 
 

@@ -90,7 +90,8 @@ class Positive:
         return self._lattice.counts(counts[rng.permutation(draws)])
 
     def _log(self, value: float) -> float:
-        return max(self._sums(value).log, -1e100)  # finite where no counts have the sum
+        sums = self._sums(value)
+        return sums.log if sums.log > -math.inf else -1e50 * (1.0 + sums.away)  # rising towards what explains the sum
 
     @cached_property
     def _scale(self) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Indices, Integers
 
 _TRIMMED = 1e-15  # of the largest weight: what lies further out is left out
-_TRIES = 12  # of tilts
+_TRIES, _SAME = 60, 1e-12  # tilts, and how near two of them are the same
 _ROUNDS = 5  # of proposals, before what is left is drawn by listing
 _DIRECT = 1 << 20  # multiplications, beyond which convolutions use Fourier transforms
 
@@ -49,16 +49,16 @@ class Law:
 
     def tilted(self, tilt: float) -> Law:
         """Return the law with weights multiplied by ``e^(tilt number)``."""
-        numbers = tilt * np.arange(len(self.weights))
-        largest = float(numbers.max())
-        weights = self.weights * np.exp(numbers - largest)
-        return Law(self.low, weights, self.scale + tilt * self.low + largest).trimmed()
+        return self._times(tilt * (self.low + np.arange(len(self.weights))))
 
     def weighted(self, log_weights: Callable[[Integers], Floats]) -> Law:
         """Return the law with weights multiplied by others."""
-        logarithms = log_weights(self.low + np.arange(len(self.weights)))
-        largest = float(logarithms.max())
-        return Law(self.low, self.weights * np.exp(logarithms - largest), self.scale + largest).trimmed()
+        return self._times(log_weights(self.low + np.arange(len(self.weights))))
+
+    def _times(self, logarithms: Floats) -> Law:
+        with np.errstate(divide="ignore"):
+            law = Law.of(self.low, np.log(self.weights) + logarithms)
+        return Law(law.low, law.weights, law.scale + self.scale).trimmed()
 
     def plus(self, other: Law) -> Law:
         """Return the law of the sum of two independent numbers."""
@@ -71,10 +71,13 @@ class Law:
             weights = np.maximum(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[:length], 0.0)
         return Law(self.low + other.low, weights, self.scale + other.scale).trimmed()
 
+    @property
+    def mean(self) -> float:
+        return float((self.low + np.arange(len(self.weights))) @ self.weights / self.weights.sum())
+
     def apart(self, number: int) -> tuple[float, float]:
         """Return how far a number is above the mean, and the variance."""
-        numbers = self.low + np.arange(len(self.weights))
-        mean = float(numbers @ self.weights / self.weights.sum())
+        numbers, mean = self.low + np.arange(len(self.weights)), self.mean
         return number - mean, float((numbers - mean) ** 2 @ self.weights / self.weights.sum())
 
     def log(self, number: int) -> float:
@@ -102,23 +105,29 @@ class Sums:
     ``total``: the sum.
     ``levels``: of sets whose sums have weights too, from the smallest sets on.
     ``tilt``: by which the laws are tilted at first; that of a like case saves time.
+    ``away``: how far the sum is from the mean of the laws' sum.
     """
 
     def __init__(
         self, laws: Sequence[Law], total: int, levels: Sequence[Level] = (), *, tilt: float | None = None
     ) -> None:
-        self._total = total
+        self._total, self._whole = total, Law(total, np.zeros(1))
+        least, most = sum(law.low for law in laws), sum(law.low + len(law.weights) - 1 for law in laws)
+        self.away = abs(total - sum(law.mean for law in laws))
+        self.tilt = 0.0
+        if not least <= total <= most:
+            return
         self.tilt = _tilt(laws, total) if tilt is None else tilt
         near, far = -math.inf, math.inf
         for _ in range(_TRIES):
             self._join(laws, levels)
             apart, variance = self._whole.apart(total)
-            if levels and abs(apart) > 3.0 * math.sqrt(variance):  # the weights of sets moved the sum
-                near, far = (self.tilt, far) if apart > 0.0 else (near, self.tilt)
-                tilt = self.tilt + apart / max(variance, 1.0)
-                self.tilt = tilt if near < tilt < far else 0.5 * (near + far)
-                continue
-            break
+            if abs(apart) <= 3.0 * math.sqrt(variance) or far - near < _SAME:
+                break
+            near, far = (self.tilt, far) if apart > 0.0 else (near, self.tilt)  # the weights of sets moved the sum
+            spread = math.sqrt(max(variance, 1.0))
+            further = self.tilt + max(-10.0, min(10.0, apart / spread)) / spread
+            self.tilt = further if near < further < far else 0.5 * (near + far)
 
     def _join(self, laws: Sequence[Law], levels: Sequence[Level]) -> None:
         """Join the laws to that of the sum of all."""
@@ -186,12 +195,14 @@ def _tilt(laws: Sequence[Law], total: int) -> float:
     """Return by what the laws are tilted for the sum to be near its mean: this changes no draw, only precision."""
     starts = _ends(laws)[:-1]
     low = np.array([law.low for law in laws])
-    weights = np.concatenate([law.weights for law in laws])
-    lengths = np.diff(np.append(starts, len(weights)))
-    numbers = np.arange(len(weights)) - np.repeat(starts, lengths)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate([law.weights for law in laws]))
+    lengths = np.diff(np.append(starts, len(logs)))
+    numbers = np.arange(len(logs)) - np.repeat(starts, lengths)
 
     def beyond(tilt: float) -> tuple[float, float]:
-        tilted = weights * np.exp(tilt * (numbers - np.repeat(lengths - 1, lengths) * (tilt > 0.0)))
+        powers = logs + tilt * numbers
+        tilted = np.exp(powers - np.repeat(np.maximum.reduceat(powers, starts), lengths))
         mass = np.add.reduceat(tilted, starts)
         mean = np.add.reduceat(tilted * numbers, starts) / mass
         square = np.add.reduceat(tilted * numbers.astype(np.float64) ** 2, starts) / mass

@@ -176,14 +176,14 @@ class Choice:
             return ["Nothing can be released at this budget."]
         guarantee, factor = option._guarantee, rounded_up(math.exp(request.budget.epsilon))
         unit = unit_of(request.group)
-        plus = "" if not option.delta else f", and {self.delta} of probability on top of that"
-        reached = "reached for some tables" if guarantee.exact else "a bound, so that the truth may be better"
+        plus = "" if not option.delta else f", plus a probability of at most {self.delta}"
+        reached = "Some tables reach it" if guarantee.exact else "It is an upper bound, so the truth may be better"
         return [
-            f"Whatever is computed from the release, by anybody: no result is more than {factor} times as likely as it "
-            f"would be if the data of {unit} were anything else{plus}.",
-            f"So no attacker does better than is said above, whatever they know. This is {reached}.",
-            f"It is proved for every table of the declared domain ({guarantee.theorem}), and holds for rare and "
-            "extreme records too."
+            f"Whatever anybody computes from the release, no result is more than {factor} times as likely as it would "
+            f"be if the data of {unit} were anything else{plus}.",
+            f"So no attacker does better than the limit above, whatever they know. {reached}.",
+            f"The guarantee is proved for every table of the declared domain ({guarantee.theorem}). It holds for rare "
+            "and extreme records too."
             if guarantee.kind == "unconditional"
             else f"The guarantee is {guarantee.kind}: {'; '.join(guarantee.assumptions)}.",
         ]
@@ -197,10 +197,10 @@ class Choice:
         own = [f"{sentence(one).rstrip('.')}." for one in (*caveats, *delta_caveats(request.budget.delta, request.n))]
         return [
             *own,
-            "Something is learned about people in general. What is common in the table shows, whether or not the data "
-            "of any one of them were used.",
-            f"The predicted errors are no promise. They are for a table like {like}, and yours may be another.",
-            "Other releases of the same table are not covered. Together they reveal more than each.",
+            "The release does teach something about people in general. What is common in the table shows in it, "
+            "whether or not the data of any one person were used.",
+            f"The predicted errors are not promised. They are for {like}, and your table may be different.",
+            "Other releases of the same table are not covered. Together they reveal more than each one alone.",
             f"The number of records, {request.n:,}, is public.",
         ]
 
@@ -267,9 +267,9 @@ def _risks(plan: Plan) -> list[Risk]:
     for wrong, power in zip(WRONG, curve.power(np.array(WRONG) / 100.0).tolist(), strict=True):
         text = rounded_up(min(100.0, 100.0 * power))
         words = (
-            f"Take 100 {things} that are what an attacker suspects, and 100 that are not. An attacker who is wrong "
-            f"about {wrong} of the latter is right about at most {text} of the former, on average. "
-            f"{against_guessing(wrong / 100.0, power)}"
+            f"An attacker suspects something about 200 {things}. The suspicion is true for 100 of them and false for "
+            f"the other 100. A test that wrongly confirms {wrong} of the false suspicions rightly confirms at most "
+            f"{text} of the true ones, on average. {against_guessing(wrong / 100.0, power)}"
         )
         found.append(Risk(power=100.0 * power, text=text, words=words))
     return found
@@ -284,7 +284,9 @@ def like_what(request: Request) -> str:
     """Return which table predictions are about, in words."""
     known = request.reference.table is not None
     return (
-        "the public reference" if known else "an invented one, whose values lie in the inner half of what is declared"
+        "a table like the public reference"
+        if known
+        else "an invented table, whose values lie in the inner half of what is declared"
     )
 
 
@@ -318,10 +320,11 @@ def runs(found: Sequence[Choice]) -> str:
     for name, group in groupby(found, key=lambda one: one.mechanism):
         those = [one.epsilon for one in group]
         name_ = "no mechanism" if name == "none" else name
-        parts.append(f"{name_} from {those[0]} to {those[-1]}" if len(those) > 1 else f"{name_} at {those[0]}")
+        span = f"from epsilon {those[0]} to {those[-1]}" if len(those) > 1 else f"at epsilon {those[0]}"
+        parts.append(f"{name_} {span}")
     if len(parts) == 1:
         return f"The planner chooses {found[0].mechanism} at every epsilon on this page."
-    return f"The planner chooses by epsilon: {', '.join(parts)}."
+    return f"The planner chooses {', '.join(parts[:-1])} and {parts[-1]}."
 
 
 def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
@@ -350,7 +353,7 @@ def in_ledger(ledger: Ledger) -> str:
     status = ledger.status()
     whole, left, with_delta = status.budget, status.left, status.budget["delta"] > 0.0
     budget = f"epsilon {as_written(whole['epsilon'])}" + (f", delta {as_written(whole['delta'])}" if with_delta else "")
-    meant = "" if status.currency == "sums" else " Further releases together may be worth that much."
+    meant = "" if status.currency == "sums" else " Further releases may cost that much together."
     return f"Of {budget}, {_pair(left['epsilon'], left['delta'], delta=with_delta)} is left now.{meant}"
 
 

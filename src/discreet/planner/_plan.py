@@ -175,7 +175,7 @@ class Plan:
     ) -> Path:
         """Write a page to choose a budget by: one HTML file that needs no network, made from public facts alone.
 
-        It plans the same request at about seventeen epsilons around its own, and shows for each what the best attacker
+        It plans the same request at up to seventeen epsilons around its own. For each it shows what the best attacker
         reaches, the predicted error of each column, what is promised and what is not, and the release as a command.
 
         Parameters
@@ -183,10 +183,10 @@ class Plan:
         out : path
             The page to write; ends in ``.html``.
         ledger, dataset : optional
-            Ledger of the table, and the data set's name in it: the page then shows what each release would leave. By
-            default that of the domain's ``[ledger]``, else of ``DISCREET_LEDGER``, else none.
+            Ledger of the table, and the data set's name in it. The page then shows what each release would leave. By
+            default the ledger of the domain's ``[ledger]``, else of ``DISCREET_LEDGER``, else none.
         progress : callable, optional
-            Called with how many mechanisms of how many are planned, at all budgets together.
+            Called with how many mechanisms are planned so far, and how many there are, over all budgets.
 
         Returns
         -------

@@ -26,28 +26,41 @@ def folders_of(domain: Domain, name: str) -> list[str]:
         raise ParameterError(f"partition_by must be a declared column, got {name!r}")
     if name.startswith((".", "_")):
         raise ParameterError(
-            f"partition_by: readers pass over folders whose names begin as {name!r}. Rename the column"
+            f"partition_by: programs ignore folders whose names begin like {name!r}. Rename the column"
         )
     cells = column.size
     if cells is None or cells > MOST_LABELS:
         had = "any number of values" if cells is None else counted(cells, "cell")
-        raise ParameterError(f"partition_by is for columns of at most {MOST_LABELS:,} values, and {name!r} has {had}")
+        raise ParameterError(
+            f"partition_by must be a column of at most {MOST_LABELS:,} values, but {name!r} has {had}. "
+            "Name another column"
+        )
     import numpy as np
 
     from discreet._core.random import seeded
 
     codes = np.arange(cells)
     if column.interval(codes) is not None or len(domain.columns) == 1:
-        why = "is the only column" if len(domain.columns) == 1 else "has cells that hold several values"
-        raise ParameterError(f"partition_by is for a column of values beside others, and {name!r} {why}")
+        if len(domain.columns) == 1:
+            raise ParameterError(
+                f"partition_by: {name!r} is the only column, and its files would have none. Leave partition_by out"
+            )
+        raise ParameterError(
+            f"partition_by must be a column of single values, but {name!r} has cells that hold several values. "
+            "Name another column"
+        )
     values = column.decode(codes, rng=seeded(0)).alias(name).to_frame()
     texts = durations_as_texts(values)[name].cast(pl.String).to_list()
     folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
     reserved = any(text in ("", _NULL) for text in texts)
     if reserved or len({one.casefold() for one in folders}) < len(folders):
-        raise ParameterError(f"partition_by: values of {name!r} cannot be told apart as names of folders")
+        raise ParameterError(
+            f"partition_by: values of {name!r} cannot be told apart as names of folders. Name another column"
+        )
     if any(len(one.encode()) > _LONGEST for one in folders):
-        raise ParameterError(f"partition_by: a value of {name!r} is too long for the name of a folder")
+        raise ParameterError(
+            f"partition_by: a value of {name!r} is too long for the name of a folder. Name another column"
+        )
     return folders
 
 

@@ -18,7 +18,6 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem
 from discreet._core.lazy import pl
 from discreet._core.reading import read_json
-from discreet._core.text import counted
 from discreet._core.writing import file_sha256
 from discreet.releases._certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases._hive import values_of
@@ -85,7 +84,7 @@ def problems(folder: Path, parts: list[Part], certificate: Certificate) -> Itera
     listed = {part.file for part in parts}
     for name in sorted(_readable(folder) - listed):
         copied = held.get(file_sha256(folder / name)) if (folder / name).is_file() else None
-        yield name, "it is no part of the release" + ("" if copied is None else f", but a copy of {copied}")
+        yield name, "it is not part of the release" + ("" if copied is None else f", but a copy of {copied}")
 
 
 def _problem(file: Path, part: Part, held: dict[str, str], identity: Any) -> str | None:
@@ -97,7 +96,7 @@ def _problem(file: Path, part: Part, held: dict[str, str], identity: Any) -> str
     broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
     said, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
     if said.get(IDENTITY_KEY) != identity:
-        return "it is not of the release that its certificate is of"
+        return "it is from another release than the certificate"
     return None if rows == part.rows else "it has another number of rows than its list says"
 
 
@@ -137,9 +136,9 @@ def scanned_parts(folder: Path) -> pl.LazyFrame:
     Raises FileProblem when it holds no release in parts, or a part that cannot be read.
     """
     if not (folder / PARTS_CERTIFICATE).is_file():
-        raise FileProblem(folder, "it is a folder, and not a release in parts", "give the file of the release")
+        raise FileProblem(folder, "it is a folder, but not a release in parts", "give the file of the release")
     certificate = Certificate.read(folder).whole()
-    broken = FileProblem(folder, f"one of its {counted(2, 'part')} cannot be read", _REMEDY)
+    broken = FileProblem(folder, "one of its parts cannot be read", _REMEDY)
     scans = []
     for part in parts_of(folder, certificate):
         scan = quietly(lambda file=folder / part.file: parquet.scanned(file), broken)  # type: ignore[misc]

@@ -67,9 +67,9 @@ class Partitions:
     def require_fit(self, step: Step) -> None:
         """Refuse what has no parts, before anything is drawn. Raises ParameterError."""
         if step.tables is not None:
-            raise ParameterError("several tables have no parts. Leave partitions or tables out")
+            raise ParameterError("several tables cannot be released in parts. Leave partitions or tables out")
         if step.counts:
-            raise ParameterError("counts are one small table. Leave partitions out")
+            raise ParameterError("counts cannot be released in parts. Leave partitions out")
         if self.by is None:
             return
         if step.expanded is None or not step.by_value:
@@ -81,14 +81,16 @@ class Partitions:
         folders = len(folders_of(domain, str(self.by)))
         if folders * self.count > MOST_PARTS:
             raise ParameterError(
-                f"{folders:,} values in {self.count:,} parts each are more than {MOST_PARTS:,} files. Ask for fewer"
+                f"{folders:,} values with {self.count:,} parts each are more than {MOST_PARTS:,} files. "
+                "Ask for fewer partitions"
             )
 
 
 def no_folders(name: str) -> ParameterError:
     """Return the error of a mechanism that cannot fill folders by value."""
     return ParameterError(
-        f"{name} does not count the values that it releases, and cannot fill a folder for each. Leave partition_by out"
+        f"{name} does not count the values that it releases, so it cannot fill a folder for each of them. "
+        "Leave partition_by out"
     )
 
 
@@ -224,7 +226,7 @@ def _all_made(maker: PartMaker, workers: Workers, folder: Path, progress: Callab
             raise FileProblem(
                 folder,
                 f"{name} was not written where this process reads",
-                "give workers that share its folder. Nothing was written",
+                "use workers that share its folder. Nothing was written",
             )
     return [found[name] for name in names]
 
@@ -242,7 +244,7 @@ def _finished(made: Iterator[Part], folder: Path) -> Iterator[Part]:
             raise FileProblem(
                 folder,
                 "a worker did not finish its part",
-                "look into what its engine says, then release again. Nothing was written",
+                "read the error of its engine, then release again. Nothing was written",
             ) from error
         yield part
 

@@ -142,7 +142,7 @@ def publish(
     if divided is not None:
         divided.require_fit(step)
         if out is None:
-            raise ParameterError("a release in parts is a folder. Write out=..., a name that nothing has")
+            raise ParameterError("a release in parts is a folder that must not exist yet. Write out=...")
     if out is not None:
         paths = place(out, certificate, several=several, inputs=inputs, parts=divided is not None)
     between = Relation(name=relation, group=facts.max_records)

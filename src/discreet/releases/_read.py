@@ -111,7 +111,7 @@ def require_own(certificate: Certificate, path: Any) -> None:
         _require_hash(file, table.get("sha256"))
         if told(file, IDENTITY_KEY) not in (None, certificate.identity):
             raise FileProblem(
-                file, "it is not of the release that its certificate is of", "give the two that were written together"
+                file, "it is from another release than the certificate", "give the two that were written together"
             )
 
 

@@ -81,7 +81,7 @@ def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
     assert [c.what for c in verify(folder) if not c.agrees] == [
         f"table-0{i}.parquet.identity (in the file)" for i in (1, 2)
     ]
-    with pytest.raises(FileProblem, match="not of the release"):
+    with pytest.raises(FileProblem, match="from another release"):
         discreet.read(folder)
     path.write_text(json.dumps(whole))
     assert [len(table) for table in discreet.read(folder).table()] == [len(TABLE)] * 2

@@ -255,12 +255,12 @@ def missing(folder: Path) -> str:
 
 def extra(folder: Path) -> str:
     pl.DataFrame({"age": [1]}).write_parquet(folder / "more.parquet")
-    return "more.parquet: it is no part of the release"
+    return "more.parquet: it is not part of the release"
 
 
 def doubled(folder: Path) -> str:
     shutil.copy(part(folder, 1), part(folder, 9))
-    return "part-00009.parquet: it is no part of the release, but a copy of part-00001.parquet"
+    return "part-00009.parquet: it is not part of the release, but a copy of part-00001.parquet"
 
 
 def copied_over(folder: Path) -> str:
@@ -296,13 +296,13 @@ def no_list(folder: Path) -> str:
 def hidden(folder: Path) -> str:
     """DuckDB reads it as *.parquet, Spark passes it over."""
     pl.DataFrame({"age": [1]}).write_parquet(folder / "_more.parquet")
-    return "_more.parquet: it is no part of the release"
+    return "_more.parquet: it is not part of the release"
 
 
 def below_a_hidden_folder(folder: Path) -> str:
     (folder / "_more").mkdir()
     shutil.copy(part(folder, 1), folder / "_more" / "again.parquet")
-    return "_more/again.parquet: it is no part of the release, but a copy of part-00001.parquet"
+    return "_more/again.parquet: it is not part of the release, but a copy of part-00001.parquet"
 
 
 def linked_folder(folder: Path) -> str:
@@ -311,12 +311,12 @@ def linked_folder(folder: Path) -> str:
     other.mkdir()
     pl.DataFrame({"age": [1]}).write_parquet(other / "more.parquet")
     (folder / "aside").symlink_to(other)
-    return "aside: it is no part of the release"
+    return "aside: it is not part of the release"
 
 
 def link_to_nothing(folder: Path) -> str:
     (folder / "more.parquet").symlink_to(folder / "nothing")
-    return "more.parquet: it is no part of the release"
+    return "more.parquet: it is not part of the release"
 
 
 def relisted(folder: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
@@ -370,7 +370,7 @@ def test_parts_of_two_releases_are_told_apart(tmp_path: Path) -> None:
     facts = json.loads((tmp_path / "one" / "_certificate.json").read_text())
     facts["released"]["sha256"] = hashlib.sha256((tmp_path / "one" / MANIFEST).read_bytes()).hexdigest()
     (tmp_path / "one" / "_certificate.json").write_text(json.dumps(facts))
-    with pytest.raises(FileProblem, match=r"part-00000.parquet: it is not of the release"):
+    with pytest.raises(FileProblem, match=r"part-00000.parquet: it is from another release"):
         discreet.read(tmp_path / "one")
 
 
@@ -571,8 +571,8 @@ ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
         (DOMAIN, {"partitions": None, "workers": 2}, r"Write partitions=\.\.\."),
         (DOMAIN, {"workers": 0}, "workers must be"),
         (DOMAIN, {"out": None}, r"Write out=\.\.\."),
-        (DOMAIN, {"counts": True, "size": None}, "no parts"),
-        (DOMAIN, {"tables": 2, "mechanism": "marginals"}, "no parts"),
+        (DOMAIN, {"counts": True, "size": None}, "cannot be released in parts"),
+        (DOMAIN, {"tables": 2, "mechanism": "marginals"}, "cannot be released in parts"),
         (DOMAIN, {"certificate": "c.json"}, "holds its certificate"),
         (DOMAIN, {"partition_by": "nobody"}, "declared column"),
         (DOMAIN, {"partition_by": "age"}, "several values"),
@@ -610,7 +610,7 @@ def test_models_have_no_parts(tmp_path: Path) -> None:
 
     visits = Domain(columns={"visits": Integer(lower=0, upper=99)})
     model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
-    with pytest.raises(ParameterError, match="no parts"):
+    with pytest.raises(ParameterError, match="cannot be released in parts"):
         publish(confidential(pl.DataFrame({"visits": [1, 2]}), visits), model, out=tmp_path / "o", partitions=2)
 
 

@@ -107,9 +107,9 @@ def test_two_identities_are_refused_by_read_and_by_verify(tmp_path: Path) -> Non
     assert disagreeing(certificate, path) == []
     for other in (fresh_identity(), None):  # a certificate of another release, and one without
         changed(certificate, identity=other)
-        with pytest.raises(FileProblem, match="not of the release"):
+        with pytest.raises(FileProblem, match="from another release"):
             discreet.read(path)
-        with pytest.raises(FileProblem, match="not of the release"):
+        with pytest.raises(FileProblem, match="from another release"):
             discreet.inference.posterior(path)
         assert disagreeing(certificate, path) == ["released.identity (in the file)"]
 

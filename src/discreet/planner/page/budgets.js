@@ -54,7 +54,7 @@
   };
   const measure = () => {
     const at = Number(column.value);
-    put("measured", at >= 0 ? `In ${data.columns[at][1] || "the unit of the column"}.` : "W1: each column in shares of its range, added up.");
+    put("measured", at >= 0 ? `In ${data.columns[at][1] || "the unit of the column"}.` : "W1: the errors of all columns, each as a share of its range, added up.");
   };
 
   slider.addEventListener("input", () => {
@@ -67,7 +67,7 @@
     if (number.value === "" || !(asked > 0)) return;
     const fits = epsilons.filter((epsilon) => epsilon <= asked).length - 1;  // never more than was asked for
     if (fits < 0) answer.textContent = `The least epsilon on this page is ${data.budgets[0].epsilon}.`;
-    else choose(fits, epsilons[fits] === asked ? "" : `Shown is epsilon ${data.budgets[fits].epsilon}, the next one below that was computed.`);
+    else choose(fits, epsilons[fits] === asked ? "" : `This shows epsilon ${data.budgets[fits].epsilon}, the next lower one on this page.`);
   });
   const accept = () => {
     measure();
@@ -76,7 +76,7 @@
     const place = data.budgets.findIndex((one) => shownError(one) !== null && shownError(one) <= most);
     if (place < 0) { answer.textContent = "No epsilon on this page is predicted to have an error that small."; return; }
     number.value = data.budgets[place].epsilon;
-    choose(place, `Epsilon ${data.budgets[place].epsilon} is the least on this page with such an error.`);
+    choose(place, `Epsilon ${data.budgets[place].epsilon} is the least on this page whose predicted error is no larger.`);
   };
   accepted.addEventListener("input", accept);
   column.addEventListener("change", accept);
