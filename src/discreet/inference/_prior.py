@@ -13,9 +13,8 @@ from discreet._core.arrays import Floats, Integers
 # The least depth of the last splits of strength 1: given counts, and given records, which show less of heaps.
 FIRMER, FIRMER_FOR_RECORDS = 4, 5
 _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become firmer: trees of equal probability
-_GROWTH = (
-    4  # from depth to depth: shares of halves under a smooth density differ by half as much, one step further down
-)
+# From depth to depth: shares of halves under a smooth density differ by half as much, one step further down.
+_GROWTH = 4
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 

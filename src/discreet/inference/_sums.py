@@ -49,7 +49,8 @@ class Law:
 
     def tilted(self, tilt: float) -> Law:
         """Return the law with weights multiplied by ``e^(tilt number)``."""
-        return self._times(tilt * (self.low + np.arange(len(self.weights))))
+        numbers: Floats = (self.low + np.arange(len(self.weights))).astype(np.float64)
+        return self._times(tilt * numbers)
 
     def weighted(self, log_weights: Callable[[Integers], Floats]) -> Law:
         """Return the law with weights multiplied by others."""
