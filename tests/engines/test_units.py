@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_cells import ENGINES, tally
+from test_engine_cells import ENGINES, tally
 
 from discreet._core.random import seeded
 from discreet.confidential import _unit, confidential

@@ -83,8 +83,8 @@ def against_guessing(level: float, power: float) -> str:
 
     Examples
     --------
-    >>> against_guessing(0.05, 0.139)
-    'That is at most 2.78 times as often as by guessing.'
+    >>> against_guessing(0.05, 0.13)
+    'That is at most 2.6 times as often as by guessing.'
     """
     if power >= 0.999:
         return "No protection is promised at this rate."
