@@ -1,11 +1,12 @@
-"""Section 7 of BNP24: Figures 5 and 8, Tables 7 and 8, on open data in place of INVALSI scores and California incomes.
+"""Section 7 of BNP24: Figures 5 to 10, Tables 7 and 8, on open data in place of INVALSI scores and California incomes.
 
 Run ``python experiments/bnp24_section_7.py``; it writes ``experiments/results/bnp24_section_7/`` in a few minutes.
 
 7.1: 39,374 exam scores (a random part of OULAD), divided by 100; strength by empirical Bayes; epsilon 4.2, 10 bins.
 7.2: 44,816 positive personal incomes (a random part of 49 states), scaled logarithms, values held once doubled for the
-Dirichlet process only; strength 2, epsilon 2.5, 25 bins. Both: 100 releases of each size for the figures, 5,000 and
-2,000 records for the tables, parameters of the other mechanisms the least that the thesis' conditions allow.
+Dirichlet process only; strength 2, epsilon 2.5, 25 bins. Both: 100 releases of each size for Figures 5 and 8; 5,000 and
+2,000 records for the tables, histograms (Figures 6 and 9) and box plots (Figures 7 and 10), parameters of the other
+mechanisms the least that the thesis' conditions allow. Histograms and box plots are of one release each, the tables'.
 """
 
 from __future__ import annotations
@@ -128,18 +129,44 @@ def figure(study: Study, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         yield study.name, m, *mean_and_band(found), float(np.mean(plain)), float(delta)
 
 
-def table(study: Study, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+@dataclass
+class Release:
+    """One mechanism's row of a table, and one release of it (or the private data)."""
+
+    row: tuple[Any, ...]
+    values: Any
+
+
+def compared(study: Study, rng: np.random.Generator) -> Iterator[Release]:
     """Yield the summary of one release of each mechanism, and distances of one and of the mean of several."""
     facts = summary(study.held)
     width = facts["sd"] * study.size**-0.2  # Scott's, for the number of released records
     names = ("mean", "sd", "p25", "p50", "p75")
-    yield study.name, "private data", "", *(facts[k] for k in names), "", "", ""
+    yield Release((study.name, "private data", "", *(facts[k] for k in names), "", "", ""), study.held)
     for name, (parameter, make) in mechanisms(study, rng).items():
         made = [make() for _ in range(TABLE_RUNS)]
         apart = [kde_l2(study.held, z, width=width) for z in made]
         w1 = float(np.mean([wasserstein_1d(study.held, z) for z in made]))
         facts = summary(made[0])
-        yield study.name, name, parameter, *(facts[k] for k in names), apart[0], float(np.mean(apart)), w1
+        row = (study.name, name, parameter, *(facts[k] for k in names), apart[0], float(np.mean(apart)), w1)
+        yield Release(row, made[0])
+
+
+def histogram(study: Study, one: Release) -> Iterator[tuple[Any, ...]]:
+    """Yield the share of a release in each bin of Figure 6 (100, one for every score) or Figure 9 (25)."""
+    bins = 25 if study.doubled else 100
+    codes = np.minimum((np.asarray(one.values) * bins + 1e-9).astype(np.int64), bins - 1)
+    for place, share in enumerate(np.bincount(codes, minlength=bins) / len(codes)):
+        yield study.name, one.row[1], place, bins, float(share)
+
+
+def box(study: Study, one: Release) -> tuple[Any, ...]:
+    """Return the box plot of Figure 7 or 10: quartiles, whiskers of 1.5 times their distance, and the share outside."""
+    low, middle, high = np.quantile(one.values, [0.25, 0.5, 0.75])
+    reach = 1.5 * (high - low)
+    inside = one.values[(one.values >= low - reach) & (one.values <= high + reach)]
+    ends = float(inside.min()), float(inside.max())
+    return study.name, one.row[1], ends[0], low, middle, high, ends[1], float(1 - len(inside) / len(one.values))
 
 
 def slices() -> Iterator[tuple[str, Any]]:
@@ -147,35 +174,30 @@ def slices() -> Iterator[tuple[str, Any]]:
     study = studies()[0]
     for row in islice(figure(study, seeded(SEED + 1)), 1):
         yield "figures_5_8.csv", row
-    for row in islice(table(study, seeded(SEED + 2)), 2):
-        yield "tables_7_8.csv", row
+    for one in islice(compared(study, seeded(SEED + 2)), 2):
+        yield "tables_7_8.csv", one.row
+        yield from (("histograms_6_9.csv", row) for row in histogram(study, one))
+        yield "boxes_7_10.csv", box(study, one)
 
 
 def main() -> None:
     rng = seeded(SEED + 1)
-    figures, tables = [], []
+    figures, releases = [], []
     for study in studies():
         figures += figure(study, rng)
         if study.doubled:  # what the doubling costs
             figures += figure(replace(study, name=f"{study.name}, not doubled", doubled=False), rng)
-        tables += table(study, seeded(SEED + 2))
+        releases += [(study, one) for one in compared(study, seeded(SEED + 2))]
         print(f"{study.name} done")
     head = ("study", "m", "mean_w1", "low_99", "high_99", "bootstrap_mean_w1", "exact_delta")
     write(RESULTS / "figures_5_8.csv", head, figures)
-    head = (
-        "study",
-        "mechanism",
-        "parameter",
-        "mean",
-        "sd",
-        "q1",
-        "median",
-        "q3",
-        "l2",
-        f"mean_l2_of_{TABLE_RUNS}",
-        "mean_w1",
-    )
-    write(RESULTS / "tables_7_8.csv", head, tables)
+    head = ("study", "mechanism", "parameter", "mean", "sd", "q1", "median", "q3", "l2", f"mean_l2_of_{TABLE_RUNS}",
+            "mean_w1")  # fmt: skip
+    write(RESULTS / "tables_7_8.csv", head, [one.row for _, one in releases])
+    head = ("study", "mechanism", "bin", "bins", "share")
+    write(RESULTS / "histograms_6_9.csv", head, [row for pair in releases for row in histogram(*pair)])
+    head = ("study", "mechanism", "low", "q1", "median", "q3", "high", "outside")
+    write(RESULTS / "boxes_7_10.csv", head, [box(*pair) for pair in releases])
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from discreet._core.random import seeded
 from discreet.audit._monte_carlo import clopper_pearson
+from discreet.papers.bnp24 import proposition_4_2, theorem_4_1
 from discreet.privacy._held_table import HeldTable
 from discreet.privacy._instance import instance_readings
 
@@ -162,14 +162,14 @@ def as_read(frequencies: Any, reading: str) -> Any:
     return kept if len(kept) else np.array([frequencies.max()])
 
 
-def releases(frequencies: Any, setting: Setting, size: int, count: int, rng: np.random.Generator) -> tuple[Any, ...]:
-    """Return the draws of the held values, and the number, least and largest frequency of the new ones."""
+def releases(frequencies: Any, setting: Setting, size: int, count: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return how often held and new values are drawn."""
     j, theta, sigma = len(frequencies), setting.theta, setting.sigma
     gammas = rng.standard_gamma(np.tile(np.append(frequencies - sigma, theta + j * sigma), (count, 1)))
     drawn = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
     held, fresh = drawn[:, :-1], drawn[:, -1]
     if setting.filtered:
-        return held, None, None, None
+        return held, None
     most = int(fresh.max(initial=0))
     sizes = np.zeros((count, 1), dtype=np.int64)
     opened = np.zeros(count, dtype=np.int64)
@@ -183,53 +183,23 @@ def releases(frequencies: Any, setting: Setting, size: int, count: int, rng: np.
             sizes = np.pad(sizes, ((0, 0), (0, 16)))
         sizes[live, target] += 1
         opened[live] += target == opened[live]
-    least = np.where(sizes > 0, sizes, np.iinfo(np.int64).max).min(axis=1)
-    return held, opened, least, sizes.max(axis=1)
+    return held, sizes
 
 
-def criterion_fails(frequencies: Any, setting: Setting, drawn: tuple[Any, ...], epsilon: float) -> Any:
+def criterion_fails(frequencies: Any, setting: Setting, drawn: tuple[Any, Any], epsilon: float) -> Any:
     """Return where the conditions of Theorem 4.1 (uniform base measure), or of Proposition 4.2, do not all hold."""
-    held, opened, least, largest = drawn
-    kept = frequencies - 1 - setting.sigma
-    high = math.exp(epsilon)
-    holds = (held <= (high - 1) * kept).all(axis=1)
-    if not setting.filtered:
-        ratio = kept / (kept + held)
-        mass = setting.theta + len(frequencies) * setting.sigma
-        grown = ((mass + opened * setting.sigma) / mass)[:, None] * ratio
-        holds &= ((grown >= 1 / high) & (grown <= high)).all(axis=1)
-        any_new = opened > 0
-        holds &= ~any_new | ((largest - setting.sigma) / mass * ratio.max(axis=1) <= high)
-        holds &= ~any_new | ((least - setting.sigma) / mass * ratio.min(axis=1) >= 1 / high)
-    return ~holds
+    held, new = drawn
+    if setting.filtered:
+        return (held > math.expm1(epsilon) * (frequencies - 1 - setting.sigma)).any(axis=1)
+    return ~theorem_4_1(frequencies, held, new, epsilon, strength=setting.theta, discount=setting.sigma)
 
 
-def least_possible(setting: Setting, drawn: list[tuple[Any, ...]], epsilon: float) -> Any:
+def least_possible(setting: Setting, drawn: list[tuple[Any, Any]], epsilon: float) -> Any:
     """Return a bound below the criterion for every private table: new values that come too seldom, at discount 0."""
     if setting.filtered or setting.sigma > 0:
         return ""
-    seldom = [(opened > 0) & (least < setting.theta * math.exp(-epsilon)) for _, opened, least, _ in drawn]
+    seldom = [((new > 0) & (new < setting.theta * math.exp(-epsilon))).any(axis=1) for _, new in drawn]
     return float(np.mean(seldom))
-
-
-def exact_proposition(frequencies: Any, setting: Setting, size: int, epsilon: float) -> float:
-    """Return Proposition 4.2's number exactly, by a product of truncated polynomials."""
-    kept = math.expm1(epsilon) * (frequencies - 1 - setting.sigma)
-    s = np.arange(size + 1, dtype=np.float64)
-    mass = setting.theta + len(frequencies) * setting.sigma
-    total = setting.theta + frequencies.sum()
-    shift = float(size) / total  # weights x^s with x = 1 / (1 + m/A) keep the numbers in range, and cancel
-
-    def series(a: float, most: float) -> Any:
-        scaled = (
-            gammaln(a + s) - gammaln(a) - gammaln(s + 1) + s * math.log(shift / (1 + shift)) - a * math.log1p(shift)
-        )
-        return np.where(s <= most, np.exp(scaled), 0.0)
-
-    product = series(mass, size)
-    for r, most in zip(frequencies, kept, strict=True):
-        product = np.convolve(product, series(r - setting.sigma, most))[: size + 1]
-    return float(max(0.0, 1.0 - product[size] / series(total, size)[size]))
 
 
 def recompute(number: int, setting: Setting) -> Iterator[dict[str, Any]]:
@@ -252,7 +222,11 @@ def recompute(number: int, setting: Setting) -> Iterator[dict[str, Any]]:
                     )
                     for f in read
                 ]
-                exact = [exact_proposition(f, setting, size, epsilon) for f in read] if setting.filtered else []
+                exact = [
+                    proposition_4_2(f, epsilon, size=size, strength=setting.theta, discount=setting.sigma)
+                    for f in read
+                    if setting.filtered
+                ]
                 yield {
                     "table": number, "m": size, "epsilon": epsilon, "reading": reading,
                     "distinct": round(float(np.mean([len(f) for f in read])), 1),

@@ -55,6 +55,63 @@ def tables_7_8() -> Figure:
     return figure
 
 
+SHOWN = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, thesis")
+
+
+@picture("bnp24_section_7/histograms_6_9.csv")
+def figures_6_9() -> Figure:
+    """Histograms of one release of each mechanism, over that of the private data."""
+    table = rows("bnp24_section_7/histograms_6_9.csv")
+    figure = Figure(figsize=(10.5, 8.4))
+    panels = figure.subplots(len(SHOWN), 2, sharex="col", sharey="col")
+    for side, (study, title) in enumerate((("7.1 scores", "Figure 6: exam scores, one bin each"),
+                                           ("7.2 incomes", "Figure 9: incomes, 25 bins"))):  # fmt: skip
+        of_study = [row for row in table if row["study"] == study]
+        private = [row for row in of_study if row["mechanism"] == "private data"]
+        edges = np.arange(len(private) + 1) / len(private)
+        for axes, name, colour in zip(panels[:, side], SHOWN, ("C1", "C4", "C0", "C2"), strict=True):
+            made = [row for row in of_study if row["mechanism"] == name]
+            axes.stairs(
+                100 * np.array(column(private, "share")),
+                edges,
+                fill=True,
+                color=quiet(),
+                alpha=0.45,
+                label="private data",
+            )
+            axes.stairs(100 * np.array(column(made, "share")), edges, color=colour, linewidth=1.3, label=name)
+            axes.legend(loc="upper left")
+        panels[0, side].set_title(title)
+        panels[-1, side].set_xlabel("share of the scale")
+    figure.supylabel("share of the records, %")
+    return figure
+
+
+@picture("bnp24_section_7/boxes_7_10.csv")
+def figures_7_10() -> Figure:
+    """Box plots of the private data and of one release of each mechanism."""
+    table = rows("bnp24_section_7/boxes_7_10.csv")
+    names = ("private data", *BARS)
+    figure = Figure(figsize=(10.5, 3.4))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"),
+                                  ("Figure 7: exam scores", "Figure 10: incomes"), strict=True):  # fmt: skip
+        found = {row["mechanism"]: row for row in table if row["study"] == study}
+        axes.axvspan(found["private data"]["q1"], found["private data"]["q3"], color=quiet(), alpha=0.2, linewidth=0)
+        for place, (name, colour) in enumerate(
+            zip(names, (quiet(), "C1", "C4", "C0", "C2", "C2", quiet()), strict=True)
+        ):
+            one = found[name]
+            axes.plot([one["low"], one["high"]], [place, place], color=colour, linewidth=1)
+            axes.barh(place, one["q3"] - one["q1"], left=one["q1"], height=0.55, color=colour)
+            axes.plot([one["median"]] * 2, [place - 0.27, place + 0.27], color=ink(), linewidth=1.6)
+        axes.set(xlabel="share of the scale", title=title, xlim=(0, 1.02))
+        axes.grid(visible=False, axis="y")
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+    return figure
+
+
 @picture("bnp24/tables.csv")
 def tables_1_to_12() -> Figure:
     """The delta that the thesis prints against the exact ones, over all settings of Tables 1 to 6 and 9 to 12."""

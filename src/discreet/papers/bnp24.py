@@ -1,4 +1,4 @@
-"""BNP24: Lazzarini's thesis of the same title as PY26. A rate, and parameters that it takes from the data."""
+"""BNP24: Lazzarini's thesis of the same title as PY26. A rate, its criterion, and parameters taken from the data."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import math
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import seal
-from discreet._core.checks import integer, positive_size
+from discreet._core.checks import integer, positive_size, real
+from discreet.errors import ParameterError
 from discreet.papers._ranges import positive, sizes
 
-__all__ = ["dirichlet_multinomial_thesis", "empirical_bayes_strength", "kolmogorov_smirnov_rate"]
+__all__ = [
+    "dirichlet_multinomial_thesis",
+    "empirical_bayes_strength",
+    "kolmogorov_smirnov_rate",
+    "proposition_4_2",
+    "theorem_4_1",
+]
 
 
 def empirical_bayes_strength(n: int, distinct: int) -> float:
@@ -133,6 +140,162 @@ def kolmogorov_smirnov_rate(n: float, m: float) -> float:
     """
     sizes(n=n, m=m, d=1)
     return math.sqrt(math.log(m) / m) + math.pow(n, -0.5)
+
+
+def theorem_4_1(
+    frequencies: Integers,
+    drawn: Integers,
+    new: Integers,
+    epsilon: float,
+    *,
+    strength: float,
+    discount: float = 0.0,
+    density: tuple[float, float] = (1.0, 1.0),
+) -> Booleans:
+    r"""Return for which releases the thesis' criterion holds: a density ratio in bounds for all its neighbours at once.
+
+    With :math:`j` confidential values held :math:`n_i` times, of which a release has :math:`S_i`, and
+    :math:`K` new values that it has :math:`S_{j+h}` times, :math:`r_i=\frac{n_i-1-\sigma}{n_i+S_i-1-\sigma}`:
+
+    .. math::
+        S_i\le(e^\varepsilon-1)(n_i-1-\sigma),\quad
+        \tfrac{\theta+(j+K)\sigma}{\theta+j\sigma}\,r_i\in[e^{-\varepsilon},e^\varepsilon],\quad
+        \tfrac{S_{j+h}-\sigma}{(\theta+j\sigma)C_1}\max_ir_i\le e^\varepsilon,\quad
+        \tfrac{S_{j+h}-\sigma}{(\theta+j\sigma)C_2}\min_ir_i\ge e^{-\varepsilon}
+
+    The thesis takes the share of releases for which it does not hold as :math:`\delta`.
+
+    Parameters
+    ----------
+    frequencies : ndarray of int64, shape (j,)
+        How often each value is held, at least 2. Confidential.
+    drawn : ndarray of int64, shape (releases, j)
+        How often each of these values is released.
+    new : ndarray of int64, shape (releases, r)
+        How often each new value is released; 0 where a release has fewer of them.
+    epsilon : float
+        Positive.
+    strength, discount : float
+        Of the Pitman-Yor process; the thesis proves it for a discount from 0 to below 1. With a discount of 0 it is its
+        Corollary 4.1.
+    density : (float, float)
+        The least and the largest value of the base measure's density. Uniform on a unit cube: (1, 1).
+
+    Returns
+    -------
+    ndarray of bool, shape (releases,)
+        Confidential, as is any share of it.
+
+    Raises
+    ------
+    ParameterError
+        When a number is out of range, or shapes do not belong together.
+
+    Notes
+    -----
+    **It guarantees nothing.** It compares the probability of a repeated value with the density of a new one. So it
+    never tells apart a neighbour with a value that nobody else holds, though any release of this value gives it away.
+    And the neighbours of which it asks most depend on the release. For the exact :math:`\delta` see
+    :class:`discreet.mechanisms.PitmanYor`. The thesis prints the interval with its ends exchanged.
+
+    References
+    ----------
+    BNP24, Theorem 4.1 and Corollary 4.1, equation (16).
+
+    Examples
+    --------
+    One value held 3 times, another twice; a release that has them 2 times and once, and one new value.
+
+    >>> import numpy as np
+    >>> held, drawn, new = np.array([3, 2]), np.array([[2, 1]]), np.array([[1]])
+    >>> [theorem_4_1(held, drawn, new, epsilon, strength=1.0).tolist() for epsilon in (0.6, 0.7)]
+    [[False], [True]]
+    """
+    positive(epsilon=epsilon, strength=strength, least_density=density[0], largest_density=density[1])
+    real("discount", discount, least=0, below=1)
+    n, s, t = (np.asarray(part, dtype=np.float64) for part in (frequencies, drawn, new))
+    if n.ndim != 1 or not n.size or n.min() < 2 or s.ndim != 2 or s.shape[1:] != n.shape or t.shape[:1] != s.shape[:1]:
+        raise ParameterError(
+            "frequencies must be at least 2, drawn must have a column for each of them, and new a row for each of drawn"
+        )
+    kept, high = n - 1 - discount, math.exp(epsilon)
+    mass = strength + n.size * discount
+    ratio = kept / (kept + s)
+    grown = ((mass + (t > 0).sum(axis=1) * discount) / mass)[:, None] * ratio
+    largest = (t - discount).max(axis=1, initial=-math.inf) / (mass * density[0]) * ratio.max(axis=1)
+    least = np.where(t > 0, t - discount, math.inf).min(axis=1, initial=math.inf)
+    return np.asarray(
+        (s <= math.expm1(epsilon) * kept).all(axis=1)
+        & ((grown >= 1 / high) & (grown <= high)).all(axis=1)
+        & (largest <= high)
+        & (least / (mass * density[1]) * ratio.min(axis=1) >= 1 / high)
+    )
+
+
+def proposition_4_2(
+    frequencies: Integers, epsilon: float, *, size: int, strength: float, discount: float = 0.0
+) -> float:
+    r"""Return the thesis' :math:`\delta` for the release of an urn histogram, exactly.
+
+    .. math:: 1-\Pr\Big[\bigcap_i\{S_i\le(e^\varepsilon-1)(n_i-1-\sigma)\}\Big]
+
+    The thesis estimates it from 10,000 releases. Here it is a coefficient of a product of truncated power series.
+
+    Parameters
+    ----------
+    frequencies : ndarray of int64, shape (j,)
+        How often each value is held, at least 2. Confidential, and so is the result.
+    epsilon : float
+        Positive.
+    size : int
+        Number of released records.
+    strength, discount : float
+        Of the Pitman-Yor process.
+
+    Raises
+    ------
+    ParameterError
+        When a number is out of range.
+
+    Notes
+    -----
+    The criterion is one-sided: it asks nothing of values that are released too seldom. For the exact :math:`\delta` see
+    :class:`discreet.mechanisms.UrnHistogram`.
+
+    References
+    ----------
+    BNP24, Proposition 4.2.
+
+    Examples
+    --------
+    One value held twice, strength 1: a record is a new value with probability 1/3, so one drawn record repeats it with
+    2/3, which is once too often for ``epsilon`` below ``log 2``.
+
+    >>> import numpy as np
+    >>> round(proposition_4_2(np.array([2]), 0.6, size=1, strength=1.0), 12)
+    0.666666666667
+    >>> proposition_4_2(np.array([2]), 0.7, size=1, strength=1.0)
+    0.0
+    """
+    from scipy.special import gammaln
+
+    positive(epsilon=epsilon, strength=strength)
+    real("discount", discount, least=0, below=1)
+    positive_size("size", size)
+    n = np.asarray(frequencies, dtype=np.int64)
+    if n.ndim != 1 or not n.size or n.min() < 2:
+        raise ParameterError("frequencies must be a list of numbers that are at least 2")
+    mass, total = strength + len(n) * discount, strength + float(n.sum())
+    s, shift = np.arange(size + 1, dtype=np.float64), size / total  # weights that keep the numbers in range, and cancel
+
+    def series(a: float, most: float) -> Floats:
+        logs = gammaln(a + s) - gammaln(a) - gammaln(s + 1) + s * math.log(shift / (1 + shift)) - a * math.log1p(shift)
+        return np.where(s <= most, np.exp(logs), 0.0)
+
+    product = series(mass, size)
+    for r in n:
+        product = np.convolve(product, series(r - discount, math.expm1(epsilon) * (r - 1 - discount)))[: size + 1]
+    return float(max(0.0, 1.0 - product[size] / series(total, size)[size]))
 
 
 seal(globals())
