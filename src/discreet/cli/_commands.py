@@ -493,9 +493,13 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
     type=click.Path(),
     help="CONFIDENTIAL holdout: a table of the same population that the release was not made from.",
 )
+@click.option("--sensitive", help="Column to attack: how often is it found for a record of which others are known?")
+@click.option("--known", help="Columns known of a record, such as age,region. By default all but --sensitive.")
 @click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples.")
 @_json
-def compare(data: str, released: str, domain_file: str, measures: str | None, as_json: bool, **options: Any) -> None:
+def compare(
+    data: str, released: str, domain_file: str, measures: str | None, known: str | None, as_json: bool, **options: Any
+) -> None:
     """Compare a RELEASED table with the confidential DATA. The result is confidential."""
     from discreet.confidential._custodian import reveal_to_custodian
     from discreet.confidential._public import public_domain
@@ -503,11 +507,15 @@ def compare(data: str, released: str, domain_file: str, measures: str | None, as
 
     names = _names(measures)
     declared = public_domain(domain_file, data=data)
-    comparison = reveal_to_custodian(run(data, released, declared, measures=names, **options))
+    comparison = reveal_to_custodian(run(data, released, declared, measures=names, known=_columns(known), **options))
     if as_json:
         show(comparison.to_dict())
     else:
         echo(str(comparison))
+
+
+def _columns(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def _names(measures: str | None) -> Any:
@@ -531,16 +539,27 @@ def _names(measures: str | None) -> Any:
 @click.option("--domain", "domain_file", type=click.Path(), help="TOML file of the public facts of --data.")
 @click.option("--measures", default="w1,ks,tv", show_default=True, help="Measures to compare by, as in compare.")
 @click.option("--resamples", type=int, default=100, show_default=True, help="Number of bootstrap samples of --data.")
+@click.option("--holdout", type=click.Path(), help="CONFIDENTIAL records that the release was not made from.")
+@click.option("--sensitive", help="Column to attack, as in compare: how often is it found for a known record?")
+@click.option("--known", help="Columns known of a record, such as age,region. By default all but --sensitive.")
 @click.option("--out", type=click.Path(), required=True, help="File to write: .html.")
 @_json
-def report(released: str, out: str, domain_file: str | None, measures: str, as_json: bool, **options: Any) -> int:
+def report(
+    released: str,
+    out: str,
+    domain_file: str | None,
+    measures: str,
+    known: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Write what a RELEASED table promises as one HTML page.
 
     The exit status is 1 where a certificate is not confirmed.
     """
     from discreet.report import write_report
 
-    made = write_report(released, out, domain=domain_file, measures=_names(measures), **options)
+    made = write_report(released, out, domain=domain_file, measures=_names(measures), known=_columns(known), **options)
     wrong = sum(not check.agrees for check in made.checks)
     if as_json:
         show({"out": str(made.path), "confidential": made.confidential, "agrees": made.agrees})

@@ -25,6 +25,7 @@ from discreet.report._in_ledger import InLedger
 from discreet.report._promise import Promise, joint
 from discreet.report._released import MOST_COLUMNS, declared, fact, pictures, released_columns
 from discreet.utility import compare
+from discreet.utility._compare import disclosure_cells
 from discreet.utility._marginals import confidential_shares, shown
 from discreet.utility._measures import Measured
 
@@ -83,6 +84,9 @@ def write_report(
     domain: Domain | Path_ | None = None,
     measures: str | Sequence[str] = ("w1", "ks", "tv"),
     resamples: int = 100,
+    holdout: Any = None,
+    sensitive: str | None = None,
+    known: str | Sequence[str] | None = None,
 ) -> Report:
     """Write what a release promises, in plain words, numbers and pictures, as one HTML file that needs no network.
 
@@ -110,6 +114,10 @@ def write_report(
     measures, resamples
         Which distances from the confidential table to show, and how many bootstrap samples to show beside them; see
         :func:`~discreet.utility.compare`. The measures of several columns at once take minutes on large tables.
+    holdout, sensitive, known
+        A confidential table of the same population that the release was not made from, the column to attack, and those
+        known of a record, as for :func:`~discreet.utility.compare`. With a sensitive column the report shows what
+        attacks on single records reach.
 
     Returns
     -------
@@ -134,12 +142,14 @@ def write_report(
         where = certificate_in(release)
     if path.suffix.lower() != ".html":
         raise FileProblem(out, "the format is not known by this ending", "end the name in .html")
-    inputs = (release, where, *also, ledger, data, domain)
+    inputs = (release, where, *also, ledger, data, domain, holdout)
     check_outputs([path], inputs)
     check_writable(path)
     require_own(path)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table. Give data as well")
+    if data is None and not (holdout is None and sensitive is None and known is None):
+        raise ParameterError("a holdout and attacked columns are of use with the confidential table. Give data as well")
     promise = Promise.read(where, data=release)
     others = tuple(Promise.read(other) for other in also)
     files = [release / one["file"] for one in promise.certificate.tables] if promise.certificate.several else [release]
@@ -154,7 +164,8 @@ def write_report(
     if ledger is not None:
         page["ledger"] = InLedger.read(ledger, dataset, certificate=where, facts=promise.certificate.facts)
     if data is not None:
-        page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples)
+        attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
+        page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
     text = rendered("discreet.report", "report.html", page, script="script.js")
     with together(path, inputs=inputs, private=data is not None, check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
@@ -230,6 +241,7 @@ def _confidential(
         "compared": compared,
         "shown": shown,
         "in_words": _in_words,
+        "disclosure_cells": disclosure_cells,
         "meanings": _MEANINGS,
     }
 

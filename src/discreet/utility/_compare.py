@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.errors import ParameterError
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted
 from discreet.confidential import Confidential
@@ -20,6 +21,7 @@ from discreet.domain import Domain
 from discreet.domain._domain import require_domain
 from discreet.domain._temporal import moment_text
 from discreet.utility._columns import IN_RELEASE, ColumnComparison, compare_column
+from discreet.utility._disclosure import Disclosure, Rate, disclosed
 from discreet.utility._measures import Measured, chosen, measured
 from discreet.utility._rows import tables
 
@@ -37,16 +39,22 @@ class Comparison:
     ``released``: records of the release.
     ``columns``: one per column of the domain, in its order.
     ``measures``: the measures asked for, each beside its baselines.
+    ``disclosure``: what attacks on single records reach, where a sensitive column was named.
     """
 
     records: int
     released: int
     columns: tuple[ColumnComparison, ...]
     measures: tuple[Measured, ...] = ()
+    disclosure: tuple[Disclosure, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, marked ``"confidential": true``."""
-        return {"confidential": True, "notice": BANNER, **asdict(self)}
+        rates = [
+            {**asdict(one), "table": _rate(one.table), "control": _rate(one.control), "excess": one.excess}
+            for one in self.disclosure
+        ]
+        return {"confidential": True, "notice": BANNER, **asdict(self), "disclosure": rates}
 
     def __str__(self) -> str:
         lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released", ""]
@@ -74,6 +82,8 @@ class Comparison:
                 lines += ["", *_share_lines(column)]
         if self.measures:
             lines += ["", *_measure_lines(self.measures)]
+        if self.disclosure:
+            lines += ["", *_disclosure_lines(self.disclosure)]
         return "\n".join(lines)
 
 
@@ -84,6 +94,8 @@ def compare(
     *,
     measures: str | Iterable[str] | None = None,
     holdout: Any = None,
+    sensitive: str | None = None,
+    known: str | Iterable[str] | None = None,
     resamples: int = 100,
     rng: np.random.Generator | None = None,
 ) -> Confidential[Comparison]:
@@ -107,6 +119,13 @@ def compare(
         where there is a holdout.
     holdout : dataframe, str or path, optional
         Confidential records of the same population that the release was not made from. Never a part of ``data``.
+    sensitive : str, optional
+        A column to attack: how often is its value found for a record of which the known columns are known, by
+        matching, by guessing from the nearest released records, and by descriptions that single a record out? Each
+        rate stands beside that for the records of the holdout, of which the release tells nothing, with Wilson
+        intervals. They are rates of attacks that were tried: the guarantee bounds those that were not.
+    known : str or iterable of str, optional
+        The columns that an intruder knows of a record; all but the sensitive one by default.
     resamples : int
         How many bootstrap samples. They take most of the time: fewer for large tables, 0 for none.
     rng : numpy.random.Generator, optional
@@ -124,7 +143,7 @@ def compare(
     FileProblem
         If a file cannot be read.
     ParameterError
-        If there is no such measure.
+        If there is no such measure or column, or known columns are named without a sensitive one.
 
     Examples
     --------
@@ -149,22 +168,28 @@ def compare(
     require_domain(domain)
     compared = [compare_column(data, release, name, column) for name, column in domain.columns.items()]
     columns, records, released = zip(*compared, strict=True)
-    wanted = chosen(("all" if holdout is not None else ()) if measures is None else measures)
+    every = holdout is not None and sensitive is None
+    wanted = chosen(("all" if every else ()) if measures is None else measures)
     found: tuple[Measured, ...] = ()
-    if wanted:
+    if known is not None and sensitive is None:
+        raise ParameterError("known columns are of use with a sensitive one only. Name it in sensitive=")
+    attacked: tuple[Disclosure, ...] = ()
+    if wanted or sensitive is not None:
         sources = [(data, ""), (release, IN_RELEASE)] + ([] if holdout is None else [(holdout, "in the holdout: ")])
         rows = tables(
             sources, domain, lambda table: open_confidential(row_values(table, domain.columns), caller=__name__)
         )
-        found = measured(
-            rows[0],
-            rows[1],
-            rows[2] if len(rows) > 2 else None,
-            measures=wanted,
-            resamples=resamples,
-            rng=public(secure()) if rng is None else rng,
-        )
-    return Confidential(Comparison(records=records[0], released=released[0], columns=columns, measures=found))
+        apart, rng = rows[2] if len(rows) > 2 else None, public(secure()) if rng is None else rng
+        if wanted:
+            found = measured(rows[0], rows[1], apart, measures=wanted, resamples=resamples, rng=rng)
+        if sensitive is not None:
+            names = [known] if isinstance(known, str) else known
+            attacked = disclosed(
+                rows[0], rows[1], apart, sensitive=sensitive, known=None if names is None else list(names), rng=rng
+            )
+    return Confidential(
+        Comparison(records=records[0], released=released[0], columns=columns, measures=found, disclosure=attacked)
+    )
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
@@ -195,6 +220,35 @@ def _measure_lines(measures: Sequence[Measured]) -> list[str]:
         *aligned([head, *rows]),
         *how,
     ]
+
+
+def _rate(one: Rate | None) -> dict[str, Any] | None:
+    """Return a rate as plain data; where nothing could be tried it is null."""
+    if one is None:
+        return None
+    return {"rate": one.rate if one.tries else None, "interval": one.interval, "tries": one.tries}
+
+
+def _disclosure_lines(found: Sequence[Disclosure]) -> list[str]:
+    """Write the attacks as a table, and what each does."""
+    head = ("attack", "of", "table", "95 % interval", "control", "95 % interval", "excess", "95 % interval")
+    return [
+        "Attacks on single records, on those of the table and on those of the control",
+        *aligned([head, *(disclosure_cells(one) for one in found)]),
+        *(f"  {one.attack}: {one.how}" for one in found),
+        "  These attacks were tried. What no attack can reach is what the guarantee says.",
+    ]
+
+
+def disclosure_cells(one: Disclosure) -> tuple[str, ...]:
+    """Return an attack as texts: its name, its column, and three rates with their intervals."""
+    cells = [one.attack, one.of]
+    for rate in (one.table, one.control):
+        told = rate is not None and rate.tries
+        cells += [f"{rate.rate:.1%}", "{:.1%} to {:.1%}".format(*rate.interval)] if rate and told else ["-", "-"]
+    excess = one.excess
+    cells += ["-", "-"] if excess is None else [f"{excess[0]:+.1%}", f"{excess[1]:+.1%} to {excess[2]:+.1%}"]
+    return tuple(cells)
 
 
 def _share_lines(column: ColumnComparison) -> list[str]:

@@ -85,6 +85,13 @@ class Rows:
         """Return ``size`` records drawn from these with replacement: a bootstrap sample."""
         return replace(self, frequencies=rng.multinomial(size, self.frequencies / self.size))
 
+    def cut(self, size: int, rng: np.random.Generator) -> Rows:
+        """Return ``size`` of these records, drawn without replacement."""
+        if size >= self.size:
+            return self
+        drawn = rng.multivariate_hypergeometric(self.frequencies, size)
+        return replace(self, frequencies=drawn)
+
 
 def tables(sources: list[tuple[Any, str]], domain: Domain, read: Reader) -> list[Rows]:
     """Read tables on one domain, with one coding of open labels.

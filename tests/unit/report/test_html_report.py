@@ -337,6 +337,21 @@ def _of_other_columns(folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "other.certificate.json"
 
 
+def test_attacks_on_single_records_stand_beside_the_control(folder: Path, tmp_path: Path, public: str) -> None:
+    private = folder / "private.parquet"
+    asked = ["--holdout", str(private), "--sensitive", "job", "--known", HOSTILE, "--resamples", "0"]
+    command = ["report", str(folder / "new.csv"), "--out", str(tmp_path / "own.html")]
+    assert run([*command, "--data", str(private), *asked]) == 0
+    text = (tmp_path / "own.html").read_text(encoding="utf-8")
+    heads = Page(text).all("h3")
+    assert len(heads) > len(Page(public).all("h3"))
+    for words in ("Attacks on single records", "singled out", "guessed blindly", "+0.0%", "Share of tries"):
+        assert words in text, words
+    assert "No holdout was given" not in text
+    assert run([*command[:-1], str(tmp_path / "no.html"), *asked]) == 2  # without the table
+    assert not (tmp_path / "no.html").exists()
+
+
 def test_no_message_holds_a_confidential_value(folder: Path, tmp_path: Path) -> None:
     pl.DataFrame({HOSTILE: [987_654], "job": ["secretjob"]}).write_parquet(tmp_path / "odd.parquet")
     with pytest.raises(DiscreetError) as problem:
