@@ -51,6 +51,7 @@ def draw_cells(weights: Floats, size: int, *, sampling: Sampling, rng: np.random
     edges = _edges(share, size, rng)
     for first in rng.permutation(chunks).tolist():
         below = np.maximum(0, np.ceil((edges - first) / chunks)).astype(np.int64)  # points before each edge
+        below[-1] = -(-(size - first) // chunks)  # nor can it where an edge is rounded down to its point
         yield _shuffled(live, np.diff(below, prepend=0), rng)
 
 
@@ -63,7 +64,7 @@ def draw_counts(
         counts = rng.multinomial(size, share)
     else:
         below = np.maximum(0, np.ceil(_edges(share, size, rng))).astype(np.int64)
-        below[-1] = size  # nor can the last step of a sum beyond 2^52
+        below[-1] = size
         counts = np.diff(below, prepend=0)
     drawn = np.flatnonzero(counts)
     return live[drawn], counts[drawn]

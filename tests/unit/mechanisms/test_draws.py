@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.mechanisms._draws import BLOCK, check_sampling, draw_cells
+from discreet.mechanisms._draws import BLOCK, check_sampling, draw_cells, draw_counts
 from discreet.testing import assert_law
 from discreet.testing._statistics import sample_size_for_distance
 
@@ -60,3 +61,27 @@ def test_independent_draws_spread_and_stratified_ones_do_not() -> None:
 def test_another_way_is_refused() -> None:
     with pytest.raises(ParameterError, match="stratified"):
         check_sampling("sobol")
+
+
+class LastPoint(np.random.Generator):
+    """A generator whose uniform numbers are the largest below 1."""
+
+    def random(self, *_: Any, **__: Any) -> Any:
+        return np.nextafter(1.0, 0.0)
+
+
+@pytest.mark.parametrize("size", [3, 10**9])
+def test_no_record_is_lost_where_the_last_edge_is_rounded(size: int) -> None:
+    rng = LastPoint(np.random.PCG64(1))
+    assert size - rng.random() <= size - 1 or size == 3
+    cells, counts = draw_counts(np.array([1.0, 2.0]), size, sampling="stratified", rng=rng)
+    assert cells.tolist() == [0, 1]
+    assert counts.sum() == size
+
+
+def test_no_chunk_loses_a_record_where_the_last_edge_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 3 * 2**30 + 1
+    monkeypatch.setattr("discreet.mechanisms._draws.BLOCK", 2**31)
+    monkeypatch.setattr("discreet.mechanisms._draws._shuffled", lambda cells, count, rng: count)  # too many to write
+    chunks = draw_cells(np.array([1.0, 2.0]), size, sampling="stratified", rng=LastPoint(np.random.PCG64(1)))
+    assert sum(int(count.sum()) for count in chunks) == size
