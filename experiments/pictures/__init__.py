@@ -1,12 +1,13 @@
 """Pictures of the experiments' results: drawn from the kept data files alone, in one look, for light and dark pages.
 
-A picture is a function of a module here, named after a paper, that returns a figure. ``python experiments/draw.py``
-writes them all in seconds; the documentation's gallery shows them.
+A picture is a function of a module here, named after a paper (or ``beyond`` them), that returns a figure. ``python
+experiments/draw.py`` writes them all in seconds; the documentation's gallery shows them.
 """
 
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -20,7 +21,7 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 STYLE = HERE / "discreet.mplstyle"
-PAPERS = ("py26", "bnp24", "roo25", "pe25", "pp22")
+PAPERS = ("py26", "bnp24", "roo25", "pe25", "pp22", "beyond")
 DARK = {
     "axes.prop_cycle": cycler("color", ["#62B6F0", "#FF9259", "#3FCBA0", "#E28BD3", "#E8C24A", "#A7DCF7", "#A4A9AF"]),
     **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "#131416"),
@@ -49,7 +50,7 @@ def picture(*data: str) -> Callable[[Callable[[], Figure]], Callable[[], Figure]
 
     def registered(draw: Callable[[], Figure]) -> Callable[[], Figure]:
         name = f"{draw.__module__.rpartition('.')[2]}_{draw.__name__}"
-        _PICTURES[name] = Picture(name, draw, tuple(RESULTS / file for file in data))
+        _PICTURES[name] = Picture(name, draw, tuple(Path(os.path.normpath(RESULTS / file)) for file in data))
         return draw
 
     return registered

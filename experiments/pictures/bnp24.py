@@ -62,7 +62,7 @@ SHOWN = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, t
 def figures_6_9() -> Figure:
     """Histograms of one release of each mechanism, over that of the private data."""
     table = rows("bnp24_section_7/histograms_6_9.csv")
-    figure = Figure(figsize=(10.5, 8.4))
+    figure = Figure(figsize=(10.5, 10.4))
     panels = figure.subplots(len(SHOWN), 2, sharex="col", sharey="col")
     for side, (study, title) in enumerate((("7.1 scores", "Figure 6: exam scores, one bin each"),
                                            ("7.2 incomes", "Figure 9: incomes, 25 bins"))):  # fmt: skip
@@ -81,9 +81,8 @@ def figures_6_9() -> Figure:
             )
             axes.stairs(100 * np.array(column(made, "share")), edges, color=colour, linewidth=1.3, label=name)
             axes.legend(loc="upper left")
+            axes.set(xlabel="share of the scale", ylabel="records, %")
         panels[0, side].set_title(title)
-        panels[-1, side].set_xlabel("share of the scale")
-    figure.supylabel("share of the records, %")
     return figure
 
 

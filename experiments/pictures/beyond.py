@@ -1,0 +1,80 @@
+"""Pictures of what the papers have no experiment for: intervals on real columns, and wide tables beside other packages.
+
+The second is drawn from a benchmark's results, which are of one machine.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from pictures import RESULTS, column, ink, named, picture, plain, quiet, rows
+
+WIDE = "../../benchmarks/results/wide.json"
+OURS = "discreet marginals"
+PEERS = {
+    OURS: ("C0", "o", "marginals (this library)"),
+    "dpmm AIM, cut to 28 rounds and 1 MB": ("C1", "s", "AIM, cut to 28 rounds"),
+    "dpmm AIM, defaults": ("C1", "D", "AIM, defaults"),
+    "dpmm MST": ("C2", "^", "MST"),
+    "dpsynth SWIFT": ("C3", "v", "SWIFT"),
+    "dpsynth SWIFT, rare values merged": ("C3", "<", "SWIFT, rare values merged"),
+    "independent columns": ("C6", "x", "independent columns, private"),
+}
+TITLES = {"adult": "Adult, 14 columns", "small-10": "7,859 records, 10 columns"}
+
+
+@picture("coverage_real/coverage_real.csv")
+def coverage_real() -> Figure:
+    """Coverage of 95 % intervals on twelve real columns, and the same with mass spread evenly or too narrow a noise."""
+    table = rows("coverage_real/coverage_real.csv")
+    wrong = ", fitted to a quarter of the noise"
+    kinds = list(dict.fromkeys((row["method"], row["epsilon"]) for row in table if not row["method"].endswith(wrong)))
+    figure = Figure(figsize=(10.5, 0.3 * len(kinds) + 1.4))
+    panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    titles = ("of the confidential table's numbers", "of the population's")
+    for axes, about, title in zip(panels, ("table", "population"), titles, strict=True):
+        axes.axvspan(0.93, 0.975, color=quiet(), alpha=0.25, linewidth=0)
+        for place, (method, epsilon) in enumerate(kinds):
+            found = {row["method"]: row for row in table if row["epsilon"] == epsilon and row["about"] == about}
+            one, narrow = found[method], found.get(method + wrong)
+            axes.plot(one["mass_spread_evenly"], place, "|", color="C1", markersize=9)
+            axes.plot(one["without_bounds"], place, "o", color="C0")
+            if narrow:
+                axes.plot(narrow["without_bounds"], place, "x", color=ink())
+        axes.set(xlabel="share of intervals that hold the truth", title=title)
+    panels[0].set_yticks(range(len(kinds)), [f"{method}, $\\varepsilon={epsilon:g}$" for method, epsilon in kinds])
+    panels[0].invert_yaxis()
+    marks = (("C0", "o", "the library's defaults"), ("C1", "|", "mass spread evenly within cells"),
+             (ink(), "x", "fitted to a quarter of the noise"))  # fmt: skip
+    for colour, mark, words in marks:
+        panels[0].plot([], [], mark, color=colour, label=words)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+@picture(WIDE)
+def wide() -> Figure:
+    """Error of pairs of columns by processor time, of this library and of others on the same records."""
+    runs = [run for run in json.loads((RESULTS / WIDE).read_text())["runs"] if "failed" not in run]
+    figure = Figure(figsize=(10.5, 7.2))
+    panels = figure.subplots(2, 2, sharex=True)
+    settings = (("adult", 0.3, 1e-9), ("adult", 1.0, 1e-9), ("adult", 3.0, 1e-9), ("small-10", 1.0, 1e-6))
+    for axes, (name, epsilon, delta) in zip(panels.flat, settings, strict=True):
+        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == (name, epsilon, delta)]
+        for method, (colour, mark, words) in PEERS.items():
+            mine = [run for run in here if run["method"] == method]
+            if mine:
+                seconds, error = (np.mean(column(mine, key)) for key in ("processor_s", "two_way"))
+                axes.plot(max(seconds, 0.05), error, mark, color=colour, markersize=8)
+                named(axes, max(seconds, 0.05), error, words, colour, dx=-7 if seconds > 60 else 7)
+        small = f"10^{{{round(np.log10(delta))}}}"
+        axes.set(xscale="log", xlim=(0.03, 900))
+        axes.set_title(f"{TITLES[name]}, $\\varepsilon={epsilon:g}$, $\\delta={small}$")
+        axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
+        plain(axes.xaxis, (0.1, 1, 10, 100))
+        axes.set_xlabel("processor seconds")
+        axes.set_ylabel("mean distance of pairs")
+    return figure
