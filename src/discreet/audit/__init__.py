@@ -1,10 +1,10 @@
-"""Examining a mechanism on the confidential table itself; what is found stays confidential."""
+"""Examining mechanisms: one of anybody's by its outputs, and what one reveals of the confidential table itself."""
 
 from discreet._core.boundary import seal
+from discreet.audit._examine import Examination, examine
 from discreet.audit._instance import InstanceGuarantee, instance_guarantee
 from discreet.audit._monte_carlo import MonteCarlo
-from discreet.audit._paper_choices import PaperChoices, paper_choices
 
-__all__ = ["instance_guarantee", "paper_choices"]
+__all__ = ["examine", "instance_guarantee"]
 
-seal(globals(), InstanceGuarantee, MonteCarlo, PaperChoices)
+seal(globals(), Examination, InstanceGuarantee, MonteCarlo)

@@ -17,16 +17,11 @@ from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_
 class PaperChoices:
     """What the thesis would have chosen for this table. Confidential.
 
-    Parameters
-    ----------
-    strength : float
-        Empirical-Bayes strength of a Dirichlet process.
-    singletons : int
-        Values held once, which the thesis counts twice so that its theorem applies.
-    doubled_records : int
-        Number of records after that.
-    least_prior, largest_prior : float or None
-        Range over the held cells of its Dirichlet-multinomial masses; None where no epsilon and size were given.
+    ``strength``: empirical-Bayes strength of a Dirichlet process.
+    ``singletons``: values held once, which the thesis counts twice so that its theorem applies.
+    ``doubled_records``: number of records after that.
+    ``least_prior``, ``largest_prior``: range over the held cells of its Dirichlet-multinomial masses; None where no
+    epsilon and size were given.
     """
 
     strength: float
@@ -69,39 +64,14 @@ def paper_choices(
 ) -> Confidential[PaperChoices]:
     """Compute what the thesis would have chosen by looking at the data.
 
-    Parameters
-    ----------
-    confidential : Confidential of Counts
-        The table.
-    epsilon, size : float and int, optional
-        When given, the range of its Dirichlet-multinomial masses too.
+    ``confidential``: the table.
+    ``epsilon``, ``size``: when given, the range of its Dirichlet-multinomial masses too.
+    Returns: closed; for the custodian. The guarantees of this library assume parameters chosen without looking at the
+    data, and no mechanism takes these.
 
-    Returns
-    -------
-    Confidential of PaperChoices
-        Closed; :func:`reveal_to_custodian` opens it.
+    Raises ParameterError when epsilon or size is not positive.
 
-    Raises
-    ------
-    ParameterError
-        When epsilon or size is not positive.
-
-    Notes
-    -----
-    The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
-
-    References
-    ----------
-    BNP24, sections 7.1 (strength, masses) and 7.2 (doubling).
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from discreet.confidential import confidential
-    >>> from discreet.domain import Domain, Integer
-    >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
-    >>> paper_choices(confidential(pl.DataFrame({"age": [30, 30, 31]}), ages))
-    <confidential PaperChoices>
+    References: BNP24, sections 7.1 (strength, masses) and 7.2 (doubling).
     """
     x = open_confidential(confidential, caller=__name__)
     priors = None

@@ -357,7 +357,8 @@ def _instance(
     **n: Any,
 ) -> None:
     """Print a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
-    from discreet.audit import instance_guarantee, paper_choices
+    from discreet.audit import instance_guarantee
+    from discreet.audit._paper_choices import paper_choices
     from discreet.confidential import confidential
     from discreet.confidential._custodian import reveal_to_custodian
     from discreet.confidential._public import public_domain

@@ -47,7 +47,7 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
     -----
     It solves ``1 + theta (psi(theta+n) - psi(theta+1)) = k``: the expected number of distinct values is the one found.
     The guarantees of this library assume a strength chosen without looking at the data, so that no mechanism offers
-    this; :func:`discreet.audit.paper_choices` gives it as a confidential diagnostic.
+    this. The command ``discreet privacy --data`` gives it as a confidential diagnostic.
 
     References
     ----------
@@ -91,7 +91,8 @@ def dirichlet_multinomial_thesis(counts: Integers, epsilon: float, *, size: int)
     -----
     The masses depend on the data, so the condition ``alpha_j + C_j >= m/(e^eps - 1)`` that they meet (printed with
     ``e^eps + 1`` on one page) is not a guarantee of differential privacy: a neighbour would have been given other
-    masses. No mechanism offers them; :func:`discreet.audit.paper_choices` gives them as a confidential diagnostic.
+    masses. No mechanism offers them. The command ``discreet privacy --data`` gives their range as a confidential
+    diagnostic.
 
     References
     ----------

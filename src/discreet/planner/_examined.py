@@ -17,7 +17,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_down, rounded_up
-from discreet.audit._black_box import ERROR, Finding, Sampler, examine
+from discreet.audit._black_box import ERROR, Finding, Sampler, compared
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.planner._stated import calibrated
@@ -127,7 +127,7 @@ def examined(
     ``records``: of the tables.
     ``epsilon``, ``delta``: the budget that it is calibrated for.
     ``size``: number of records released.
-    ``runs``, ``error``: as for :func:`~discreet.audit._black_box.examine`.
+    ``runs``, ``error``: as for :func:`~discreet.audit._black_box.compared`.
     ``seed``: of the runs, which read no confidential table.
     ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
     ``**parameters``: the mechanism's own, and ``cells``.
@@ -149,7 +149,7 @@ def examined(
         found: list[Finding] = []
         for x, y in pairs:
             samplers = _sampler(mechanism, x, x, y), _sampler(mechanism, y, x, y)
-            found += examine(*samplers, guarantee.delta, rng=rng, runs=runs, error=share, epsilons=epsilons)
+            found += compared(*samplers, guarantee.delta, rng=rng, runs=runs, error=share, epsilons=epsilons)
         return tuple(found)
 
     each = error / len(pairs)

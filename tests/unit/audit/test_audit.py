@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from discreet._core.random import seeded
-from discreet.audit import instance_guarantee, paper_choices
+from discreet.audit import instance_guarantee
 from discreet.audit._instance import BANNER, held_table
 from discreet.audit._monte_carlo import clopper_pearson, simulate
+from discreet.audit._paper_choices import paper_choices
 from discreet.cli._main import run
 from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric

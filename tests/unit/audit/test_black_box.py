@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit._black_box import Finding, Sampler, examine
+from discreet.audit._black_box import Finding, Sampler, compared
 from discreet.audit._guesses import StatedProfile
 from discreet.cli._main import run
 from discreet.errors import ParameterError
@@ -60,7 +60,7 @@ def test_samplers_that_attain_their_claim_are_refuted_at_most_at_the_rate(epsilo
     """300 examinations at 0.05: no more false alarms than a binomial law of that rate has but for 1e-6."""
     rng = seeded(3)
     alarms = sum(
-        caught(examine(*response(epsilon, delta), claim(epsilon, delta), rng=rng, runs=200, error=0.05))
+        caught(compared(*response(epsilon, delta), claim(epsilon, delta), rng=rng, runs=200, error=0.05))
         for _ in range(300)
     )
     assert alarms <= binom.isf(RATE, 300, 0.05)
@@ -70,7 +70,7 @@ def test_samplers_that_attain_their_claim_are_refuted_at_most_at_the_rate(epsilo
 def test_what_exceeds_its_claim_is_caught_as_often_as_is_said(samplers: tuple[Sampler, Sampler]) -> None:
     """Where the stated power is at least 0.95, fewer than 7 of 14 are caught with probability below 1e-6."""
     rng = seeded(4)
-    found = [examine(*samplers, claim(1.0), rng=rng, runs=4000) for _ in range(14)]
+    found = [compared(*samplers, claim(1.0), rng=rng, runs=4000) for _ in range(14)]
     stated = [max(one.power for one in pair) for pair in found]
     assert np.median(stated) >= 0.95
     assert binom.cdf(6, 14, 0.95) < RATE
@@ -78,15 +78,15 @@ def test_what_exceeds_its_claim_is_caught_as_often_as_is_said(samplers: tuple[Sa
 
 
 def test_the_power_of_what_keeps_its_claim_is_small() -> None:
-    found = examine(*response(1.0), claim(1.0), rng=seeded(5), runs=8000)
+    found = compared(*response(1.0), claim(1.0), rng=seeded(5), runs=8000)
     assert max(one.power for one in found) < 0.05
-    assert max(one.power for one in examine(*noisy(2.0), claim(1.0), rng=seeded(5), runs=8000)) < 0.05
+    assert max(one.power for one in compared(*noisy(2.0), claim(1.0), rng=seeded(5), runs=8000)) < 0.05
 
 
 @pytest.mark.parametrize("odd", [{"runs": 99}, {"error": 0.0}, {"error": 1.0}])
 def test_what_it_cannot_do_is_refused(odd: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
-        examine(*response(1.0), claim(1.0), rng=seeded(1), **odd)
+        compared(*response(1.0), claim(1.0), rng=seeded(1), **odd)
 
 
 ASKED: dict[str, Any] = {"records": 2, "epsilon": 1.0, "delta": 0.0, "size": 1, "cells": 3, "runs": 400}
