@@ -31,6 +31,10 @@ from discreet.cli._progress import progress_bar
               "holds if they are exact draws, which cannot be shown.")  # fmt: skip
 @click.option("--clusters", type=int, help="Number of clusters of a mixture. 10 by default.")
 @click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Transform of the sensitive column.")
+@click.option("--survey-weight", help="Column of survey weights, which count in the likelihood and in the bound. "
+              "Needs --survey-mean.")  # fmt: skip
+@click.option("--survey-mean", type=float, help="Public survey weight that counts as one record, such as population "
+              "over sample size.")  # fmt: skip
 @click.option("--draws", type=int, default=1000, show_default=True, help="Posterior draws kept per chain.")
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Warm-up draws per chain.")
 @click.option("--chains", type=int, default=4, show_default=True, help="Number of Markov chains.")
@@ -97,9 +101,15 @@ def synthesize(
         )
     domain = public_domain(domain_file, data=data)
     synthesiser = synthesiser_for(
-        domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
+        domain,
+        sensitive,
+        model=model,
+        clusters=options["clusters"],
+        transform=options["transform"],
+        survey_weight=options["survey_weight"],
     )
-    settings: dict[str, Any] = {name: options[name] for name in ("tables", "draws", "warm_up", "chains")}
+    kept = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean")
+    settings: dict[str, Any] = {name: options[name] for name in kept}
     # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
     cores = min(options["chains"], os.cpu_count() or 1)
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from discreet._core.checks import choice
@@ -31,6 +33,7 @@ def synthesiser_for(
     model: str = "mixture",
     clusters: int | None = None,
     transform: str | None = None,
+    survey_weight: str | None = None,
 ) -> Synthesiser:
     """Return a synthesiser of some columns of a domain given all the others, from public facts alone.
 
@@ -47,6 +50,8 @@ def synthesiser_for(
         For mixtures; 10 by default.
     transform : {"identity", "log", "asinh"}, optional
         Of a numeric response; by default chosen from its bounds, and the identity for dates and datetimes.
+    survey_weight : str, optional
+        A column that the model does not read, since it holds survey weights. Name it to the posterior too.
 
     Raises
     ------
@@ -62,9 +67,11 @@ def synthesiser_for(
     """
     _check_model(model, sensitive, clusters)
     _check_sensitive(domain, sensitive)
-    others = {name: column for name, column in domain.columns.items() if name not in sensitive}
+    if survey_weight is not None and survey_weight not in domain.columns:
+        raise ParameterError(f"{survey_weight!r} is not a column of the domain")
+    others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight}}
     if model in ("poisson", "categorical"):
-        return _without_predictors(domain, sensitive[0], model)
+        return _without_predictors(others, domain.columns[sensitive[0]], sensitive[0], model)
     design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items()))
     if model == "sequential":
         return SequentialRegression(
@@ -100,14 +107,13 @@ def _check_sensitive(domain: Domain, sensitive: tuple[str, ...]) -> None:
             raise sensitive_nulls(name)
 
 
-def _without_predictors(domain: Domain, name: str, model: str) -> Synthesiser:
+def _without_predictors(others: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
     """Return a model of one column alone."""
-    if len(domain.columns) > 1:
+    if others:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
             "others are left out (ignore_other_columns=True)"
         )
-    column = domain.columns[name]
     if model == "categorical":
         return CategoricalShares(column=name, categories=_categories(name, column))
     if not isinstance(column, Integer) or column.lower < 0:

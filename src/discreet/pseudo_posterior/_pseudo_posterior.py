@@ -26,6 +26,7 @@ from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._step import model_step
+from discreet.pseudo_posterior._survey import PUBLIC_MEAN, check_survey, survey_weights
 from discreet.pseudo_posterior._synthesis import check_draws, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
@@ -133,6 +134,13 @@ class PseudoPosterior:
         The columns they depend on, where ``synthesiser`` is a model.
     weighting : Weighting
         How risks become weights; linear with c = 1 and g = 0 by default.
+    survey_weight : str, optional
+        The column of survey weights, at least 0. A record's log-density is multiplied by its weight over
+        ``survey_mean``, in the likelihood, in its risk and in the bound. No model sees the column. Under full synthesis
+        it is as confidential as the others, and not released; under partial synthesis it is published exactly.
+    survey_mean : float, optional
+        Public: the survey weight that counts as one record, such as the size of the population over that of the sample.
+        It must not be computed from weights that are confidential.
     target_epsilon : float, optional
         Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
     tables : int
@@ -165,6 +173,8 @@ class PseudoPosterior:
     given: tuple[str, ...] = ()
     weighting: Weighting = field(default_factory=LinearWeights)
     target_epsilon: float | None = None
+    survey_weight: str | None = None
+    survey_mean: float | None = None
     tables: int = 1
     draws: int = 1000
     warm_up: int = 1000
@@ -175,6 +185,7 @@ class PseudoPosterior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         check_tables(self.tables)
+        check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
         if self.target_epsilon is not None:
             real("target_epsilon", self.target_epsilon, above=0, remedy="It is the local epsilon of one table.")
 
@@ -367,6 +378,7 @@ class PseudoPosterior:
                 f"{as_written(factor)}, bounds that of every table of {counted(n, 'record')} and every parameter",
                 "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
                 UNCHECKED,
+                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
                 "the chains have converged: those beyond the limits stated with them would not have been released",
             ),
             caveats=(
@@ -376,7 +388,7 @@ class PseudoPosterior:
                 "the scale of the weights, or which records are dropped, was chosen by looking at the data",
                 "a bound on log-densities depends on the unit of measurement",
                 *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),
-                *partial_caveats(self.synthesiser),
+                *partial_caveats(self.synthesiser, self.survey_weight),
             ),
         )
 
@@ -392,6 +404,7 @@ class PseudoPosterior:
             chains=self.chains,
             chain_method=self.chain_method,
             progress=progress,
+            survey=survey_weights(columns, self.survey_weight, self.survey_mean),
         )
 
     def _unweighted(

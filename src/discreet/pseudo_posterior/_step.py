@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.lazy import pl
+from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
@@ -22,7 +23,8 @@ from discreet.domain._metric import nearest_codes
 from discreet.privacy import Relation
 from discreet.pseudo_posterior._fit import Convergence
 from discreet.pseudo_posterior._from_domain import sensitive_nulls
-from discreet.pseudo_posterior._synthesis import least_product
+from discreet.pseudo_posterior._survey import check_declared
+from discreet.pseudo_posterior._synthesis import least_product, published_exactly
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
 from discreet.releases._step import Step
 
@@ -45,9 +47,9 @@ def model_step(
     """Return the step of a posterior on a domain.
 
     ``posterior``: public facts.
-    ``domain``: public: the one that the confidential table was encoded with. It must hold the synthesiser's columns and
-    no others, none of them open labels, and no sensitive one with nulls. The model reads codes ``0, 1, ..`` of
-    categories and booleans, of which a null is the last, and numbers in the unit of
+    ``domain``: public: the one that the confidential table was encoded with. It must hold the synthesiser's columns,
+    that of survey weights and no others, none of them open labels, and no sensitive one with nulls. The model reads
+    codes ``0, 1, ..`` of categories and booleans, of which a null is the last, and numbers in the unit of
     :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for datetimes and
     durations), of which a null is NaN.
     ``drawn``: ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
@@ -60,8 +62,12 @@ def model_step(
     domain and the synthesiser do not name the same columns.
     """
     synthesiser: Synthesiser = posterior.synthesiser
-    _check(domain, synthesiser)
+    weight: str | None = posterior.survey_weight
+    _check(domain, synthesiser, weight)
     limits = _limits(posterior.convergence)
+    exact_columns = published_exactly(synthesiser, weight)
+    released = {name: domain.columns[name] for name in domain.names if name in {*synthesiser.sensitive, *exact_columns}}
+    shown = domain if len(released) == len(domain.names) else Domain(columns=released)
 
     def run(x: Any, *, rng: np.random.Generator) -> list[dict[str, npt.NDArray[Any]]]:
         if not isinstance(x, Counts):
@@ -70,16 +76,16 @@ def model_step(
         codes = (np.repeat(column, x.frequencies)[order] for column in x.records.columns)
         held = dict(zip(domain.names, codes, strict=True))
         columns = {name: _numbers(domain.columns[name], column) for name, column in held.items()}
-        given = {name: held[name] for name in synthesiser.given}  # codes, which are released as they are held
+        given = {name: held[name] for name in exact_columns}  # codes, which are released as they are held
         return [{**table, **given} for table in drawn(columns, rng=rng)]
 
     def frames(output: Any, *, rng: np.random.Generator) -> Iterator[Iterator[pl.DataFrame]]:
         for table in output:
             codes = [
-                table[name] if name in synthesiser.given else _codes(column, table[name], name, rng=rng)
-                for name, column in domain.columns.items()
+                table[name] if name in exact_columns else _codes(column, table[name], name, rng=rng)
+                for name, column in shown.columns.items()
             ]
-            yield iter([domain.decode(Records(columns=tuple(codes)), rng=rng)])
+            yield iter([shown.decode(Records(columns=tuple(codes)), rng=rng)])
 
     def pure(relation: Relation) -> tuple[float, float]:
         each = posterior.epsilon_each(relation)
@@ -90,7 +96,7 @@ def model_step(
         parameters={
             "model": synthesiser.function.__name__ if isinstance(synthesiser, FromModel) else repr(synthesiser),
             "synthesised": list(synthesiser.sensitive),
-            "published_exactly": list(synthesiser.given),
+            "published_exactly": list(exact_columns),
             "densities_at_most_one": synthesiser.log_density_at_most_zero,
             "tables": posterior.tables,
             "chains": {
@@ -101,6 +107,7 @@ def model_step(
                 "refused_beyond": limits,
             },
             **own,
+            **({} if weight is None else {"survey": {"weight": weight, "mean": posterior.survey_mean}}),
         },
         domain=domain,
         run=run,
@@ -111,6 +118,7 @@ def model_step(
         tables=posterior.tables,
         protected=tuple(synthesiser.sensitive) if synthesiser.given else (),
         pure=pure,
+        empty=None if shown is domain else shown.decode(shown.draw_base(0, seeded(0)), rng=seeded(0)),
         outcome=lambda _output, _n: {} if exact else {"outcome": _met(limits)},
         randomness=_RANDOMNESS,
     )
@@ -122,9 +130,9 @@ def _utility(_n: int) -> dict[str, Any]:
     return {"share_not_from_data": None, "share_at_most": 1.0, "share_in_words": words}
 
 
-def _check(domain: Domain, synthesiser: Synthesiser) -> None:
+def _check(domain: Domain, synthesiser: Synthesiser, survey_weight: str | None) -> None:
     """Refuse a domain that does not fit the synthesiser: by public facts alone."""
-    wanted = {*synthesiser.sensitive, *synthesiser.given}
+    wanted = {*synthesiser.sensitive, *synthesiser.given, *(() if survey_weight is None else (survey_weight,))}
     if wanted != set(domain.names):
         odd = sorted(wanted ^ set(domain.names))[0]
         raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
@@ -135,6 +143,8 @@ def _check(domain: Domain, synthesiser: Synthesiser) -> None:
             )
         if column.nullable and name in synthesiser.sensitive:
             raise sensitive_nulls(name)
+    if survey_weight is not None:
+        check_declared(domain, survey_weight)
 
 
 def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

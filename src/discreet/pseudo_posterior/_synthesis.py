@@ -92,11 +92,19 @@ def least_product(count: int, value: float) -> float:
     return product if exact else math.nextafter(product, math.inf)
 
 
-def partial_caveats(synthesiser: Synthesiser) -> tuple[str, ...]:
+def published_exactly(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[str, ...]:
+    """Return the columns that are published as they are: those given, and with them the survey weights."""
+    if not synthesiser.given or survey_weight is None or survey_weight in synthesiser.given:
+        return synthesiser.given
+    return (*synthesiser.given, survey_weight)
+
+
+def partial_caveats(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[str, ...]:
     """Return what partial synthesis does not protect, in words."""
-    if not synthesiser.given:
+    exact = published_exactly(synthesiser, survey_weight)
+    if not exact:
         return ()
     return (
         f"only {', '.join(synthesiser.sensitive)} is protected, in each record by itself; "
-        f"{', '.join(synthesiser.given)} {'is' if len(synthesiser.given) == 1 else 'are'} published exactly as held",
+        f"{', '.join(exact)} {'is' if len(exact) == 1 else 'are'} published exactly as held",
     )

@@ -154,7 +154,8 @@ class Synthesiser(ABC):
         warm_up : int
             How many of its draws will be left out.
         bound : float, optional
-            Log-likelihoods of records are clipped to ``[-bound, 0]``.
+            Log-likelihoods of records are clipped to ``[-bound, 0]``. Where the data that the chain runs on have an
+            array :data:`SURVEY`, they are multiplied by it first.
         """
         return None
 
