@@ -35,6 +35,8 @@ from discreet.cli._progress import progress_bar
               "Needs --survey-mean.")  # fmt: skip
 @click.option("--survey-mean", type=float, help="Public survey weight that counts as one record, such as population "
               "over sample size.")  # fmt: skip
+@click.option("--unit", help="Column that names the privacy unit, such as a household. The bound is that of all its "
+              "records together. It is not released.")  # fmt: skip
 @click.option("--draws", type=int, default=1000, show_default=True, help="Posterior draws kept per chain.")
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Warm-up draws per chain.")
 @click.option("--chains", type=int, default=4, show_default=True, help="Number of Markov chains.")
@@ -107,8 +109,9 @@ def synthesize(
         clusters=options["clusters"],
         transform=options["transform"],
         survey_weight=options["survey_weight"],
+        unit=options["unit"],
     )
-    kept = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean")
+    kept = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
     settings: dict[str, Any] = {name: options[name] for name in kept}
     # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
     cores = min(options["chains"], os.cpu_count() or 1)

@@ -31,6 +31,7 @@ from discreet.pseudo_posterior._step import model_step
 from discreet.pseudo_posterior._survey import PUBLIC_MEAN, check_survey, survey_weights
 from discreet.pseudo_posterior._synthesis import check_draws, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
+from discreet.pseudo_posterior._units import check_unit, unit_caveats, units_in
 from discreet.releases._step import Step
 
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
@@ -139,6 +140,10 @@ class CensoredPosterior:
     survey_weight, survey_mean
         As for :class:`PseudoPosterior`. The product of weight and log-density is clipped, so the bound is that of any
         weights.
+    unit : str, optional
+        The column that names the privacy unit, such as a household: the records of a unit can together say at most M
+        nats against a parameter, and neighbours differ in one unit. No model sees the column and it is not released,
+        unless it is given.
     grid : mapping of str to array_like, optional
         A public list of parameters: values of every latent site, one row per parameter. The posterior is then a finite
         distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
@@ -176,6 +181,7 @@ class CensoredPosterior:
     record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
     survey_weight: str | None = None
     survey_mean: float | None = None
+    unit: str | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
     tables: int = 1
     size: int | None = None
@@ -190,6 +196,7 @@ class CensoredPosterior:
         real("bound", self.bound, above=0)
         check_tables(self.tables)
         check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        check_unit(self.synthesiser, self.unit)
         if self.size is not None:
             self._check_size(self.size)
         if self.grid is not None:
@@ -237,6 +244,12 @@ class CensoredPosterior:
         data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
         weights = self._weights(data, records_of(data))
         survey = survey_weights(columns, self.survey_weight, self.survey_mean)
+        units = units_in(columns, self.unit)
+        if units is not None and len(units):
+            # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
+            together = np.bincount(units)[units].astype(np.float64)
+            weights = weights / together
+            survey = together if survey is None else survey * together
         if blanks:
             self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
             held = len(columns[self.synthesiser.sensitive[0]]) > 0
@@ -335,6 +348,7 @@ class CensoredPosterior:
                 "the delta is an upper bound",
                 *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 *((_CHAINS,) if self.grid is None else ()),
+                *unit_caveats(self.unit),
                 *partial_caveats(self.synthesiser, self.survey_weight),
             ),
         )

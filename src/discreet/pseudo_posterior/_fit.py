@@ -167,6 +167,8 @@ class Sampler:
         that of the first.
     survey : ndarray of float64, shape (n,), optional
         Confidential: survey weights v, at least 0, that log-likelihoods are multiplied by; 1 by default.
+    units : ndarray of int64, shape (n,), optional
+        Confidential: the number of each record's unit, from 0 on. Weights and extremes are then of units.
     """
 
     def __init__(
@@ -182,14 +184,17 @@ class Sampler:
         progress: Progress | None = None,
         blanks: Sequence[Mapping[str, Any]] = (),
         survey: Floats | None = None,
+        units: npt.NDArray[np.int64] | None = None,
     ) -> None:
         integer("draws", draws, least=10)
         integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
         integer("warm_up", warm_up, least=0)
-        self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
+        self.synthesiser, self.data = synthesiser, dict(data)
+        self.records = records_of(data)
+        self.count = self.records if units is None else int(units.max()) + 1
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
-        self._survey = survey
+        self._survey, self._units = survey, units
         self._chain: Chain | None = None
         self._advance: Any = None
         self._seen: Any = None
@@ -211,8 +216,8 @@ class Sampler:
 
         Parameters
         ----------
-        weights : ndarray of float64, shape (n,)
-            In [0, 1].
+        weights : ndarray of float64, shape (count,)
+            In [0, 1], of records or of units.
         rng : numpy.random.Generator
             Source of everything.
         start : PosteriorDraws, optional
@@ -227,6 +232,7 @@ class Sampler:
             Confidential.
         """
         self._settle()
+        weights = weights if self._units is None else weights[self._units]
         if self._bound is None:
             weights = weights if self._survey is None else weights * self._survey
             made = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
@@ -236,14 +242,14 @@ class Sampler:
             return self._by_chains(weights, rng=rng, start=start, until=until)
 
     def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
-        """Return the least and the largest log-likelihood of each record over draws, nats. Confidential.
+        """Return the least and the largest log-likelihood of each record or unit over draws, nats. Confidential.
 
         Survey weights are included: what a record says is its log-density times its weight.
         """
         self._settle()
         with quiet():
             if self._over is None:
-                self._over = extremes(self.synthesiser.model, self.count)
+                self._over = extremes(self.synthesiser.model, self.count, self._units)
             least, largest = self._over(draws.values, self._surveyed())
         return least, largest
 
@@ -257,7 +263,7 @@ class Sampler:
     ) -> PosteriorDraws:
         chain = self._prepared()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
-        kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
+        kept = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
         # Without a bound, weights are already times those of the survey.
         read = self.data if self._bound is None else self._surveyed()
         used = {name: jnp.asarray(value) for name, value in rows(read, kept).items()}

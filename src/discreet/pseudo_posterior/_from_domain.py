@@ -34,6 +34,7 @@ def synthesiser_for(
     clusters: int | None = None,
     transform: str | None = None,
     survey_weight: str | None = None,
+    unit: str | None = None,
 ) -> Synthesiser:
     """Return a synthesiser of some columns of a domain given all the others, from public facts alone.
 
@@ -50,8 +51,9 @@ def synthesiser_for(
         For mixtures; 10 by default.
     transform : {"identity", "log", "asinh"}, optional
         Of a numeric response; by default chosen from its bounds, and the identity for dates and datetimes.
-    survey_weight : str, optional
-        A column that the model does not read, since it holds survey weights. Name it to the posterior too.
+    survey_weight, unit : str, optional
+        Columns that the model does not read, since they hold survey weights or name the privacy unit. Name them to the
+        posterior too.
 
     Raises
     ------
@@ -67,9 +69,10 @@ def synthesiser_for(
     """
     _check_model(model, sensitive, clusters)
     _check_sensitive(domain, sensitive)
-    if survey_weight is not None and survey_weight not in domain.columns:
-        raise ParameterError(f"{survey_weight!r} is not a column of the domain")
-    others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight}}
+    for name in (survey_weight, unit):
+        if name is not None and name not in domain.columns:
+            raise ParameterError(f"{name!r} is not a column of the domain")
+    others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
     if model in ("poisson", "categorical"):
         return _without_predictors(others, domain.columns[sensitive[0]], sensitive[0], model)
     design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items()))

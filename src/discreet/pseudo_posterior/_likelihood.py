@@ -188,17 +188,21 @@ def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
     return seeded
 
 
-def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
+def extremes(
+    model: Model, count: int, units: npt.NDArray[np.int64] | None = None
+) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
     """Return a function that gives the least and the largest log-likelihood of each record over posterior draws.
 
     ``model``: the model.
-    ``count``: number of records.
+    ``count``: number of records, or of units.
+    ``units``: the number of each record's unit, from 0 on: log-likelihoods of its records are added up then.
     Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
     ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
 
     def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
         found = alone(model, one, data)
+        found = found if units is None else jax.ops.segment_sum(found, units, num_segments=count)
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
     def block(some: Mapping[str, Any], data: Mapping[str, Any]) -> Any:

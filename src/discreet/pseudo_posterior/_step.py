@@ -26,6 +26,7 @@ from discreet.pseudo_posterior._from_domain import sensitive_nulls
 from discreet.pseudo_posterior._survey import check_declared
 from discreet.pseudo_posterior._synthesis import least_product, published_exactly
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
+from discreet.pseudo_posterior._units import check_unit_declared
 from discreet.releases._step import Step
 
 _RANDOMNESS = (
@@ -48,8 +49,8 @@ def model_step(
 
     ``posterior``: public facts.
     ``domain``: public: the one that the confidential table was encoded with. It must hold the synthesiser's columns,
-    that of survey weights and no others, none of them open labels, and no sensitive one with nulls. The model reads
-    codes ``0, 1, ..`` of categories and booleans, of which a null is the last, and numbers in the unit of
+    those of survey weights and units and no others, none of them open labels, and no sensitive one with nulls. The
+    model reads codes ``0, 1, ..`` of categories and booleans, of which a null is the last, and numbers in the unit of
     :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for datetimes and
     durations), of which a null is NaN.
     ``drawn``: ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
@@ -63,7 +64,12 @@ def model_step(
     """
     synthesiser: Synthesiser = posterior.synthesiser
     weight: str | None = posterior.survey_weight
-    _check(domain, synthesiser, weight)
+    read = tuple(name for name in (weight, posterior.unit) if name is not None)
+    _check(domain, synthesiser, read)
+    if weight is not None:
+        check_declared(domain, weight)
+    if posterior.unit is not None:
+        check_unit_declared(domain, posterior.unit)
     limits = _limits(posterior.convergence)
     exact_columns = published_exactly(synthesiser, weight)
     released = {name: domain.columns[name] for name in domain.names if name in {*synthesiser.sensitive, *exact_columns}}
@@ -108,6 +114,7 @@ def model_step(
             },
             **own,
             **({} if weight is None else {"survey": {"weight": weight, "mean": posterior.survey_mean}}),
+            **({} if posterior.unit is None else {"unit": posterior.unit}),
         },
         domain=domain,
         run=run,
@@ -130,9 +137,9 @@ def _utility(_n: int) -> dict[str, Any]:
     return {"share_not_from_data": None, "share_at_most": 1.0, "share_in_words": words}
 
 
-def _check(domain: Domain, synthesiser: Synthesiser, survey_weight: str | None) -> None:
-    """Refuse a domain that does not fit the synthesiser: by public facts alone."""
-    wanted = {*synthesiser.sensitive, *synthesiser.given, *(() if survey_weight is None else (survey_weight,))}
+def _check(domain: Domain, synthesiser: Synthesiser, read: tuple[str, ...]) -> None:
+    """Refuse a domain that does not fit the synthesiser, and what is read beside it: by public facts alone."""
+    wanted = {*synthesiser.sensitive, *synthesiser.given, *read}
     if wanted != set(domain.names):
         odd = sorted(wanted ^ set(domain.names))[0]
         raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
@@ -143,8 +150,6 @@ def _check(domain: Domain, synthesiser: Synthesiser, survey_weight: str | None) 
             )
         if column.nullable and name in synthesiser.sensitive:
             raise sensitive_nulls(name)
-    if survey_weight is not None:
-        check_declared(domain, survey_weight)
 
 
 def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
