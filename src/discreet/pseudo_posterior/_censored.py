@@ -300,8 +300,11 @@ class CensoredPosterior:
         if not exact:  # on a grid a draw is made for each table
             check_draws(self.tables, self.chains * self.draws)
 
-        def drawn(columns: Columns, *, rng: np.random.Generator) -> list[dict[str, Any]]:
-            return self.synthesise(self.fit(columns, rng=rng, progress=progress), columns, rng=rng)
+        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
+            draws = self.fit(columns, rng=rng, progress=progress)
+            return synthetic_tables(
+                self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng, within=within
+            )
 
         own = {"bound": self.bound, "size": self.size, "on_a_grid": exact}
         return model_step(self, domain, drawn, name="censored-posterior", own=own, size=self.size, exact=exact)

@@ -133,11 +133,16 @@ def sensitive_nulls(name: str) -> DomainError:
 
 
 def _bounds(name: str, column: Column) -> tuple[float, float]:
-    """Return a column's bounds in the unit of its positions."""
+    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
     if isinstance(column, (Boolean, Category, OpenLabels)):
         raise DomainError(
             f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
         )
+    return bounds_of(column)
+
+
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the bounds of a column of numbers, dates or times in the unit of its positions."""
     if isinstance(column, Numeric):
         return column.lower, column.upper
     (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))

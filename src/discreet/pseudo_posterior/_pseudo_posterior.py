@@ -342,8 +342,9 @@ class PseudoPosterior:
         """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
         check_draws(self.tables, self.chains * self.draws)
 
-        def drawn(columns: Columns, *, rng: np.random.Generator) -> list[dict[str, Any]]:
-            return self.synthesise(self.calibrated_fit(columns, rng=rng, progress=progress), columns, rng=rng)
+        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
+            fitted = self.calibrated_fit(columns, rng=rng, progress=progress)
+            return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, rng=rng, within=within)
 
         return model_step(self, domain, drawn, name="pseudo-posterior", own={"target_epsilon": self.target_epsilon})
 

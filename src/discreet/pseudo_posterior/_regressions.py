@@ -182,6 +182,12 @@ class SequentialRegression(OnDesign):
         return tuple(step.column for step in self.steps)
 
     @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Those of the responses."""
+        responses = (step.response for step in self.steps if step.response is not None)
+        return {response.column: (response.lower, response.upper) for response in responses}
+
+    @property
     def log_density_at_most_zero(self) -> bool:
         """True where no numeric step has a density above one."""
         return all(step.response is None or step.response.bounded for step in self.steps)

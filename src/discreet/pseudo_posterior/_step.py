@@ -22,7 +22,7 @@ from discreet.domain._column import Column
 from discreet.domain._metric import nearest_codes
 from discreet.privacy import Relation
 from discreet.pseudo_posterior._fit import Convergence
-from discreet.pseudo_posterior._from_domain import sensitive_nulls
+from discreet.pseudo_posterior._from_domain import bounds_of, sensitive_nulls
 from discreet.pseudo_posterior._survey import check_declared
 from discreet.pseudo_posterior._synthesis import least_product, published_exactly
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
@@ -53,7 +53,8 @@ def model_step(
     model reads codes ``0, 1, ..`` of categories and booleans, of which a null is the last, and numbers in the unit of
     :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for datetimes and
     durations), of which a null is NaN.
-    ``drawn``: ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
+    ``drawn``: ``drawn(columns, rng=, within=)`` fits to confidential columns and draws the tables, within the domain's
+    bounds.
     ``own``, ``name``: what its guarantee depends on beside the number of tables, and what it is called, in the
     certificate.
     ``size``, ``exact``: a public number of records of each table, as many as are held by default; whether no Markov
@@ -71,6 +72,7 @@ def model_step(
     if posterior.unit is not None:
         check_unit_declared(domain, posterior.unit)
     limits = _limits(posterior.convergence)
+    within = {name: bounds for name in synthesiser.sensitive if (bounds := _within(domain.columns[name])) is not None}
     exact_columns = published_exactly(synthesiser, weight)
     released = {name: domain.columns[name] for name in domain.names if name in {*synthesiser.sensitive, *exact_columns}}
     shown = domain if len(released) == len(domain.names) else Domain(columns=released)
@@ -83,7 +85,7 @@ def model_step(
         held = dict(zip(domain.names, codes, strict=True))
         columns = {name: _numbers(domain.columns[name], column) for name, column in held.items()}
         given = {name: held[name] for name in exact_columns}  # codes, which are released as they are held
-        return [{**table, **given} for table in drawn(columns, rng=rng)]
+        return [{**table, **given} for table in drawn(columns, rng=rng, within=within)]
 
     def frames(output: Any, *, rng: np.random.Generator) -> Iterator[Iterator[pl.DataFrame]]:
         for table in output:
@@ -157,6 +159,15 @@ def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if isinstance(column, (Boolean, Category)):
         return np.asarray(codes)
     return np.asarray(column.positions(codes), dtype=np.float64)
+
+
+def _within(column: Column) -> tuple[float, float] | None:
+    """Return the bounds of the numbers that are released as values of a column; None for categories."""
+    if isinstance(column, (Boolean, Category, OpenLabels)):
+        return None
+    lower, upper = bounds_of(column)
+    half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all numbers that are nearest to it
+    return lower - half, upper + half
 
 
 def _codes(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:

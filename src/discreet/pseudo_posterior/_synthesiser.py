@@ -124,6 +124,11 @@ class Synthesiser(ABC):
             raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
         return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
 
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Public bounds of sensitive columns, in the unit of the table: a record outside of them is drawn again."""
+        return {}
+
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return synthetic values of a column in the unit of the table."""
         return values
