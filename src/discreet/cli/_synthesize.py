@@ -19,7 +19,7 @@ from discreet.cli._progress import progress_bar
 @click.argument("data", type=click.Path())
 @click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML file of the public facts.")
 @click.option("--model", default="mixture", show_default=True, help="mixture, dirichlet-process, linear, robust, "
-              "poisson, categorical or sequential.")  # fmt: skip
+              "hierarchical, poisson, categorical or sequential.")  # fmt: skip
 @click.option("--sensitive", multiple=True, required=True, help="Column to synthesise. The others are published "
               "EXACTLY. May be repeated.")  # fmt: skip
 @click.option("--tables", type=int, default=1, show_default=True, help="Number of tables. Each spends its own epsilon.")
@@ -30,6 +30,8 @@ from discreet.cli._progress import progress_bar
 @click.option("--accept-empirical", is_flag=True, help="With --bound: accept draws of Markov chains. Their guarantee "
               "holds if they are exact draws, which cannot be shown.")  # fmt: skip
 @click.option("--clusters", type=int, help="Number of clusters of a mixture. 10 by default.")
+@click.option("--group", help="Column of the groups of the hierarchical model, such as a region. Each has an intercept "
+              "of its own.")  # fmt: skip
 @click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Transform of the sensitive column.")
 @click.option("--survey-weight", help="Column of survey weights, which count in the likelihood and in the bound. "
               "Needs --survey-mean.")  # fmt: skip
@@ -108,6 +110,7 @@ def synthesize(
         model=model,
         clusters=options["clusters"],
         transform=options["transform"],
+        group=options["group"],
         survey_weight=options["survey_weight"],
         unit=options["unit"],
     )
