@@ -10,9 +10,10 @@ replication that stopped for the time goes on when the same line is run again, a
 experiments/pp22_matched.py --summary`` then writes ``experiments/results/pp22_matched/``.
 
 Every fit is 800 draws of two chains, thinned until everything that convergence is judged by is worth at least 400
-independent draws. A bound is a maximum over records and draws, so all are over 800. The one weight of the exponential
-mechanism is searched for, in each replication and for each configuration, until the bound of its own posterior is
-within 5 % of the weighted one's. Fits that were tried for one configuration serve the others.
+independent draws (``--draws`` and ``--effective`` ask for others). A bound is a maximum over records and draws, so all
+are over as many. The one weight of the exponential mechanism is searched for, in each replication and for each
+configuration, until the bound of its own posterior is within 5 % of the weighted one's. Fits that were tried for one
+configuration serve the others. An idle core takes about half an hour per replication for three configurations.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ for name, value in (
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
+from _shared import write  # noqa: E402
 from pp22_application import CONFIGURATIONS, INCOME, MODEL, sample  # noqa: E402
 
 from discreet._core.lazy import jax, jnp  # noqa: E402
@@ -50,6 +52,7 @@ from discreet.utility._distances import ks_distance, wasserstein_1d  # noqa: E40
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_matched"
 REPLICATIONS, CHAINS, DRAWS, TABLES, EFFECTIVE, R_HAT = 20, 2, 400, 20, 400.0, 1.05
 MAIN = ((0.7, 0.0), (0.5, 0.0), (0.5, -0.3))
+ARMS = {"first": (MAIN[:1],), "main": (MAIN[:1], MAIN), "all": (MAIN[:1], MAIN, CONFIGURATIONS)}
 MATCH, TRIES = 0.05, 8  # relative difference of bounds that counts as equal; fits tried for one configuration
 FIRST_WEIGHTS = {
     (0.7, 0.0): 0.22,
@@ -69,11 +72,21 @@ class OutOfTime(Exception):
 class Replication:
     """One replication: its fits, each kept in a file."""
 
-    def __init__(self, number: int, keep: Path, columns: dict[str, Any], until: float) -> None:
+    def __init__(
+        self,
+        number: int,
+        keep: Path,
+        columns: dict[str, Any],
+        until: float,
+        *,
+        draws: int = DRAWS,
+        effective: float = EFFECTIVE,
+    ) -> None:
         self.number, self.columns, self.until = number, columns, until
+        self.draws, self.effective = draws, effective
         self.folder = keep / f"replication-{number:02}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.mechanism = PseudoPosterior(MODEL, tables=TABLES, draws=DRAWS, warm_up=300, chains=CHAINS)
+        self.mechanism = PseudoPosterior(MODEL, tables=TABLES, draws=draws, warm_up=300, chains=CHAINS)
         self.sampler = self.mechanism.sampler(columns)
         self.ones = np.ones(self.sampler.count)
 
@@ -89,7 +102,7 @@ class Replication:
     def chains(
         self, weights: Any, rng: Any, *, start: PosteriorDraws | None, thin: int, on_the_way: Path | None
     ) -> tuple[PosteriorDraws, float]:
-        """Return 800 draws worth at least 400, spread evenly over chains that are as long as this takes.
+        """Return draws worth as many independent ones as asked, spread evenly over chains as long as this takes.
 
         One in ``thin`` draws is kept, and where chains are is stored every minute where a path is given.
         """
@@ -130,15 +143,15 @@ class Replication:
                 seen = self.sampler._seen(values, facts)
                 parts.append(values | {name: np.asarray(value) for name, value in seen.items()})
                 bad.append(float(diverging.mean()))
-                if 50 * len(parts) >= DRAWS:
+                if 50 * len(parts) >= self.draws:
                     made = self._spread(parts, bad)
-                    if made.effective >= EFFECTIVE and made.r_hat <= R_HAT:
+                    if made.effective >= self.effective and made.r_hat <= R_HAT:
                         return made, spent + time.process_time() - began
 
     def _spread(self, parts: list[dict[str, Any]], bad: list[float]) -> PosteriorDraws:
         """Return as many draws of each chain as are used, evenly over its length."""
         length = 50 * len(parts)
-        picked = np.linspace(0, length - 1, DRAWS).round().astype(int)
+        picked = np.linspace(0, length - 1, self.draws).round().astype(int)
         whole = {name: np.concatenate([part[name] for part in parts], axis=1)[:, picked] for name in parts[0]}
         return self.sampler._drawn(whole, np.asarray(bad))
 
@@ -215,6 +228,7 @@ class Replication:
         return {
             "name": name,
             "replication": self.number,
+            "draws": len(made),
             "lipschitz": bounds.lipschitz,
             "epsilon": bounds.epsilon,
             "r_hat": made.r_hat,
@@ -281,23 +295,99 @@ def next_weight(tried: list[tuple[float, float]], target: float, *, first: float
     return min(1.0, math.exp(float(centre[0]) + step))
 
 
+WITHOUT_SLICE = {"fits.csv": "a fit takes minutes"}
+MEASURES = {
+    "q90": "90th percentile, off by (dollars)",
+    "w1": "Wasserstein distance (dollars)",
+    "ks": "Kolmogorov-Smirnov distance",
+    "w1_model_scale": "Wasserstein distance, scale of the model",
+    "group_means": "means of groups, scale of the model",
+}
+KEPT = ("replication", "name", "draws", "weight", "lipschitz", "effective", "r_hat", "seconds")
+
+
 def slices() -> Iterator[tuple[str, Any]]:
-    """Yield nothing: the data alone are not in a file of results."""
+    """Yield nothing: whatever is kept needs chains."""
     return iter(())
+
+
+def summary(keep: Path) -> None:
+    """Write all fits, and the comparison in words."""
+    held: dict[int, dict[str, Any]] = {}
+    for path in sorted(keep.glob("replication-*/*.json")):
+        one = json.loads(path.read_text())
+        held.setdefault(one["replication"], {})[one["name"]] = one
+    truth = float(np.quantile(sample()["Income"], 0.9))
+    names = [*KEPT, "mean", "median", *MEASURES]
+    fits = [{"weight": 1.0, **one} for of in held.values() for one in of.values()]
+    write(RESULTS / "fits.csv", names, [[one[name] for name in names] for one in fits])
+    lines = [
+        "# Weighted against exponential at matched bounds (PP22, Figure 7)",
+        "",
+        f"Made by `experiments/pp22_matched.py`, which says how. Replications with any comparison so far: "
+        f"{sum(1 for of in held.values() if any(name.startswith('EM') for name in of))} of {REPLICATIONS}. "
+        "Run it again to add to them.",
+        "",
+        "Weighted minus exponential, so that below 0 the weighted mechanism is nearer to the data. Pairs whose bounds "
+        f"differ by more than {MATCH:.0%} are left out.",
+        "",
+        "| configuration | pairs | bound, weighted | exponential | measure | weighted | exponential | difference |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for c, g in CONFIGURATIONS:
+        pairs = [pair for of in held.values() if (pair := paired(of, c, g)) is not None]
+        bounds = [np.mean([one["lipschitz"] for one in side]) for side in zip(*pairs, strict=True)] if pairs else []
+        for measure, words in MEASURES.items() if pairs else ():
+            ours, theirs = (np.array([away(one, measure, truth) for one in side]) for side in zip(*pairs, strict=True))
+            lines.append(
+                f"| ({c:g}, {g:g}) | {len(pairs)} | {bounds[0]:.2f} | {bounds[1]:.2f} | {words} | {ours.mean():.4g} | "
+                f"{theirs.mean():.4g} | {with_error(ours - theirs)} |"
+            )
+    (RESULTS / "README.md").write_text("\n".join(lines) + "\n")
+
+
+def paired(of: dict[str, Any], c: float, g: float) -> tuple[Any, Any] | None:
+    """Return the weighted fit and the exponential one with the nearest bound, where that is near enough."""
+    ours = of.get(f"DP {c:g} {g:g}")
+    others = [one for name, one in of.items() if name.startswith("EM")]
+    if ours is None or not others:
+        return None
+    nearest = min(others, key=lambda one: abs(math.log(one["lipschitz"] / ours["lipschitz"])))
+    return (ours, nearest) if abs(nearest["lipschitz"] / ours["lipschitz"] - 1.0) <= MATCH else None
+
+
+def away(one: dict[str, Any], measure: str, truth: float) -> float:
+    """Return how far the tables of a fit are from the data."""
+    return abs(one[measure] - truth) if measure == "q90" else float(one[measure])
+
+
+def with_error(values: Any) -> str:
+    """Return a mean over replications and its standard error."""
+    said = f"{values.mean():.3g}"
+    return said if len(values) < 2 else f"{said} ± {values.std(ddof=1) / math.sqrt(len(values)):.2g}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--replication", type=int)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop when that long has passed")
-    parser.add_argument("--arms", choices=("main", "all"), default="main", help="three configurations, or all six")
+    parser.add_argument("--arms", choices=ARMS, default="main", help="one configuration, three, or all six")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="of each of two chains, a multiple of 50")
+    parser.add_argument("--effective", type=float, default=EFFECTIVE)
     parser.add_argument("--keep", type=Path, default=RESULTS / "fits")
     parser.add_argument("--data", type=Path, help="ce_hornby_hu_5571.parquet")
+    parser.add_argument("--summary", action="store_true", help="write the results of what is there")
     asked = parser.parse_args()
-    one = Replication(asked.replication, asked.keep, sample(asked.data), time.monotonic() + asked.seconds)
+    if asked.summary:
+        summary(asked.keep)
+        return
+    until = time.monotonic() + asked.seconds
+    one = Replication(
+        asked.replication, asked.keep, sample(asked.data), until, draws=asked.draws, effective=asked.effective
+    )
     try:
         one.unweighted()
-        for of in (MAIN, CONFIGURATIONS) if asked.arms == "all" else (MAIN,):
+        for of in ARMS[asked.arms]:
             for c, g in of:
                 one.weighted(c, g)
             for c, g in of:
