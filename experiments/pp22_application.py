@@ -75,11 +75,11 @@ MODEL = MixtureRegression(
 )
 
 
-def sample() -> dict[str, Any]:
+def sample(path: Path | None = None) -> dict[str, Any]:
     """Return the columns, categories as codes."""
     import polars as pl
 
-    table = pl.read_parquet(shared("ce_hornby_hu_5571.parquet"))
+    table = pl.read_parquet(shared("ce_hornby_hu_5571.parquet") if path is None else path)
     columns = {name: table[name].to_numpy() for name in ("Age", "Income")}
     for name in ("Urban", "Tenure", "Educ", "Marital"):
         columns[name] = np.unique(table[name].to_numpy(), return_inverse=True)[1]

@@ -19,7 +19,7 @@ from discreet.cli._progress import progress_bar
 @click.argument("data", type=click.Path())
 @click.option("--domain", "domain_file", type=click.Path(), required=True, help="TOML file of the public facts.")
 @click.option("--model", default="mixture", show_default=True, help="mixture, dirichlet-process, linear, robust, "
-              "poisson, categorical or sequential.")  # fmt: skip
+              "hierarchical, poisson, categorical or sequential.")  # fmt: skip
 @click.option("--sensitive", multiple=True, required=True, help="Column to synthesise. The others are published "
               "EXACTLY. May be repeated.")  # fmt: skip
 @click.option("--tables", type=int, default=1, show_default=True, help="Number of tables. Each spends its own epsilon.")
@@ -30,7 +30,15 @@ from discreet.cli._progress import progress_bar
 @click.option("--accept-empirical", is_flag=True, help="With --bound: accept draws of Markov chains. Their guarantee "
               "holds if they are exact draws, which cannot be shown.")  # fmt: skip
 @click.option("--clusters", type=int, help="Number of clusters of a mixture. 10 by default.")
+@click.option("--group", help="Column of the groups of the hierarchical model, such as a region. Each has an intercept "
+              "of its own.")  # fmt: skip
 @click.option("--transform", type=click.Choice(["identity", "log", "asinh"]), help="Transform of the sensitive column.")
+@click.option("--survey-weight", help="Column of survey weights, which count in the likelihood and in the bound. "
+              "Needs --survey-mean.")  # fmt: skip
+@click.option("--survey-mean", type=float, help="Public survey weight that counts as one record, such as population "
+              "over sample size.")  # fmt: skip
+@click.option("--unit", help="Column that names the privacy unit, such as a household. The bound is that of all its "
+              "records together. It is not released.")  # fmt: skip
 @click.option("--draws", type=int, default=1000, show_default=True, help="Posterior draws kept per chain.")
 @click.option("--warm-up", type=int, default=1000, show_default=True, help="Warm-up draws per chain.")
 @click.option("--chains", type=int, default=4, show_default=True, help="Number of Markov chains.")
@@ -97,9 +105,17 @@ def synthesize(
         )
     domain = public_domain(domain_file, data=data)
     synthesiser = synthesiser_for(
-        domain, sensitive, model=model, clusters=options["clusters"], transform=options["transform"]
+        domain,
+        sensitive,
+        model=model,
+        clusters=options["clusters"],
+        transform=options["transform"],
+        group=options["group"],
+        survey_weight=options["survey_weight"],
+        unit=options["unit"],
     )
-    settings: dict[str, Any] = {name: options[name] for name in ("tables", "draws", "warm_up", "chains")}
+    kept = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
+    settings: dict[str, Any] = {name: options[name] for name in kept}
     # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
     cores = min(options["chains"], os.cpu_count() or 1)
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")

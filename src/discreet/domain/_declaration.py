@@ -86,8 +86,8 @@ def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
     for fact, value in rest.items():
         if fact == "weight":
             raise DomainError(
-                f"column {name!r}: it is declared as a survey weight, and no theorem covers weights yet. Leave the "
-                "column out, or drop the key weight to release it as an ordinary column"
+                f"column {name!r}: it is declared as a survey weight, which no domain declares. Drop the key weight. A "
+                "model takes the column as survey_weight=..., every other release as an ordinary column"
             )
         if fact not in known:
             raise DomainError(

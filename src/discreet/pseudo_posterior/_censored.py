@@ -28,8 +28,10 @@ from discreet.pseudo_posterior._grid import check_grid_bound, drawn_on_grid
 from discreet.pseudo_posterior._likelihood import quiet
 from discreet.pseudo_posterior._rows import Columns, records_of, rows
 from discreet.pseudo_posterior._step import model_step
+from discreet.pseudo_posterior._survey import PUBLIC_MEAN, check_survey, survey_weights
 from discreet.pseudo_posterior._synthesis import check_draws, least_product, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
+from discreet.pseudo_posterior._units import check_unit, unit_caveats, units_in
 from discreet.releases._step import Step
 
 _PUBLIC_SIZE = "the number of synthetic records was chosen in public, not from the number held"
@@ -135,6 +137,13 @@ class CensoredPosterior:
     record_weights : callable, optional
         A **public** function from encoded data to one weight in [0, 1] a record. It is called with one record at a
         time, and refused where it would give others for the whole table; 1 by default.
+    survey_weight, survey_mean
+        As for :class:`PseudoPosterior`. The product of weight and log-density is clipped, so the bound is that of any
+        weights.
+    unit : str, optional
+        The column that names the privacy unit, such as a household: the records of a unit can together say at most M
+        nats against a parameter, and neighbours differ in one unit. No model sees the column and it is not released,
+        unless it is given.
     grid : mapping of str to array_like, optional
         A public list of parameters: values of every latent site, one row per parameter. The posterior is then a finite
         distribution and is drawn from exactly, with integers: no Markov chain, and no assumption about one.
@@ -170,6 +179,9 @@ class CensoredPosterior:
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
+    survey_weight: str | None = None
+    survey_mean: float | None = None
+    unit: str | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
     tables: int = 1
     size: int | None = None
@@ -183,6 +195,8 @@ class CensoredPosterior:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         real("bound", self.bound, above=0)
         check_tables(self.tables)
+        check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        check_unit(self.synthesiser, self.unit)
         if self.size is not None:
             self._check_size(self.size)
         if self.grid is not None:
@@ -229,9 +243,17 @@ class CensoredPosterior:
         blanks = self._blanks(columns)
         data = self.synthesiser.encoded_alike(columns) if blanks else self.synthesiser.encoded(columns)
         weights = self._weights(data, records_of(data))
+        survey = survey_weights(columns, self.survey_weight, self.survey_mean)
+        units = units_in(columns, self.unit)
+        if units is not None and len(units):
+            # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
+            together = np.bincount(units)[units].astype(np.float64)
+            weights = weights / together
+            survey = together if survey is None else survey * together
         if blanks:
             self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
-            weights = weights if len(columns[self.synthesiser.sensitive[0]]) else np.zeros(1)
+            held = len(columns[self.synthesiser.sensitive[0]]) > 0
+            weights, survey = (weights, survey) if held else (np.zeros(1), None if survey is None else np.zeros(1))
         if self.grid is not None:
             with quiet():
                 picked = drawn_on_grid(
@@ -243,6 +265,7 @@ class CensoredPosterior:
                     draws=self.tables,
                     rng=rng,
                     blanks=blanks,
+                    survey=survey,
                 )
             return PosteriorDraws(values=picked, watched={}, divergent=0.0, exact=True)
         sampler = Sampler(
@@ -255,6 +278,7 @@ class CensoredPosterior:
             chain_method=self.chain_method,
             progress=progress,
             blanks=blanks,
+            survey=survey,
         )
         made = sampler.draw(weights, rng=rng, until=self.convergence if check else AS_LONG_AS_ASKED)
         if check:
@@ -276,8 +300,11 @@ class CensoredPosterior:
         if not exact:  # on a grid a draw is made for each table
             check_draws(self.tables, self.chains * self.draws)
 
-        def drawn(columns: Columns, *, rng: np.random.Generator) -> list[dict[str, Any]]:
-            return self.synthesise(self.fit(columns, rng=rng, progress=progress), columns, rng=rng)
+        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
+            draws = self.fit(columns, rng=rng, progress=progress)
+            return synthetic_tables(
+                self.synthesiser, draws, columns, tables=self.tables, size=self.size, rng=rng, within=within
+            )
 
         own = {"bound": self.bound, "size": self.size, "on_a_grid": exact}
         return model_step(self, domain, drawn, name="censored-posterior", own=own, size=self.size, exact=exact)
@@ -317,13 +344,15 @@ class CensoredPosterior:
                 "at the data",
                 *((_PUBLIC_SIZE,) if held.name == "add-remove" else ()),
                 UNCHECKED,
+                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
                 *((_EXACT_SAMPLING,) if self.grid is None else (_ROW_BY_ROW,)),
             ),
             caveats=(
                 "the delta is an upper bound",
                 *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 *((_CHAINS,) if self.grid is None else ()),
-                *partial_caveats(self.synthesiser),
+                *unit_caveats(self.unit),
+                *partial_caveats(self.synthesiser, self.survey_weight),
             ),
         )
 

@@ -37,7 +37,8 @@ class Response:
     centre, unit : float
         On the transformed scale; the unit is above 0.
     lower, upper : float
-        Public bounds of the column, to which values are clipped both ways.
+        Public bounds of the column, to which values are clipped for the model. Records that it draws outside of them
+        are drawn again.
     least_scale : float
         :math:`\sigma_0`, in units.
 
@@ -93,11 +94,10 @@ class Response:
         return np.asarray((t - self.centre) / self.unit)
 
     def decode(self, y: npt.ArrayLike) -> Floats:
-        """Return values in the column's own unit, within its bounds."""
+        """Return values in the column's own unit; those that a model draws outside its bounds as they are."""
         t = np.asarray(y, dtype=np.float64) * self.unit + self.centre
         t = np.clip(t, -700.0, 700.0) if self.transform != "identity" else t
-        v = np.exp(t) if self.transform == "log" else self.scale * np.sinh(t) if self.transform == "asinh" else t
-        return np.clip(v, self.lower, self.upper)
+        return np.exp(t) if self.transform == "log" else self.scale * np.sinh(t) if self.transform == "asinh" else t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

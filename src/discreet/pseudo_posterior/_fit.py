@@ -17,9 +17,9 @@ from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
 from discreet.inference._diagnostics import effective_sample_size, r_hat
 from discreet.pseudo_posterior._checks import check_model, latent_sites, typical_values
-from discreet.pseudo_posterior._likelihood import alone, censored, extremes, quiet, seeded_model, weighted
+from discreet.pseudo_posterior._likelihood import alone, censored, extremes, quiet, seeded_model, shown, weighted
 from discreet.pseudo_posterior._nuts import nuts_chain
-from discreet.pseudo_posterior._rows import records_of, rows
+from discreet.pseudo_posterior._rows import SURVEY, records_of, rows
 from discreet.pseudo_posterior._synthesiser import Chain, Synthesiser
 
 Progress = Callable[[int, int], None]
@@ -141,7 +141,7 @@ class PosteriorDraws:
 
 
 class Sampler:
-    r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_i}\,\xi(\theta)`.
+    r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_iv_i}\,\xi(\theta)`.
 
     One object serves all weights of one table, so that the model is compiled once. Confidential: it holds the table.
     Raises ParameterError when NumPyro is missing, or there are too few chains or draws.
@@ -157,7 +157,7 @@ class Sampler:
     chains : int
         At least 2.
     bound : float, optional
-        Clip each record's log-likelihood to ``[-bound, 0]`` first: the censored form.
+        Clip each record's log-likelihood, its survey weight included, to ``[-bound, 0]`` first: the censored form.
     chain_method : {"sequential", "parallel", "vectorized"}
         As in ``numpyro.infer.MCMC``.
     progress : callable, optional
@@ -165,6 +165,10 @@ class Sampler:
     blanks : sequence of mapping
         Where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The prior is
         that of the first.
+    survey : ndarray of float64, shape (n,), optional
+        Confidential: survey weights v, at least 0, that log-likelihoods are multiplied by; 1 by default.
+    units : ndarray of int64, shape (n,), optional
+        Confidential: the number of each record's unit, from 0 on. Weights and extremes are then of units.
     """
 
     def __init__(
@@ -179,13 +183,18 @@ class Sampler:
         chain_method: str = "sequential",
         progress: Progress | None = None,
         blanks: Sequence[Mapping[str, Any]] = (),
+        survey: Floats | None = None,
+        units: npt.NDArray[np.int64] | None = None,
     ) -> None:
         integer("draws", draws, least=10)
         integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
         integer("warm_up", warm_up, least=0)
-        self.synthesiser, self.data, self.count = synthesiser, dict(data), records_of(data)
+        self.synthesiser, self.data = synthesiser, dict(data)
+        self.records = records_of(data)
+        self.count = self.records if units is None else int(units.max()) + 1
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks = chain_method, progress, tuple(blanks)
+        self._survey, self._units = survey, units
         self._chain: Chain | None = None
         self._advance: Any = None
         self._seen: Any = None
@@ -207,8 +216,8 @@ class Sampler:
 
         Parameters
         ----------
-        weights : ndarray of float64, shape (n,)
-            In [0, 1].
+        weights : ndarray of float64, shape (count,)
+            In [0, 1], of records or of units.
         rng : numpy.random.Generator
             Source of everything.
         start : PosteriorDraws, optional
@@ -223,7 +232,9 @@ class Sampler:
             Confidential.
         """
         self._settle()
+        weights = weights if self._units is None else weights[self._units]
         if self._bound is None:
+            weights = weights if self._survey is None else weights * self._survey
             made = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
             if made is not None:
                 return PosteriorDraws(values=dict(made), watched={}, divergent=0.0, exact=True)
@@ -231,12 +242,15 @@ class Sampler:
             return self._by_chains(weights, rng=rng, start=start, until=until)
 
     def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
-        """Return the least and the largest log-likelihood of each record over draws, nats. Confidential."""
+        """Return the least and the largest log-likelihood of each record or unit over draws, nats. Confidential.
+
+        Survey weights are included: what a record says is its log-density times its weight.
+        """
         self._settle()
         with quiet():
             if self._over is None:
-                self._over = extremes(self.synthesiser.model, self.count)
-            least, largest = self._over(draws.values, self.data)
+                self._over = extremes(self.synthesiser.model, self.count, self._units)
+            least, largest = self._over(draws.values, self._surveyed())
         return least, largest
 
     def _by_chains(
@@ -249,8 +263,10 @@ class Sampler:
     ) -> PosteriorDraws:
         chain = self._prepared()
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
-        kept = np.where(weights > 0, np.arange(self.count), int(np.argmax(weights)))
-        used = {name: jnp.asarray(value) for name, value in rows(self.data, kept).items()}
+        kept = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
+        # Without a bound, weights are already times those of the survey.
+        read = self.data if self._bound is None else self._surveyed()
+        used = {name: jnp.asarray(value) for name, value in rows(read, kept).items()}
         facts = (used, jnp.asarray(weights, dtype=jnp.float32))
         begin = (
             [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
@@ -280,6 +296,10 @@ class Sampler:
             found, diverging = _joined([(found, diverging), longer])
             made = self._drawn(found, diverging)
         return made
+
+    def _surveyed(self) -> dict[str, Any]:
+        """Return the data with the survey weights beside them, where there are any."""
+        return self.data if self._survey is None else {**self.data, SURVEY: self._survey}
 
     def _settle(self) -> None:
         """Check the model, once."""
@@ -401,7 +421,7 @@ def _deterministic(model: Callable[..., None], *, bound: float | None) -> Any:
     def one(values: Any, facts: Any) -> dict[str, Any]:
         data, weights = facts
         with handlers.trace() as sites, handlers.substitute(data=values):
-            seeded_model(model)(data)
+            seeded_model(model)(shown(data))
         logs = alone(model, values, data)
         logs = logs if bound is None else censored(logs, bound)
         made = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}

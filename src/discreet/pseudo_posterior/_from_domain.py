@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from discreet._core.checks import choice
@@ -20,7 +22,7 @@ from discreet.pseudo_posterior._regressions import (
 )
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
-MODELS = ("mixture", "dirichlet-process", "linear", "robust", "poisson", "categorical", "sequential")
+MODELS = ("mixture", "dirichlet-process", "linear", "robust", "hierarchical", "poisson", "categorical", "sequential")
 """Names of the models that can be built from a domain."""
 
 
@@ -31,6 +33,9 @@ def synthesiser_for(
     model: str = "mixture",
     clusters: int | None = None,
     transform: str | None = None,
+    group: str | None = None,
+    survey_weight: str | None = None,
+    unit: str | None = None,
 ) -> Synthesiser:
     """Return a synthesiser of some columns of a domain given all the others, from public facts alone.
 
@@ -47,6 +52,12 @@ def synthesiser_for(
         For mixtures; 10 by default.
     transform : {"identity", "log", "asinh"}, optional
         Of a numeric response; by default chosen from its bounds, and the identity for dates and datetimes.
+    group : str, optional
+        For the hierarchical model: the category or boolean, such as a region, whose values have intercepts of their own
+        that are drawn together. It is published exactly, like all others.
+    survey_weight, unit : str, optional
+        Columns that the model does not read, since they hold survey weights or name the privacy unit. Name them to the
+        posterior too.
 
     Raises
     ------
@@ -60,17 +71,28 @@ def synthesiser_for(
     >>> made.sensitive, made.given
     (('income',), ('sex',))
     """
-    _check_model(model, sensitive, clusters)
+    _check_model(model, sensitive, clusters, group)
     _check_sensitive(domain, sensitive)
-    others = {name: column for name, column in domain.columns.items() if name not in sensitive}
+    for name in (group, survey_weight, unit):
+        if name is not None and name not in domain.columns:
+            raise ParameterError(f"{name!r} is not a column of the domain")
+    others = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
     if model in ("poisson", "categorical"):
-        return _without_predictors(domain, sensitive[0], model)
-    design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items()))
+        return _without_predictors(others, domain.columns[sensitive[0]], sensitive[0], model)
+    design = Design(predictors=tuple(_predictor(name, column) for name, column in others.items() if name != group))
     if model == "sequential":
         return SequentialRegression(
             steps=tuple(_step(name, domain.columns[name], transform) for name in sensitive), design=design
         )
     response = _response(sensitive[0], domain.columns[sensitive[0]], transform)
+    if group is not None:
+        if group not in others:
+            raise ParameterError(
+                f"column {group!r} cannot be the group and be sensitive, the survey weight or the unit. Name another "
+                "column as the group"
+            )
+        groups = _categories(group, others[group]) + others[group].nullable  # a null is a group of its own
+        return LinearRegression(response=response, design=design, group=group, groups=groups)
     if model in ("linear", "robust"):
         return LinearRegression(response=response, design=design, degrees=4.0 if model == "robust" else None)
     weights = "dirichlet" if model == "mixture" else "sticks"
@@ -79,11 +101,13 @@ def synthesiser_for(
     )
 
 
-def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None) -> None:
-    """Refuse a model that does not exist, or that does not take these columns or clusters."""
+def _check_model(model: str, sensitive: tuple[str, ...], clusters: int | None, group: str | None) -> None:
+    """Refuse a model that does not exist, or that does not take these columns, clusters or groups."""
     choice("model", model, MODELS)
     if clusters is not None and model not in ("mixture", "dirichlet-process"):
         raise ParameterError(f"the {model} model has no clusters")
+    if (group is not None) != (model == "hierarchical"):
+        raise ParameterError("the hierarchical model needs the column of its groups (group=...), and no other takes it")
     if len(set(sensitive)) < len(sensitive):
         raise ParameterError("a sensitive column is named twice")
     if not sensitive or (len(sensitive) > 1 and model != "sequential"):
@@ -100,14 +124,13 @@ def _check_sensitive(domain: Domain, sensitive: tuple[str, ...]) -> None:
             raise sensitive_nulls(name)
 
 
-def _without_predictors(domain: Domain, name: str, model: str) -> Synthesiser:
+def _without_predictors(others: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
     """Return a model of one column alone."""
-    if len(domain.columns) > 1:
+    if others:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
             "others are left out (ignore_other_columns=True)"
         )
-    column = domain.columns[name]
     if model == "categorical":
         return CategoricalShares(column=name, categories=_categories(name, column))
     if not isinstance(column, Integer) or column.lower < 0:
@@ -124,11 +147,16 @@ def sensitive_nulls(name: str) -> DomainError:
 
 
 def _bounds(name: str, column: Column) -> tuple[float, float]:
-    """Return a column's bounds in the unit of its positions."""
+    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
     if isinstance(column, (Boolean, Category, OpenLabels)):
         raise DomainError(
             f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
         )
+    return bounds_of(column)
+
+
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the bounds of a column of numbers, dates or times in the unit of its positions."""
     if isinstance(column, Numeric):
         return column.lower, column.upper
     (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))

@@ -22,7 +22,7 @@ from discreet._core.text import as_written
 from discreet.mechanisms._weights import draw_weighted
 from discreet.pseudo_posterior._checks import check_model, latent_sites
 from discreet.pseudo_posterior._likelihood import alone, is_likelihood, log_density
-from discreet.pseudo_posterior._rows import records_of, rows, without
+from discreet.pseudo_posterior._rows import SURVEY, records_of, rows, without
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 _UNITS = 2**36
@@ -83,6 +83,7 @@ def drawn_on_grid(
     draws: int,
     rng: np.random.Generator,
     blanks: Sequence[Mapping[str, Any]] = (),
+    survey: Floats | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Return independent draws from the censored posterior on a grid.
 
@@ -97,6 +98,7 @@ def drawn_on_grid(
     ``rng``: source of uniform integers.
     ``blanks``: where the number of records is confidential: public tables, as for :func:`~._checks.check_model`. The
     prior is that of the first.
+    ``survey``, shape (n,): survey weights, at least 0; each of its own record.
     """
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
@@ -111,7 +113,8 @@ def drawn_on_grid(
     blank = blanks[0] if blanks else without(data, synthesiser.sensitive)
     points, log_prior = _possible(points, _log_prior(synthesiser, points, blank))
     totals = np.zeros(len(log_prior), dtype=np.int64)
-    for first, logs in _by_blocks(synthesiser, points, data, len(weights)):
+    surveyed = data if survey is None else {**data, SURVEY: survey}
+    for first, logs in _by_blocks(synthesiser, points, surveyed, len(weights)):
         totals += said(logs, weights[first : first + logs.shape[1]], bound).sum(axis=1)
     law = grid_log_weights(totals, log_prior, bound)
     picked = np.array([draw_weighted(law, rng=rng) for _ in range(draws)])

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
-from discreet.pseudo_posterior._rows import SHARED, without
+from discreet.pseudo_posterior._rows import SHARED, SURVEY, without
 
 Model = Callable[[Mapping[str, Any]], None]
 """A NumPyro model: a function of a mapping of arrays, one row per record."""
@@ -86,21 +86,31 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
 
 
 def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the log-density of each record, from the model run on that record alone.
+    """Return the log-density of each record, from the model run on that record alone, times its survey weight.
 
     ``model``: the model.
     ``values``: values of its latent sites.
-    ``data``: its data, one row per record; what is shared by all records is public.
+    ``data``: its data, one row per record; what is shared by all records is public. With :data:`SURVEY` the array of
+    survey weights, which the model is not shown.
     Returns, shape (count,): Nats. Entry i is a function of row i, of what is shared and of the parameters.
     """
     shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
-    single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in shared}
+    single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in {*shared, SURVEY}}
 
     def one(row: Mapping[str, Any]) -> Any:
         with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
             return by_record(model, {**row, **shared}, 1)[0]
 
-    return jax.vmap(one)(single)
+    logs = jax.vmap(one)(single)
+    if SURVEY not in data:
+        return logs
+    weights = jnp.asarray(data[SURVEY], dtype=logs.dtype)
+    return jnp.where(weights > 0.0, weights * logs, 0.0)  # a record of weight 0 says nothing, whatever its density
+
+
+def shown(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data that a model may see: all but survey weights."""
+    return {name: value for name, value in data.items() if name != SURVEY}
 
 
 def censored(logs: Any, bound: float) -> Any:
@@ -147,7 +157,7 @@ def weighted(
     r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
 
     Its latent sites and factors are those of the model without the sensitive columns, :math:`\ell_i` is that of the
-    model on record i alone.
+    model on record i alone, times its survey weight where the data have one.
 
     ``model``: its observed sites are the likelihood.
     ``sensitive``: the sensitive columns.
@@ -162,7 +172,7 @@ def weighted(
             return is_likelihood(site) or site["type"] == "deterministic"
 
         with handlers.block(hide_fn=hidden), handlers.trace() as sites:
-            model(without(data, sensitive) if blank is None else blank)
+            model(without(shown(data), sensitive) if blank is None else blank)
         values = {
             name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]
         }
@@ -178,17 +188,21 @@ def seeded_model(model: Callable[..., None]) -> Callable[..., None]:
     return seeded
 
 
-def extremes(model: Model, count: int) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
+def extremes(
+    model: Model, count: int, units: npt.NDArray[np.int64] | None = None
+) -> Callable[[Mapping[str, npt.NDArray[Any]], Mapping[str, Any]], Any]:
     """Return a function that gives the least and the largest log-likelihood of each record over posterior draws.
 
     ``model``: the model.
-    ``count``: number of records.
+    ``count``: number of records, or of units.
+    ``units``: the number of each record's unit, from 0 on: log-likelihoods of its records are added up then.
     Returns: Takes draws (values of the latent sites by name, one row per draw) and the model's data, and returns two
     ndarrays of float64, shape (count,), in nats; a NaN counts as minus infinity. Compiled when it is first used.
     """
 
     def logs(one: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
         found = alone(model, one, data)
+        found = found if units is None else jax.ops.segment_sum(found, units, num_segments=count)
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
     def block(some: Mapping[str, Any], data: Mapping[str, Any]) -> Any:

@@ -40,6 +40,11 @@ class Regression(OnDesign):
         return (self.response.column,)
 
     @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Those of the response."""
+        return {self.response.column: (self.response.lower, self.response.upper)}
+
+    @property
     def log_density_at_most_zero(self) -> bool:
         """True where the least scale keeps every density below one."""
         return self.response.bounded

@@ -26,8 +26,10 @@ from discreet.pseudo_posterior._checks import UNCHECKED
 from discreet.pseudo_posterior._fit import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._step import model_step
+from discreet.pseudo_posterior._survey import PUBLIC_MEAN, check_survey, survey_weights
 from discreet.pseudo_posterior._synthesis import check_draws, partial_caveats, synthetic_tables
 from discreet.pseudo_posterior._synthesiser import check_tables, settled
+from discreet.pseudo_posterior._units import check_unit, unit_caveats, units_in
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
 from discreet.releases._step import Step
 
@@ -133,6 +135,16 @@ class PseudoPosterior:
         The columns they depend on, where ``synthesiser`` is a model.
     weighting : Weighting
         How risks become weights; linear with c = 1 and g = 0 by default.
+    survey_weight : str, optional
+        The column of survey weights, at least 0. A record's log-density is multiplied by its weight over
+        ``survey_mean``, in the likelihood, in its risk and in the bound. No model sees the column. Under full synthesis
+        it is as confidential as the others, and not released; under partial synthesis it is published exactly.
+    survey_mean : float, optional
+        Public: the survey weight that counts as one record, such as the size of the population over that of the sample.
+        It must not be computed from weights that are confidential.
+    unit : str, optional
+        The column that names the privacy unit, such as a household. Risks, weights and the bound are then those of all
+        records of a unit together. No model sees the column and it is not released, unless it is given.
     target_epsilon : float, optional
         Local epsilon of one table that is aimed at, a public choice; it has to be given to publish.
     tables : int
@@ -165,6 +177,9 @@ class PseudoPosterior:
     given: tuple[str, ...] = ()
     weighting: Weighting = field(default_factory=LinearWeights)
     target_epsilon: float | None = None
+    survey_weight: str | None = None
+    survey_mean: float | None = None
+    unit: str | None = None
     tables: int = 1
     draws: int = 1000
     warm_up: int = 1000
@@ -175,6 +190,8 @@ class PseudoPosterior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
         check_tables(self.tables)
+        check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        check_unit(self.synthesiser, self.unit)
         if self.target_epsilon is not None:
             real("target_epsilon", self.target_epsilon, above=0, remedy="It is the local epsilon of one table.")
 
@@ -257,7 +274,7 @@ class PseudoPosterior:
         sampler = self.sampler(columns, progress=progress)
         first = self._unweighted(sampler, unweighted, rng=rng, check=check)
         risks = _extremes(sampler, first, np.ones(sampler.count))
-        target = self.target_epsilon / safety_factor(sampler.count)
+        target = self.target_epsilon / self._factor(sampler.count)
         if risks.epsilon <= target:
             return self.refit(sampler, first, risks, Unweighted(), rng=rng, check=check)
         aim = 0.95 * target
@@ -277,12 +294,20 @@ class PseudoPosterior:
 
         def foreseen(tightening: float) -> float:
             weighting = self.weighting.tightened(1.0 / tightening)
-            return _scaled(risks, weighting.weights(risks.by_record, sampler.data)).epsilon
+            return _scaled(risks, weighting.weights(risks.by_record, self._data(sampler))).epsilon
 
         found = least_real(lambda tightening: foreseen(tightening) - aim, 1.0, 1e9, relative=1e-3)
         if found is None:
             raise Refused("no weights of this kind meet the target local epsilon. Raise it, or take another weighting")
         return self.weighting.tightened(1.0 / found)
+
+    def _factor(self, n: int) -> float:
+        """Return the factor of safety; that of few records where there are units, whose number is not stated."""
+        return safety_factor(n if self.unit is None else 0)
+
+    def _data(self, sampler: Sampler) -> dict[str, Any]:
+        """Return what weightings read beside risks: arrays of records, and nothing of units."""
+        return sampler.data if self.unit is None else {}
 
     def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
         """Return the exponential mechanism that aims at the local epsilon of a fitted one, to compare with."""
@@ -317,8 +342,9 @@ class PseudoPosterior:
         """Return what :func:`~discreet.publish` runs on a table of this domain: see :func:`model_step`."""
         check_draws(self.tables, self.chains * self.draws)
 
-        def drawn(columns: Columns, *, rng: np.random.Generator) -> list[dict[str, Any]]:
-            return self.synthesise(self.calibrated_fit(columns, rng=rng, progress=progress), columns, rng=rng)
+        def drawn(columns: Columns, *, rng: np.random.Generator, within: Any) -> list[dict[str, Any]]:
+            fitted = self.calibrated_fit(columns, rng=rng, progress=progress)
+            return synthetic_tables(self.synthesiser, fitted.draws, columns, tables=self.tables, rng=rng, within=within)
 
         return model_step(self, domain, drawn, name="pseudo-posterior", own={"target_epsilon": self.target_epsilon})
 
@@ -354,7 +380,7 @@ class PseudoPosterior:
             raise RelationNotSupported(
                 "pseudo-posterior", f"{held.name} of {held.group}", "its local bound is that of one record replaced"
             )
-        factor = safety_factor(n)
+        factor = self._factor(n)
         each = self.epsilon_each(held)
         return Guarantee(
             relation=held,
@@ -367,6 +393,7 @@ class PseudoPosterior:
                 f"{as_written(factor)}, bounds that of every table of {counted(n, 'record')} and every parameter",
                 "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
                 UNCHECKED,
+                *((PUBLIC_MEAN,) if self.survey_weight is not None else ()),
                 "the chains have converged: those beyond the limits stated with them would not have been released",
             ),
             caveats=(
@@ -376,7 +403,8 @@ class PseudoPosterior:
                 "the scale of the weights, or which records are dropped, was chosen by looking at the data",
                 "a bound on log-densities depends on the unit of measurement",
                 *(() if self.synthesiser.log_density_at_most_zero else (_ABOVE_ONE,)),
-                *partial_caveats(self.synthesiser),
+                *unit_caveats(self.unit),
+                *partial_caveats(self.synthesiser, self.survey_weight),
             ),
         )
 
@@ -392,6 +420,8 @@ class PseudoPosterior:
             chains=self.chains,
             chain_method=self.chain_method,
             progress=progress,
+            survey=survey_weights(columns, self.survey_weight, self.survey_mean),
+            units=units_in(columns, self.unit),
         )
 
     def _unweighted(
@@ -431,7 +461,7 @@ class PseudoPosterior:
         Refused
             When every weight is 0, or chains did not converge.
         """
-        weights = weighting.weights(risks.by_record, sampler.data)
+        weights = weighting.weights(risks.by_record, self._data(sampler))
         if not weights.any():
             raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():

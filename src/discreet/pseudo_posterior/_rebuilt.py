@@ -16,13 +16,15 @@ from discreet.releases._step import Step
 def rebuilt(facts: Mapping[str, Any]) -> Step:
     """Return a step with the same promise: it depends on what is synthesised, and not on the model and its chains."""
     given, domain = facts["mechanism"]["parameters"], Domain.from_dict(facts["domain"])
+    survey = given.get("survey", {})
+    read = {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean"), "unit": given.get("unit")}
     stand_in = FromModel(
         function=_no_model,
         columns=tuple(given["synthesised"]),
         others=tuple(given["published_exactly"]),
         densities_at_most_one=given["densities_at_most_one"] is True,
     )
-    tables, enough = given["tables"], {"draws": given["tables"]}
+    tables, enough = given["tables"], {"draws": given["tables"], **read}
     if facts["mechanism"]["name"] == "pseudo-posterior":
         step = PseudoPosterior(stand_in, target_epsilon=float(given["target_epsilon"]), tables=tables, **enough).step(
             domain

@@ -1,4 +1,4 @@
-"""Synthesisers of one or several columns by means and regressions: Poisson, normal, robust, categorical, sequential."""
+"""Synthesisers of columns by means and regressions: Poisson, normal, robust, hierarchical, categorical, sequential."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jnp, numpyro
 from discreet.pseudo_posterior._design import Response
 from discreet.pseudo_posterior._on_design import OnDesign, Regression
+from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesiser import Synthesiser
 
 
@@ -110,26 +111,54 @@ class CategoricalShares(_OneColumn):
         return {"shares": rng.dirichlet(self.prior + held, size=draws)}
 
 
+_GROUP = "group of the record"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearRegression(Regression):
-    r"""A numeric column given others: :math:`y_i=x_i^\top\beta+\sigma e_i` with normal or Student errors.
+    r"""A numeric column given others: :math:`y_i=x_i^\top\beta+u_{g(i)}+\sigma e_i` with normal or Student errors.
 
-    :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response.
+    :math:`\beta_r\sim N(0,s^2)` and :math:`\sigma\sim\sigma_0+|t_3|` in the unit of the response. Where a column of
+    groups is named, each of them has an intercept :math:`u_g\sim N(0,\tau^2)`, :math:`\tau\sim|t_3|`: groups of few
+    records borrow from the others. Else :math:`u=0`.
 
     ``response``: the column, its public transformation and unit.
     ``design``: the columns it depends on, and their public coding; an intercept alone by default.
     ``degrees``: Degrees of freedom of Student errors, for robustness; normal errors by default.
     ``coefficient_scale``: ``s``, above 0, in units of the response.
+    ``group``, ``groups``: the column of groups, as codes ``0 .. groups-1``, such as regions or strata, and their public
+    number.
     """
 
     degrees: float | None = None
     coefficient_scale: float = 10.0
+    group: str | None = None
+    groups: int = 0
+
+    def __post_init__(self) -> None:
+        if self.group is not None:
+            integer(f"the number of groups of column {self.group!r}", self.groups, least=2)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns of the design, and that of groups."""
+        named = self.design.columns
+        return named if self.group is None or self.group in named else (*named, self.group)
+
+    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the design matrix, and the group of each record."""
+        made = {"design": self.design.matrix(columns, count)}
+        return made if self.group is None else {**made, _GROUP: np.asarray(columns[self.group])}
 
     def model(self, data: Mapping[str, Any]) -> None:
         """Run the model."""
         count = data["design"].shape[1]
         normal = dist.Normal(0.0, self.coefficient_scale).expand([count]).to_event(1)
         mean = data["design"] @ numpyro.sample("coefficients", normal)
+        if self.group is not None:
+            spread = numpyro.sample("group_spread", dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0)))
+            standard = numpyro.sample("group_intercepts", dist.Normal(0.0, 1.0).expand([self.groups]).to_event(1))
+            mean = mean + spread * jnp.take(standard, data[_GROUP])
         scale = self.response.least_scale + numpyro.sample("excess_scale", dist.FoldedDistribution(
             dist.StudentT(3.0, 0.0, 1.0)))  # fmt: skip
         errors = dist.Normal(mean, scale) if self.degrees is None else dist.StudentT(self.degrees, mean, scale)
@@ -180,6 +209,12 @@ class SequentialRegression(OnDesign):
     def sensitive(self) -> tuple[str, ...]:
         """The columns of the steps."""
         return tuple(step.column for step in self.steps)
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Those of the responses."""
+        responses = (step.response for step in self.steps if step.response is not None)
+        return {response.column: (response.lower, response.upper) for response in responses}
 
     @property
     def log_density_at_most_zero(self) -> bool:

@@ -14,6 +14,9 @@ from discreet._core.lazy import jnp
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together."""
 
+SURVEY = "survey: weight"
+"""The array of survey weights, beside those that a model reads: it multiplies log-likelihoods, and no model sees it."""
+
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of a table, one entry per record: numbers, and codes ``0, 1, ..`` of categories."""
 

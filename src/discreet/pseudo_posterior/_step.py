@@ -15,15 +15,18 @@ import numpy.typing as npt
 
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.lazy import pl
+from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain._column import Column
 from discreet.domain._metric import nearest_codes
 from discreet.privacy import Relation
 from discreet.pseudo_posterior._fit import Convergence
-from discreet.pseudo_posterior._from_domain import sensitive_nulls
-from discreet.pseudo_posterior._synthesis import least_product
+from discreet.pseudo_posterior._from_domain import bounds_of, sensitive_nulls
+from discreet.pseudo_posterior._survey import check_declared
+from discreet.pseudo_posterior._synthesis import least_product, published_exactly
 from discreet.pseudo_posterior._synthesiser import FromModel, Synthesiser
+from discreet.pseudo_posterior._units import check_unit_declared
 from discreet.releases._step import Step
 
 _RANDOMNESS = (
@@ -45,12 +48,13 @@ def model_step(
     """Return the step of a posterior on a domain.
 
     ``posterior``: public facts.
-    ``domain``: public: the one that the confidential table was encoded with. It must hold the synthesiser's columns and
-    no others, none of them open labels, and no sensitive one with nulls. The model reads codes ``0, 1, ..`` of
-    categories and booleans, of which a null is the last, and numbers in the unit of
+    ``domain``: public: the one that the confidential table was encoded with. It must hold the synthesiser's columns,
+    those of survey weights and units and no others, none of them open labels, and no sensitive one with nulls. The
+    model reads codes ``0, 1, ..`` of categories and booleans, of which a null is the last, and numbers in the unit of
     :meth:`~discreet.domain.Column.positions` of all others (days since 1970-01-01 for dates, seconds for datetimes and
     durations), of which a null is NaN.
-    ``drawn``: ``drawn(columns, rng=)`` fits to confidential columns and draws the tables.
+    ``drawn``: ``drawn(columns, rng=, within=)`` fits to confidential columns and draws the tables, within the domain's
+    bounds.
     ``own``, ``name``: what its guarantee depends on beside the number of tables, and what it is called, in the
     certificate.
     ``size``, ``exact``: a public number of records of each table, as many as are held by default; whether no Markov
@@ -60,8 +64,18 @@ def model_step(
     domain and the synthesiser do not name the same columns.
     """
     synthesiser: Synthesiser = posterior.synthesiser
-    _check(domain, synthesiser)
+    weight: str | None = posterior.survey_weight
+    read = tuple(name for name in (weight, posterior.unit) if name is not None)
+    _check(domain, synthesiser, read)
+    if weight is not None:
+        check_declared(domain, weight)
+    if posterior.unit is not None:
+        check_unit_declared(domain, posterior.unit)
     limits = _limits(posterior.convergence)
+    within = {name: bounds for name in synthesiser.sensitive if (bounds := _within(domain.columns[name])) is not None}
+    exact_columns = published_exactly(synthesiser, weight)
+    released = {name: domain.columns[name] for name in domain.names if name in {*synthesiser.sensitive, *exact_columns}}
+    shown = domain if len(released) == len(domain.names) else Domain(columns=released)
 
     def run(x: Any, *, rng: np.random.Generator) -> list[dict[str, npt.NDArray[Any]]]:
         if not isinstance(x, Counts):
@@ -70,16 +84,16 @@ def model_step(
         codes = (np.repeat(column, x.frequencies)[order] for column in x.records.columns)
         held = dict(zip(domain.names, codes, strict=True))
         columns = {name: _numbers(domain.columns[name], column) for name, column in held.items()}
-        given = {name: held[name] for name in synthesiser.given}  # codes, which are released as they are held
-        return [{**table, **given} for table in drawn(columns, rng=rng)]
+        given = {name: held[name] for name in exact_columns}  # codes, which are released as they are held
+        return [{**table, **given} for table in drawn(columns, rng=rng, within=within)]
 
     def frames(output: Any, *, rng: np.random.Generator) -> Iterator[Iterator[pl.DataFrame]]:
         for table in output:
             codes = [
-                table[name] if name in synthesiser.given else _codes(column, table[name], name, rng=rng)
-                for name, column in domain.columns.items()
+                table[name] if name in exact_columns else _codes(column, table[name], name, rng=rng)
+                for name, column in shown.columns.items()
             ]
-            yield iter([domain.decode(Records(columns=tuple(codes)), rng=rng)])
+            yield iter([shown.decode(Records(columns=tuple(codes)), rng=rng)])
 
     def pure(relation: Relation) -> tuple[float, float]:
         each = posterior.epsilon_each(relation)
@@ -90,7 +104,7 @@ def model_step(
         parameters={
             "model": synthesiser.function.__name__ if isinstance(synthesiser, FromModel) else repr(synthesiser),
             "synthesised": list(synthesiser.sensitive),
-            "published_exactly": list(synthesiser.given),
+            "published_exactly": list(exact_columns),
             "densities_at_most_one": synthesiser.log_density_at_most_zero,
             "tables": posterior.tables,
             "chains": {
@@ -101,6 +115,8 @@ def model_step(
                 "refused_beyond": limits,
             },
             **own,
+            **({} if weight is None else {"survey": {"weight": weight, "mean": posterior.survey_mean}}),
+            **({} if posterior.unit is None else {"unit": posterior.unit}),
         },
         domain=domain,
         run=run,
@@ -111,6 +127,7 @@ def model_step(
         tables=posterior.tables,
         protected=tuple(synthesiser.sensitive) if synthesiser.given else (),
         pure=pure,
+        empty=None if shown is domain else shown.decode(shown.draw_base(0, seeded(0)), rng=seeded(0)),
         outcome=lambda _output, _n: {} if exact else {"outcome": _met(limits)},
         randomness=_RANDOMNESS,
     )
@@ -122,9 +139,9 @@ def _utility(_n: int) -> dict[str, Any]:
     return {"share_not_from_data": None, "share_at_most": 1.0, "share_in_words": words}
 
 
-def _check(domain: Domain, synthesiser: Synthesiser) -> None:
-    """Refuse a domain that does not fit the synthesiser: by public facts alone."""
-    wanted = {*synthesiser.sensitive, *synthesiser.given}
+def _check(domain: Domain, synthesiser: Synthesiser, read: tuple[str, ...]) -> None:
+    """Refuse a domain that does not fit the synthesiser, and what is read beside it: by public facts alone."""
+    wanted = {*synthesiser.sensitive, *synthesiser.given, *read}
     if wanted != set(domain.names):
         odd = sorted(wanted ^ set(domain.names))[0]
         raise ParameterError(f"column {odd!r}: the domain and the synthesiser must name the same columns")
@@ -142,6 +159,15 @@ def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if isinstance(column, (Boolean, Category)):
         return np.asarray(codes)
     return np.asarray(column.positions(codes), dtype=np.float64)
+
+
+def _within(column: Column) -> tuple[float, float] | None:
+    """Return the bounds of the numbers that are released as values of a column; None for categories."""
+    if isinstance(column, (Boolean, Category, OpenLabels)):
+        return None
+    lower, upper = bounds_of(column)
+    half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all numbers that are nearest to it
+    return lower - half, upper + half
 
 
 def _codes(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Booleans
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import jnp
 from discreet.pseudo_posterior._fit import PosteriorDraws
 from discreet.pseudo_posterior._likelihood import quiet, redrawn
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._synthesiser import Synthesiser
+
+_AGAIN = 30
 
 
 def synthetic_tables(
@@ -26,8 +29,12 @@ def synthetic_tables(
     tables: int,
     rng: np.random.Generator,
     size: int | None = None,
+    within: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[dict[str, npt.NDArray[Any]]]:
     """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one.
+
+    A record with a value outside its bounds is drawn again, so that records follow the model's law within them. What is
+    still outside after 30 times goes to the bounds.
 
     Raises ParameterError when there are fewer draws than tables, or a size was asked for beside given columns.
 
@@ -38,7 +45,9 @@ def synthetic_tables(
     ``tables``: how many.
     ``rng``: source of the choice of draws and of the records.
     ``size``: records a table, where nothing is given; as many as held by default.
+    ``within``: public bounds of sensitive columns, in the unit of the table, in place of the synthesiser's own.
     """
+    limits = {**synthesiser.bounds, **(within or {})}
     check_draws(tables, len(draws))
     held = len(columns[synthesiser.sensitive[0]])
     if synthesiser.given and size not in (None, held):
@@ -49,16 +58,34 @@ def synthetic_tables(
     with quiet():
         data = synthesiser.blank(columns, held if size is None else size)
         for index in range(first, first + step * tables, step):
-            key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
-            new = _records(synthesiser, draws.one(index), data, key)
-            table = {name: np.asarray(columns[name]) for name in synthesiser.given}
-            table.update({name: synthesiser.decoded(name, new[name]) for name in synthesiser.sensitive})
-            made.append(table)
+            new = _records(synthesiser, draws.one(index), data, rng)
+            for _ in range(_AGAIN):
+                outside = _outside(new, limits)
+                if not outside.any():
+                    break
+                again = _records(synthesiser, draws.one(index), data, rng)
+                for name, values in new.items():
+                    new[name] = np.where(outside.reshape(-1, *(1,) * (values.ndim - 1)), again[name], values)
+            for name, (low, high) in limits.items():
+                new[name] = np.clip(np.nan_to_num(new[name]), low, high)
+            made.append({**{name: np.asarray(columns[name]) for name in synthesiser.given}, **new})
     return made
 
 
-def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
-    """Return encoded records: one value of each sensitive column for each row of the data."""
+def _outside(table: Mapping[str, npt.NDArray[Any]], limits: Mapping[str, tuple[float, float]]) -> Booleans:
+    """Return which records have a value that is outside its bounds, or none."""
+    count = len(next(iter(table.values())))
+    inside = np.ones(count, dtype=np.bool_)
+    for name, (low, high) in limits.items():
+        inside &= (table[name] >= low) & (table[name] <= high)
+    return ~inside
+
+
+def _records(
+    synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, npt.NDArray[Any]]:
+    """Return records, one value of each sensitive column for each row of the data, in the unit of the table."""
+    key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
     try:
         new = redrawn(synthesiser.model, one, data, key)
     except ValueError as error:  # NumPyro's, where a distribution's parameters are not in its domain
@@ -70,7 +97,7 @@ def _records(synthesiser: Synthesiser, one: Mapping[str, Any], data: Mapping[str
     for name, values in made.items():
         if values.shape[:1] != data[name].shape[:1]:
             raise ParameterError(f"site {name!r} does not draw one value per record. Put it in a numpyro.plate")
-    return made
+    return {name: np.asarray(synthesiser.decoded(name, values)) for name, values in made.items()}
 
 
 def check_draws(tables: int, draws: int) -> None:
@@ -92,11 +119,19 @@ def least_product(count: int, value: float) -> float:
     return product if exact else math.nextafter(product, math.inf)
 
 
-def partial_caveats(synthesiser: Synthesiser) -> tuple[str, ...]:
+def published_exactly(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[str, ...]:
+    """Return the columns that are published as they are: those given, and with them the survey weights."""
+    if not synthesiser.given or survey_weight is None or survey_weight in synthesiser.given:
+        return synthesiser.given
+    return (*synthesiser.given, survey_weight)
+
+
+def partial_caveats(synthesiser: Synthesiser, survey_weight: str | None) -> tuple[str, ...]:
     """Return what partial synthesis does not protect, in words."""
-    if not synthesiser.given:
+    exact = published_exactly(synthesiser, survey_weight)
+    if not exact:
         return ()
     return (
         f"only {', '.join(synthesiser.sensitive)} is protected, in each record by itself; "
-        f"{', '.join(synthesiser.given)} {'is' if len(synthesiser.given) == 1 else 'are'} published exactly as held",
+        f"{', '.join(exact)} {'is' if len(exact) == 1 else 'are'} published exactly as held",
     )

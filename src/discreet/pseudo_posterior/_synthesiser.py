@@ -124,6 +124,11 @@ class Synthesiser(ABC):
             raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
         return np.concatenate(made)[place.reshape(-1)] if made else np.asarray(column)
 
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Public bounds of sensitive columns, in the unit of the table: a record outside of them is drawn again."""
+        return {}
+
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return synthetic values of a column in the unit of the table."""
         return values
@@ -154,7 +159,8 @@ class Synthesiser(ABC):
         warm_up : int
             How many of its draws will be left out.
         bound : float, optional
-            Log-likelihoods of records are clipped to ``[-bound, 0]``.
+            Log-likelihoods of records are clipped to ``[-bound, 0]``. Where the data that the chain runs on have an
+            array :data:`SURVEY`, they are multiplied by it first.
         """
         return None
 

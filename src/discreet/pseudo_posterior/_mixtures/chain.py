@@ -30,6 +30,7 @@ from discreet.pseudo_posterior._likelihood import censored
 from discreet.pseudo_posterior._mixtures.covariance import redrawn_covariance, solved
 from discreet.pseudo_posterior._mixtures.shares import DirichletShares, StickShares
 from discreet.pseudo_posterior._mixtures.steps import hamiltonian
+from discreet.pseudo_posterior._rows import SURVEY
 from discreet.pseudo_posterior._synthesiser import BLOCK, Chain
 
 _SWEEPS, _WARM_UP_SWEEPS = 7, 3
@@ -52,11 +53,12 @@ class _State(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What does not move: design (n, R), response (n,), weights (n,), and the map to orthonormal coordinates."""
+    """What does not move: design (n, R), response, weights, survey weights (n,), map to orthonormal coordinates."""
 
     design: Any
     response: Any
     weights: Any
+    survey: Any
     map: Any
 
 
@@ -81,7 +83,7 @@ class _Mixture:
         highest = jax.lax.stop_gradient(logs.max(axis=0))
         by_record = highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
         if self.bound is not None:
-            by_record = censored(by_record, self.bound)
+            by_record = censored(facts.survey * by_record, self.bound)
         return jnp.dot(facts.weights, by_record)
 
     def log_precisions(self, inside: Any, log_excess: Any, concentration: Any, total: Any) -> tuple[Any, Any, Any]:
@@ -215,6 +217,7 @@ def mixture_chain(
             design=jnp.asarray(data["design"], jnp.float32),
             response=jnp.asarray(data[response], jnp.float32),
             weights=jnp.asarray(weights, jnp.float32),
+            survey=jnp.asarray(data.get(SURVEY, jnp.ones(len(weights))), jnp.float32),
             map=jnp.asarray(data[map_name], jnp.float64),
         )
         if bound is not None:
