@@ -260,6 +260,7 @@ def release(
         ignore_other_columns=ignore_other_columns,
         hides_size=asked.relation_name == "add-remove",
         in_parts=asked.kind is not None and issubclass(asked.kind, PartsMechanism),
+        by_unit=bool(parameters.get("unit_votes")),
         rng=rng,
     )
     kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
@@ -458,11 +459,12 @@ class _Table:
     ignore_other_columns: bool
     hides_size: bool
     in_parts: bool
+    by_unit: bool
     rng: np.random.Generator | None
 
     def check(self, domain: Domain) -> None:
         """Refuse what cannot be read, before it is opened."""
-        slots_of(domain, self.unit, self.max_records)
+        slots_of(domain, self.unit, self.max_records, by_unit=self.by_unit)
         require_there(self.data)
 
     def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
@@ -472,7 +474,8 @@ class _Table:
         source = open_source(self.data)
         if self.in_parts and whole_rows and source.stays:
             return confidential_rows(source, domain, **shared)
-        return confidential(source, domain, unit=self.unit, max_records=self.max_records, rng=self.rng, **shared)
+        shared |= {"unit": self.unit, "max_records": self.max_records, "by_unit": self.by_unit}
+        return confidential(source, domain, rng=self.rng, **shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
