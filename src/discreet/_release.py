@@ -101,11 +101,15 @@ class Watch:
         Called with the number of records drawn so far.
     stepped : callable, optional
         Called after each step of a mechanism that works in steps, with the number of steps done and of all steps.
+    evolved : callable, optional
+        Called after each step with what it released, which is public: of ``private-evolution`` its ``number``, the
+        frame of ``candidates``, their noisy ``votes`` and ``shares``. ``print`` writes a line for each step.
     """
 
     announce: Callable[[str], None] | None = None
     progress: Callable[[int], None] | None = None
     stepped: Callable[[int, int], None] | None = None
+    evolved: Callable[[Any], None] | None = None
 
 
 def release(
@@ -635,7 +639,7 @@ def _in_steps(
             raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
         return mechanism
     if checkpoint is None:
-        return mechanism.observed(watch=watch.stepped)
+        return mechanism.observed(watch=watch.stepped, inspect=watch.evolved)
 
     def stepped(done: int, of: int) -> None:
         if payment is not None:
@@ -643,7 +647,9 @@ def _in_steps(
         if watch.stepped is not None:
             watch.stepped(done, of)
 
-    return mechanism.observed(watch=stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw)
+    return mechanism.observed(
+        watch=stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw, inspect=watch.evolved
+    )
 
 
 def _say(watch: Watch, sentences: Iterable[str]) -> None:

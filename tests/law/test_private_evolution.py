@@ -540,7 +540,8 @@ def test_calibration_is_tight(noise: str, relation: str) -> None:
 def test_few_steps_are_taken_with_the_numbers_of_the_theory() -> None:
     made = PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=square(), n=1000, api="box")
     assert 1 <= made.steps <= 8  # the theory's 14, ceil(2 log 1000), are twice as far from tables of points
-    sigma = made.scale / 1000
+    assert made.nearest == 4
+    sigma = made.scale / 1000 / math.sqrt(4)
     api: Any = made.api
     assert api.alpha == pytest.approx(api.diameter * math.sqrt(sigma))
     usual = 1 / sigma / math.sqrt(api.variations_each())
@@ -730,16 +731,16 @@ def test_a_run_that_dies_goes_on_and_spends_nothing_twice(tmp_path: Path) -> Non
     path = tmp_path / "run.checkpoint"
     mechanism = evolution(3, PrivateEvolution, Next, steps=4, scale=2.0, population=3)
     table = Counts.of_cells([0, 2])
-    seen: list[Votes] = []
+    seen: list[Any] = []
 
-    def dies_in_the_third(step: Votes) -> None:
+    def dies_in_the_third(step: Any) -> None:
         seen.append(step)
         if len(seen) == 3:
             raise Died
 
     with pytest.raises(Died):
         mechanism.observed(checkpoint=path, inspect=dies_in_the_third).kernel(table, rng=secure())
-    more: list[Votes] = []
+    more: list[Any] = []
     steps: Any = mechanism.observed(checkpoint=path, inspect=more.append).kernel(table, rng=secure())
     assert len(more) == 1  # the third step was written before it was shown
     for old, new in zip(seen, steps, strict=False):
@@ -764,7 +765,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="Leave out the checkpoint or the seed"):
         mechanism.observed(checkpoint=path).kernel(table, rng=seeded(0))
 
-    def at_once(step: Votes) -> None:
+    def at_once(step: Any) -> None:
         with pytest.raises(FileProblem, match="another run"):
             replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b").kernel(table, rng=secure())
 

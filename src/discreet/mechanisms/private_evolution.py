@@ -30,7 +30,7 @@ from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._cells import nearest_of
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._evolution_choice import STEPS, Choice, least_displaced
+from discreet.mechanisms._evolution_choice import NEAREST, STEPS, Choice, least_displaced
 from discreet.mechanisms._expansion import Expansion, Listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._noisy_counts import solve_scale
@@ -46,6 +46,7 @@ from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.evolution._neighbours import Voters
+    from discreet.evolution._step import EvolvedStep
 
 Variant = Literal["projection", "practical", "theoretical"]
 
@@ -165,7 +166,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     sampling: Sampling = DEFAULT_SAMPLING
     api: API | str | Mapping[str, Any] = "table"
     _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
-    _inspect: Callable[[Votes], None] | None = field(init=False, default=None, repr=False, compare=False)
+    _inspect: Callable[[EvolvedStep], None] | None = field(init=False, default=None, repr=False, compare=False)
     _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
     _redraw: bool = field(init=False, default=False, repr=False, compare=False)
 
@@ -224,7 +225,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         watch: Callable[[int, int], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         redraw: bool = False,
-        inspect: Callable[[Votes], None] | None = None,
+        inspect: Callable[[EvolvedStep], None] | None = None,
     ) -> Self:
         """Return the same mechanism with callbacks after each step, and a file to continue from.
 
@@ -240,7 +241,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             Whether the checkpoint may be finished. Other records are then drawn from the votes it holds, and the table
             is not asked at all.
         inspect : callable, optional
-            Called with what each step released: candidates and noisy votes, public too.
+            Called with what each step released, public too: its number, candidates, noisy votes and probabilities. Its
+            text is a line for a log; it has ``records`` that would be drawn, and their ``closeness`` to a public table.
         """
         made = replace(self)
         for name, value in (
@@ -298,10 +300,24 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             if checkpoint is not None:
                 checkpoint.write(released)
             if self._inspect is not None:
-                self._inspect(released[-1])
+                self._inspect(self._shown(t, released[-1]))
             if self._watch is not None:
                 self._watch(t + 1, self.steps)
         return released
+
+    def _shown(self, step: int, released: Votes) -> EvolvedStep:
+        """Return what a step released as it is shown: public post-processing."""
+        from discreet.evolution._step import EvolvedStep
+
+        return EvolvedStep(
+            number=step + 1,
+            of=self.steps,
+            candidates=self.domain.decode(released.candidates, rng=seeded(0)),
+            votes=released.votes,
+            shares=self.probabilities(released),
+            _encoded=released.candidates,
+            _api=self._api,
+        )
 
     def _could_release(self, step: Votes) -> bool:
         """Return whether a step is one that some run could release, by its candidates and votes alone."""
@@ -668,15 +684,16 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> PrivateEvolution:
-        """Solve for the least scale; take the steps, population and variant of the least predicted displacement.
+        """Solve for the least scale; take what is free with the least predicted displacement.
 
         The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
         6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
-        Theorem 4.1. One step is taken where a finite domain has no more cells than that has candidates. An API that
-        takes long, or has more than 64 coordinates, is not tried out: the theory's numbers are taken. For the noise
-        found, a box or a ball asked for by name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``.
-        ``relation="add-remove"`` asks for that relation. The projection variant takes a population of at most 32,768
-        candidates unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
+        Theorem 4.1. A record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where
+        a finite domain has no more cells than that has candidates. An API that takes long, or has more than 64
+        coordinates, is not tried out: the theory's numbers are taken. For the noise found, a box or a ball asked for by
+        name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that
+        relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
+        above, probabilities are only near the nearest, and take minutes.
         """
         cls.refuse_unknown(fixed, "relation")
         relation = fixed.pop("relation", "replacement")
@@ -729,14 +746,17 @@ class _Request:
             if self.domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
                 return once
         listed = sorted({*STEPS, theory}) if steps is None else [steps]
-        found: PrivateEvolution = least_displaced(self.solved, listed, varied=varied, sized=population is None)
+        voting = self.own.get("noise", "gaussian") == "gaussian" and not {"nearest", "unit_votes"} & self.own.keys()
+        start = Choice(0, nearest=NEAREST if voting else None)
+        found: PrivateEvolution = least_displaced(self.solved, start, listed, varied=varied, sized=population is None)
         return found
 
     def solved(self, choice: Choice, population: int | None = None) -> PrivateEvolution:
         """Return an evolution with some choices made, its noise solved for."""
-        if choice.steps not in self._noise_for:
-            self._noise_for[choice.steps] = self._with_noise(choice.steps)
-        solved, population = self._noise_for[choice.steps], self.own.get("population", population)
+        needed = (choice.steps, choice.nearest)
+        if needed not in self._noise_for:
+            self._noise_for[needed] = self._with_noise(*needed)
+        solved, population = self._noise_for[needed], self.own.get("population", population)
         if choice.variant is not None:
             solved = replace(solved, variant=cast(Variant, choice.variant))
         if choice.steps == 0:
@@ -744,13 +764,14 @@ class _Request:
         return self._populated(solved, population, choice.share)
 
     @cached_property
-    def _noise_for(self) -> dict[int, PrivateEvolution]:
-        """Evolutions by their number of steps: the noise that these need, which nothing else changes."""
+    def _noise_for(self) -> dict[tuple[int, int | None], PrivateEvolution]:
+        """Evolutions by their numbers of steps and votes: the noise that these need, which nothing else changes."""
         return {}
 
-    def _with_noise(self, steps: int) -> PrivateEvolution:
+    def _with_noise(self, steps: int, nearest: int | None) -> PrivateEvolution:
         """Return an evolution of a population of one, its noise solved for."""
-        own = {**self.own, "steps": steps, "population": 1}
+        own: dict[str, Any] = {**self.own, "steps": steps, "population": 1}
+        own |= {} if nearest is None else {"nearest": nearest}
         noise = own.pop("noise", "gaussian")
         shared: dict[str, Any] = {"n": self.n, "group": self.group, "scale": self.scale, "relation": self.relation}
 
@@ -771,7 +792,8 @@ class _Request:
 
     def _populated(self, solved: PrivateEvolution, population: int | None, share: float) -> PrivateEvolution:
         """Return an evolution with the theorem's finest scale and population where they are not given."""
-        sigma, d = solved.scale / self.n, len(self.domain.columns)
+        each = min(solved.unit_votes, solved.nearest * self.group) if solved.unit_votes else solved.nearest
+        sigma, d = solved.scale / (self.n * math.sqrt(each)), len(self.domain.columns)  # as for one vote
         if self.named and hasattr(solved.api, "alpha"):
             api = cast(Any, solved.api)
             alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=api.diameter)
