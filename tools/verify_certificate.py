@@ -700,8 +700,13 @@ def evolution(facts: Facts) -> Promise:
     if steps == 0:
         return Promise(lambda _: mpf(0), mpf(0))
     if facts.parameters["noise"] == "gaussian":
-        scale = drawn(facts.parameters["scale"])
-        return Promise(gaussian(scale, facts.group, steps if one_side else 2 * steps), exact=one_side)
+        scale, nearest = drawn(facts.parameters["scale"]), whole(facts.parameters.get("nearest", 1), "nearest", 1)
+        most = whole(facts.parameters.get("unit_votes", 0), "unit_votes")
+        group, each = (1, min(most, nearest * facts.group)) if most else (facts.group, nearest)
+        changed = steps * each * (1 if one_side else 2)
+        return Promise(gaussian(scale, group, changed), exact=one_side and each == 1)
+    if facts.parameters.get("nearest", 1) != 1 or facts.parameters.get("unit_votes", 0) != 0:
+        raise StoppedError(WRONG, "T16 has one vote of each record where noise is added above a threshold")
     composed = composition(thresholded(facts, one_side=one_side)[0], steps)
     return Promise(lambda e: composed(number(e)))
 
@@ -906,7 +911,8 @@ def _sentence(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
             wrong.append("the sentence states a smaller epsilon than the fields")
     if facts.unit is not None and facts.unit["max_records"] != group:
         wrong.append(f"a unit has up to {facts.unit['max_records']} records, and the promise is about {group}")
-    if facts.unit is not None and facts.relation == "replacement" and facts.n % facts.unit["max_records"]:
+    slots = facts.unit is not None and not facts.parameters.get("unit_votes")  # else units are counted
+    if slots and facts.relation == "replacement" and facts.n % facts.unit["max_records"]:
         wrong.append("the number of records is no multiple of a unit's slots")
     yield Check("guarantee.statement", WRONG if wrong else AGREES, "; ".join(wrong) or "as the fields")
 

@@ -101,11 +101,15 @@ class Watch:
         Called with the number of records drawn so far.
     stepped : callable, optional
         Called after each step of a mechanism that works in steps, with the number of steps done and of all steps.
+    evolved : callable, optional
+        Called after each step with what it released, which is public: of ``private-evolution`` its ``number``, the
+        frame of ``candidates``, their noisy ``votes`` and ``shares``. ``print`` writes a line for each step.
     """
 
     announce: Callable[[str], None] | None = None
     progress: Callable[[int], None] | None = None
     stepped: Callable[[int, int], None] | None = None
+    evolved: Callable[[Any], None] | None = None
 
 
 def release(
@@ -260,6 +264,7 @@ def release(
         ignore_other_columns=ignore_other_columns,
         hides_size=asked.relation_name == "add-remove",
         in_parts=asked.kind is not None and issubclass(asked.kind, PartsMechanism),
+        by_unit=bool(parameters.get("unit_votes")),
         rng=rng,
     )
     kept = Checkpoint(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
@@ -458,11 +463,12 @@ class _Table:
     ignore_other_columns: bool
     hides_size: bool
     in_parts: bool
+    by_unit: bool
     rng: np.random.Generator | None
 
     def check(self, domain: Domain) -> None:
         """Refuse what cannot be read, before it is opened."""
-        slots_of(domain, self.unit, self.max_records)
+        slots_of(domain, self.unit, self.max_records, by_unit=self.by_unit)
         require_there(self.data)
 
     def closed(self, domain: Domain) -> Confidential[Counts] | Confidential[Rows]:
@@ -472,7 +478,8 @@ class _Table:
         source = open_source(self.data)
         if self.in_parts and whole_rows and source.stays:
             return confidential_rows(source, domain, **shared)
-        return confidential(source, domain, unit=self.unit, max_records=self.max_records, rng=self.rng, **shared)
+        shared |= {"unit": self.unit, "max_records": self.max_records, "by_unit": self.by_unit}
+        return confidential(source, domain, rng=self.rng, **shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -632,7 +639,7 @@ def _in_steps(
             raise ParameterError(f"{mechanism.name} takes one step. Leave the checkpoint out")
         return mechanism
     if checkpoint is None:
-        return mechanism.observed(watch=watch.stepped)
+        return mechanism.observed(watch=watch.stepped, inspect=watch.evolved)
 
     def stepped(done: int, of: int) -> None:
         if payment is not None:
@@ -640,7 +647,9 @@ def _in_steps(
         if watch.stepped is not None:
             watch.stepped(done, of)
 
-    return mechanism.observed(watch=stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw)
+    return mechanism.observed(
+        watch=stepped, checkpoint=checkpoint.path, redraw=checkpoint.redraw, inspect=watch.evolved
+    )
 
 
 def _say(watch: Watch, sentences: Iterable[str]) -> None:

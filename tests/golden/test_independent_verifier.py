@@ -180,6 +180,19 @@ def test_it_confirms_a_fresh_release_and_its_file(which: str, tmp_path: Path) ->
     assert wrong(text, out)["released.sha256"] == program.WRONG
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [{"nearest": 3}, {"unit": "person", "max_records": 3, "nearest": 2},
+     {"unit": "person", "max_records": 3, "unit_votes": 2}],
+)  # fmt: skip
+def test_it_confirms_several_votes_and_refuses_more(facts: dict[str, Any], tmp_path: Path) -> None:
+    which = "private-evolution-unit" if "unit" in facts else "private-evolution"
+    text, out = fresh(which, tmp_path, variant="practical", **facts)
+    assert not wrong(text, out)
+    voted = "unit_votes" if "unit_votes" in facts else "nearest"
+    assert wrong(changed(json.loads(text), **{voted: facts[voted] + 1}))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 6.0])
 @pytest.mark.parametrize("which", [f"{mechanism}{form}" for mechanism in REGISTRY for form in ("", "-unit")])

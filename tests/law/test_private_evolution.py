@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import combinations_with_replacement, pairwise, permutations, product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +19,8 @@ from discreet._release import Checkpoint as Kept
 from discreet._release import Watch, _in_steps
 from discreet.audit._monte_carlo import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
-from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records, _records
+from discreet.domain._records import Units
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, RelationNotSupported
 from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
@@ -45,6 +46,7 @@ from discreet.testing import (
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-3, 0.3, 1.0, 2.5, 5.0)
+LARGE = (0.0, 5.0, 15.0, 25.0, 35.0)  # of four counts with noise that is small enough to be listed
 
 
 def line(cells: int) -> Domain:
@@ -104,17 +106,19 @@ class Listed(PrivateEvolution):
 
     __slots__ = ()
 
-    def _votes(self, table: Any, candidates: Records) -> npt.NDArray[np.int64]:
+    def _votes(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
         held = table._x
-        key = (*held.records.rows(), *held.frequencies.tolist(), -1, *candidates.rows())
+        owners = held.owners.tolist() if isinstance(held, Units) else []
+        key = (*held.records.rows(), *held.frequencies.tolist(), *owners, -1, *candidates.rows())
+        key = (*key, type(self), self.nearest, self.unit_votes, self.lookahead, step)
         if key not in VOTES:
-            VOTES[key] = PrivateEvolution._votes(self, table, candidates)
+            VOTES[key] = PrivateEvolution._votes(self, table, candidates, step)
         return VOTES[key]
 
     def outputs(self, *tables: Counts) -> Outputs:
         cells = self.domain.size or 1
         reach = law_named(self.noise).reach(self.scale)
-        most = max(int(x.frequencies.max()) for x in tables) + reach + 1
+        most = max(x.n if isinstance(x, Units) else int(x.frequencies.max()) for x in tables) + reach + 1
         one = range(-reach, most) if self.noise == "gaussian" else [0, *range(self.threshold, most)]
         everything = self.domain.unflat(np.arange(cells))
         values = [
@@ -206,6 +210,149 @@ def test_broken_twins_are_caught(noise: str, threshold: int, n: int) -> None:
 
 def test_a_step_that_is_not_counted_is_caught() -> None:
     check_twin_is_caught(evolution(2, scale=0.2), evolution(2, scale=0.2, steps=2), n=1, epsilons=EPSILONS)
+
+
+# -- several votes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "facts", "n", "group"),
+    [
+        (3, {"nearest": 2}, 1, 1),
+        (3, {"nearest": 2}, 2, 2),
+        (4, {"nearest": 2, "scale": 0.22}, 1, 1),  # two neighbours may have no candidate in common
+        (3, {"nearest": 2, "lookahead": True}, 2, 1),
+        (2, {"nearest": 3}, 2, 1),  # there are fewer candidates than votes
+    ],
+)
+def test_the_nearest_candidates_by_enumeration(cells: int, facts: dict[str, Any], n: int, group: int) -> None:
+    mechanism = evolution(cells, **{"scale": 0.3, **facts})
+    check_law_sums_to_one(mechanism, Counts(records=mechanism.domain.unflat(np.array([0])), frequencies=np.array([n])))
+    check_guarantee(mechanism, n=n, group=group, epsilons=EPSILONS)
+    if cells == 4:  # then the profile is attained
+        found = brute_force_profile(mechanism, n=n, group=group, epsilons=LARGE)
+        claimed = mechanism.guarantee(Relation(group=group), n=n)
+        np.testing.assert_allclose(found, [claimed.delta(e) for e in LARGE], rtol=1e-9, atol=1e-12)
+        check_twin_is_caught(replace(mechanism, nearest=1), mechanism, n=n, epsilons=LARGE)
+
+
+def test_a_shift_that_is_less_even_reveals_more() -> None:
+    """The lemma behind several votes of groups: every pair of shifts of two counts that one unit apart changes."""
+    scale, reach = 0.8, 16
+    line = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
+    line /= line.sum()
+
+    def delta(a: int, b: int) -> Floats:
+        shifted = [np.concatenate((np.zeros(c), line, np.zeros(8 - c))) for c in (0, a, b)]
+        p = np.outer(shifted[0], shifted[0])
+        q = np.outer(shifted[1], shifted[2])
+        return np.array([np.maximum(0.0, p - math.exp(epsilon) * q).sum() for epsilon in (*EPSILONS, 12.0)])
+
+    for a, b in [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 3), (4, 4)]:
+        assert (delta(a, b) <= delta(a + 1, b - 1) * (1 + 1e-9) + 1e-15).all()
+        assert (delta(a, b) <= delta(a + 1, b) * (1 + 1e-9) + 1e-15).all()
+    assert (delta(2, 2) < delta(3, 1) - 1e-6).any()
+    assert (delta(2, 2) > delta(3, 0) + 1e-6).any()  # a smaller total is no worse
+
+
+def united(mechanism: PrivateEvolution, *units: tuple[int, ...]) -> Units:
+    """Return the table of units that hold cells."""
+    rows = [(owner, cell, cells.count(cell)) for owner, cells in enumerate(units) for cell in sorted(set(cells))]
+    owners, cells, times = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Units(records=mechanism.domain.unflat(cells), frequencies=times, owners=owners, n=len(units))
+
+
+def worst_of_units(mechanism: PrivateEvolution, most: int, *, added: bool) -> Floats:
+    """Return the largest divergence between tables of one unit, or of one more, of up to so many records each."""
+    cells = range(mechanism.domain.size or 0)
+    held = [one for count in range(most + 1) for one in combinations_with_replacement(cells, count)]
+    tables = [united(mechanism, one) for one in held]
+    if added:
+        tables = [united(mechanism), *tables]
+    law = enumerate_law(mechanism, *tables).log_mass  # type: ignore[arg-type]
+    pairs = [(0, j) for j in range(1, len(tables))] if added else permutations(range(len(tables)), 2)
+    each = [hockey_stick(law[i], law[j], LARGE) for p in pairs for i, j in (p, p[::-1])]
+    return np.max(each, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "votes", "nearest", "added"), [(3, 1, 1, False), (4, 2, 1, False), (3, 2, 2, True), (2, 2, 1, True)]
+)
+def test_units_with_several_records_by_enumeration(cells: int, votes: int, nearest: int, added: bool) -> None:
+    """The guarantee is attained, and knows nothing of how many records a unit has."""
+    most = 2 if cells == 4 else 3
+    mechanism = evolution(cells, unit_votes=votes, nearest=nearest, scale=0.22 if cells == 4 else 0.3, records=1)
+    relation = Relation(name="add-remove" if added else "replacement", group=most)
+    claimed = np.array([mechanism.guarantee(relation, n=1).delta(epsilon) for epsilon in LARGE])
+    found = worst_of_units(mechanism, most, added=added)
+    np.testing.assert_allclose(found, claimed, rtol=1e-9, atol=1e-12)
+    twin = [replace(mechanism, unit_votes=max(1, votes - 1)).guarantee(relation, n=1).delta(e) for e in LARGE]
+    assert votes == 1 or (found > np.array(twin) * 1.01).any()  # a vote that is not counted is caught
+    if cells == 3 and votes == 1:  # and so are units whose records all vote
+        assert (worst_of_units(replace(mechanism, unit_votes=3), most, added=added) > claimed * 1.01).any()
+
+
+def test_units_vote_for_what_most_of_their_records_are_near_to() -> None:
+    mechanism = evolution(4, PrivateEvolution, unit_votes=2)
+    table = united(mechanism, (3, 3, 1, 0), (), (2,), (1, 1, 1))
+    everything = mechanism.domain.unflat(np.arange(4))
+    assert mechanism._votes(_Embedded(mechanism._api, table), everything, 0).tolist() == [1, 1, 1, 1]
+    assert replace(mechanism, unit_votes=1)._votes(_Embedded(mechanism._api, table), everything, 0).tolist() == [
+        0, 1, 1, 1,
+    ]  # fmt: skip
+    with pytest.raises(ParameterError, match="the number of its unit"):
+        mechanism.kernel(Counts.of_cells([0, 1]), rng=seeded(0))
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Int16, pl.Categorical, pl.Date])
+def test_a_release_by_units(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    places = np.repeat(rng.beta(2, 8, (4000, 2)), 5, axis=0) + rng.normal(0, 0.01, (20_000, 2))
+    people = pl.Series(np.repeat(np.arange(4000), 5), dtype=pl.Int32)
+    named = people.cast(pl.String).cast(kind) if kind is pl.Categorical else people.cast(kind)
+    table = pl.DataFrame(places.clip(0, 1), schema=["x", "y"]).with_columns(person=named)
+    facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "size": 500, "unit": "person", "max_records": 4}
+    facts |= {"mechanism": "private-evolution", "steps": 2, "population": 40, "api": "box", "unit_votes": 1}
+    made = discreet.release(table, square(), accept_poor_utility=True, **facts)
+    assert made.certificate.facts["records"] == 4000
+    assert made.certificate.facts["unit"] == {"column": "person", "max_records": 4}
+    assert all(check.agrees for check in verify(made.certificate))
+    one = PrivateEvolution.calibrated(
+        Budget(epsilon=1.0, delta=1e-6), domain=square(), n=4000, steps=2, population=40, api="box"
+    )
+    assert made.certificate.facts["mechanism"]["parameters"]["scale"] == pytest.approx(one.scale)  # as for one record
+    assert abs(made.records["x"].mean() - 0.2) < 0.1
+
+
+def test_a_table_by_units_is_for_votes_of_units_alone() -> None:
+    table = pl.DataFrame({"cell": [0, 1, 1], "who": ["a", "a", "b"]})
+    by_unit = confidential(table, line(2), unit="who", max_records=2, by_unit=True)
+    records = confidential(table.drop("who"), line(2))
+    two, three = (evolution(2, PrivateEvolution, records=records) for records in (2, 3))
+    for closed, other in ((by_unit, two), (records, replace(three, unit_votes=1))):
+        with pytest.raises(ParameterError, match="read by units"):
+            publish(closed, other, size=3, accept_poor_utility=True)
+    for wrong in ({"unit_votes": 1}, {"unit_votes": 1, "max_records": 2}):
+        with pytest.raises(ParameterError, match="privacy unit"):
+            discreet.release(table.drop("who"), line(2), epsilon=1.0, delta=1e-6, size=5,
+                             mechanism="private-evolution", **wrong)  # fmt: skip
+
+
+def test_units_are_kept_whole_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_records, "_PART", 4)
+    mechanism = evolution(4, PrivateEvolution, unit_votes=1)
+    table = united(mechanism, (0, 1, 2), (3,), (0, 1, 2, 3), (1, 2, 3), (0,))
+    parts = list(table.parts())
+    assert [part.owners.tolist() for part in parts] == [[0, 0, 0, 1], [2, 2, 2, 2], [3, 3, 3, 4]]
+    assert sum(part.n for part in parts) == table.n
+
+
+def test_lookahead_is_the_mean_of_the_variations() -> None:
+    mechanism = evolution(4, PrivateEvolution, Next, lookahead=True)
+    everything = mechanism.domain.unflat(np.arange(4))
+    assert mechanism._ahead(everything, 0).ravel().tolist() == [1.0, 2.0, 3.0, 0.0]
+    table = _Embedded(mechanism._api, Counts.of_cells([3]))
+    assert mechanism._votes(table, everything, 0).tolist() == [0, 0, 1, 0]
 
 
 def whole_loop(mechanism: PrivateEvolution, x: Counts) -> dict[tuple[Any, ...], float]:
@@ -393,7 +540,8 @@ def test_calibration_is_tight(noise: str, relation: str) -> None:
 def test_few_steps_are_taken_with_the_numbers_of_the_theory() -> None:
     made = PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=square(), n=1000, api="box")
     assert 1 <= made.steps <= 8  # the theory's 14, ceil(2 log 1000), are twice as far from tables of points
-    sigma = made.scale / 1000
+    assert made.nearest == 4
+    sigma = made.scale / 1000 / math.sqrt(4)
     api: Any = made.api
     assert api.alpha == pytest.approx(api.diameter * math.sqrt(sigma))
     usual = 1 / sigma / math.sqrt(api.variations_each())
@@ -533,7 +681,9 @@ def test_one_record_moves_one_vote_whatever_the_embedding_rounds() -> None:
     for distinct in (24, 25, 26):
         one = np.concatenate([np.repeat(x[:1], count - distinct + 1, axis=0), x[1:distinct]])
         other = np.concatenate([x[distinct : distinct + 1], one[1:]])
-        votes = [mechanism._votes(_Embedded(api, counted(domain.encode(frame(t)))), candidates) for t in (one, other)]
+        votes = [
+            mechanism._votes(_Embedded(api, counted(domain.encode(frame(t)))), candidates, 0) for t in (one, other)
+        ]
         assert np.abs(votes[0] - votes[1]).sum() <= 2
 
 
@@ -581,16 +731,16 @@ def test_a_run_that_dies_goes_on_and_spends_nothing_twice(tmp_path: Path) -> Non
     path = tmp_path / "run.checkpoint"
     mechanism = evolution(3, PrivateEvolution, Next, steps=4, scale=2.0, population=3)
     table = Counts.of_cells([0, 2])
-    seen: list[Votes] = []
+    seen: list[Any] = []
 
-    def dies_in_the_third(step: Votes) -> None:
+    def dies_in_the_third(step: Any) -> None:
         seen.append(step)
         if len(seen) == 3:
             raise Died
 
     with pytest.raises(Died):
         mechanism.observed(checkpoint=path, inspect=dies_in_the_third).kernel(table, rng=secure())
-    more: list[Votes] = []
+    more: list[Any] = []
     steps: Any = mechanism.observed(checkpoint=path, inspect=more.append).kernel(table, rng=secure())
     assert len(more) == 1  # the third step was written before it was shown
     for old, new in zip(seen, steps, strict=False):
@@ -615,7 +765,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="Leave out the checkpoint or the seed"):
         mechanism.observed(checkpoint=path).kernel(table, rng=seeded(0))
 
-    def at_once(step: Votes) -> None:
+    def at_once(step: Any) -> None:
         with pytest.raises(FileProblem, match="another run"):
             replace(mechanism, scale=3.0).observed(checkpoint=tmp_path / "b").kernel(table, rng=secure())
 
@@ -657,6 +807,11 @@ def test_labels_survive_a_checkpoint(tmp_path: Path) -> None:
         ({"population": 1 << 22}, "candidates"),
         ({"multiplicity": 0}, "multiplicity"),
         ({"sampling": "other"}, "sampling"),
+        ({"nearest": 0}, "nearest"),
+        ({"unit_votes": -1}, "unit_votes"),
+        ({"lookahead": 1}, "lookahead"),
+        ({"nearest": 2, "noise": "laplace", "threshold": 2}, "gaussian"),
+        ({"nearest": 64, "steps": 17}, "votes"),
     ],
 )
 def test_parameters_out_of_range(wrong: dict[str, Any], words: str) -> None:

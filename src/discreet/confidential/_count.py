@@ -30,11 +30,13 @@ from discreet.confidential._unit import NO_UNIT, Slots, null_record
 from discreet.confidential._wrapper import Confidential, Provenance
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._domain import require_domain
+from discreet.domain._records import Units
 
 _DENSE = 2**20
 _SAMPLE = 2**16
 _PENDING = 2**25
 _MOST_NUMBERED = 2**62
+_OWNER = f"{RESERVED}owner"
 
 
 def confidential(
@@ -45,8 +47,9 @@ def confidential(
     max_records: int | None = None,
     ignore_other_columns: bool = False,
     empty: bool = False,
+    by_unit: bool = False,
     rng: np.random.Generator | None = None,
-) -> Confidential[Counts]:
+) -> Confidential[Any]:
     """Count a confidential table on a declared domain.
 
     Parameters
@@ -67,13 +70,17 @@ def confidential(
         Whether the table may have columns that the domain does not name; they are left aside.
     empty : bool
         Whether it may have no rows: under add/remove a refusal would tell that it has none.
+    by_unit : bool
+        Whether the records stay known by their unit, for votes of units (``unit_votes`` of ``private-evolution``).
+        There are then no slots: the number of records is that of units, and no column needs nulls. Only such a
+        mechanism reads the result. Rows are brought here from whatever holds them.
     rng : numpy.random.Generator, optional
         Source of the cut; a secure one by default.
 
     Returns
     -------
     Confidential of Counts
-        Distinct records, sorted by code, and their frequencies.
+        Distinct records, sorted by code, and their frequencies; with ``by_unit``, those of each unit.
 
     Raises
     ------
@@ -92,14 +99,16 @@ def confidential(
     <confidential Counts>
     """
     require_domain(domain)
-    slots = slots_of(domain, unit, max_records)
+    slots = slots_of(domain, unit, max_records, by_unit=by_unit)
     source = open_source(data)
     check_names(source, domain, unit=unit, ignore_other_columns=ignore_other_columns)
+    counts: Counts | Units
     if unit is None:
         counts, rows, weak = counted(source, domain), None, False
     else:
         draws = secure() if rng is None else rng
-        counts, rows = _slotted_counts(source, domain, unit=unit, max_records=slots, rng=draws)
+        counting = _units if by_unit else _slotted_counts
+        counts, rows = counting(source, domain, unit=unit, max_records=slots, rng=draws)
         weak = not isinstance(draws, SecureGenerator)
     if counts.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
@@ -159,17 +168,48 @@ def _slotted_counts(
                     raise DataError(unit, *NO_UNIT)
                 unused = units * max_records - int(kept[FREQUENCY].sum())
                 return _tallied(cells, domain, kept, unused=unused), rows
-    slots, all_rows, held = Tally(domain), Tally(domain), Slots(unit, max_records, rng)
+    slots = Tally(domain)
+    held, all_rows = _cut(source, domain, unit=unit, max_records=max_records, rng=rng)
+    found, owners = held.kept()
+    if found is not None:
+        units = owners.n_unique()
+        slots.add_records(_as_records(found, domain), None)
+        slots.add_records(null_record(domain), np.array([units * max_records - found.height]))
+    return slots.counts(), all_rows
+
+
+@enclosed
+def _units(
+    source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
+) -> tuple[Units, Counts]:
+    """Keep the records of units apart, and count the rows as they came."""
+    held, all_rows = _cut(source, domain, unit=unit, max_records=max_records, rng=rng)
+    found, owners = held.kept()
+    if found is None:
+        none = np.zeros(0, dtype=np.int64)
+        return Units(records=_no_records(domain), frequencies=none, owners=none, n=0), all_rows
+    numbered = found.with_columns(owners.rank("dense").cast(pl.Int64).alias(_OWNER) - 1)
+    table = _group(numbered).sort(_OWNER, *found.columns)
+    numbers = table[_OWNER].to_numpy()
+    return Units(
+        records=_as_records(table, domain),
+        frequencies=table[FREQUENCY].to_numpy(),
+        owners=numbers,
+        n=int(numbers[-1]) + 1,
+    ), all_rows
+
+
+def _cut(
+    source: Source, domain: Domain, *, unit: str, max_records: int, rng: np.random.Generator
+) -> tuple[Slots, Counts]:
+    """Read the rows, of which each unit keeps some, and count them as they came."""
+    all_rows, held = Tally(domain), Slots(unit, max_records, rng)
     for batch in declared_batches(source, domain.columns, unit):
         if batch.height:
             records, frequencies = encoded(batch, domain, texts=source.texts)
             all_rows.add_records(records, frequencies)
             held.add(batch[unit], _as_frame(records, frequencies))
-    found, units = held.kept()
-    if found is not None:
-        slots.add_records(_as_records(found, domain), None)
-        slots.add_records(null_record(domain), np.array([units * max_records - found.height]))
-    return slots.counts(), all_rows.counts()
+    return held, all_rows.counts()
 
 
 def public_size(counts: Confidential[Any]) -> int:
@@ -192,8 +232,10 @@ def public_size(counts: Confidential[Any]) -> int:
     return int(open_confidential(counts, caller=__name__).n)
 
 
-def slots_of(domain: Domain, unit: str | None, max_records: int | None) -> int:
+def slots_of(domain: Domain, unit: str | None, max_records: int | None, *, by_unit: bool = False) -> int:
     """Return how many slots a unit has. Raises ParameterError, DomainError if the domain has no units of several."""
+    if by_unit and unit is None:
+        raise ParameterError("votes of units need a privacy unit. Write unit=... and max_records=...")
     if unit is None:
         if max_records is not None:
             raise ParameterError("max_records needs a privacy unit. Write unit=..., the column that names it")
@@ -203,7 +245,7 @@ def slots_of(domain: Domain, unit: str | None, max_records: int | None) -> int:
             "unit needs the most records that a unit may have. Write max_records=..., an integer of at least 1"
         )
     for name, column in domain.columns.items():
-        if not column.nullable:
+        if not column.nullable and not by_unit:
             raise DomainError(f'column {name!r}: unused slots of a unit need a null cell. Write: nulls = "category"')
     return max_records
 

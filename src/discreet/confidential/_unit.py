@@ -97,13 +97,13 @@ class Slots:
                 self._merge()
             first = last
 
-    def kept(self) -> tuple[pl.DataFrame | None, int]:
-        """Return the records that stay, None where there was no row, and the number of units."""
+    def kept(self) -> tuple[pl.DataFrame | None, pl.Series]:
+        """Return the records that stay, None where there was no row, and their units."""
         if not self._parts:
-            return None, 0
+            return None, pl.Series()
         self._merge()
         (rows,) = self._parts
-        return rows.drop(_UNIT, _ORDER), int(rows[_UNIT].n_unique())
+        return rows.drop(_UNIT, _ORDER), rows[_UNIT]
 
     def _merge(self) -> None:
         joined = quietly(lambda: pl.concat(self._parts, how="vertical_relaxed"), _unreadable(self.unit))

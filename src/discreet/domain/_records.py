@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -92,12 +93,41 @@ class Counts:
         return cls(records=Records(columns=(values,)), frequencies=frequencies.astype(np.int64))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """Encoded records that are known by their privacy unit, for a mechanism in which units vote.
+
+    ``records``: those that units keep; of one unit distinct ones, all of a unit side by side.
+    ``frequencies``, shape (j,): how often a unit has each; all at least 1.
+    ``owners``, shape (j,): the number of the unit that has it, ``0 .. n-1`` in ascending order.
+    ``n``: number of units, those without records included: public under the replacement relation.
+    """
+
+    records: Records
+    frequencies: npt.NDArray[np.int64]
+    owners: npt.NDArray[np.int64]
+    n: int
+
+    def parts(self) -> Iterator[Units]:
+        """Yield whole units in parts."""
+        starts = np.flatnonzero(np.diff(self.owners, prepend=-1))
+        cuts = starts[np.searchsorted(starts, np.arange(_PART, len(self.owners), _PART), side="right") - 1]
+        for start, stop in pairwise([*np.unique(np.append(0, cuts)).tolist(), len(self.owners)]):
+            part = slice(start, stop)
+            yield Units(
+                records=self.records.take(part),
+                frequencies=self.frequencies[part],
+                owners=self.owners[part],
+                n=len(np.unique(self.owners[part])),
+            )
+
+
 class Parts(Protocol):
-    """A table that can be read in parts, more than once: :class:`Counts`, or rows that stay where they are."""
+    """A table that can be read in parts, more than once: :class:`Counts`, units, or rows that stay where they are."""
 
     @property
     def n(self) -> int:
         """Number of records."""
 
-    def parts(self) -> Iterator[Counts]:
+    def parts(self) -> Iterator[Counts | Units]:
         """Yield encoded records and their frequencies; a record may come in several parts."""

@@ -14,9 +14,9 @@ norm        :math:`R(x, c)`
 So the answer is the same on every machine and by every method. A search by a k-d tree or by matrix products rounds
 otherwise: it is only trusted to rule candidates out, by a margin proved below, and :math:`R` decides among those left.
 
-**Privacy** needs less: that each point votes for one candidate, as a function of that point and of the candidates,
-so that one record replaced moves one vote. Which method ran is a function of public facts alone. How long it ran is
-not: near-ties take longer.
+**Privacy** needs less: that each point votes for one candidate (or for its several nearest, in this order), as a
+function of that point and of the candidates, so that one record replaced moves one vote of each rank. Which method ran
+is a function of public facts alone. How long it ran is not: near-ties take longer.
 
 **Rounding.** Write :math:`u = 2^{-53}`, :math:`\gamma_k = k u/(1 - k u)` and :math:`D` for the exact distance. Each
 :math:`R` carries at most :math:`d + 2` roundings, so :math:`D(c^*)^2 \le (1 + 2.1 \gamma_{d+2})\, D(c)^2` for the
@@ -48,7 +48,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,14 @@ _PAIRS = 2**20
 
 _TREE_COORDINATES = {1.0: (2.0, -2.0), 2.0: (2.0, -2.5), np.inf: (5.0, -8.0)}
 """By norm, slope and offset in log10 V of the most coordinates at which a tree is measured to be the faster one."""
+
+
+class Voters(NamedTuple):
+    """Confidential points, how often each is held, and by which unit; none where every record is a unit."""
+
+    points: Floats
+    frequencies: Integers
+    owners: Integers | None = None
 
 
 class NearestCandidates:
@@ -136,14 +144,53 @@ class NearestCandidates:
         ``points``, shape (q, d): confidential points.
         Returns, shape (q,): Integers into the candidates as they were given; confidential.
         """
+        points = self._fitting(points)
+        if len(self._candidates) == 1:
+            return np.zeros(len(points), dtype=np.int64)
+        return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
+
+    def several(self, points: Floats, count: int) -> Integers:
+        """Return the indices of the ``count`` nearest candidates of each point, nearest first, ties by their index.
+
+        Of candidates at one place the first stands for all; where there are fewer places than ``count``, it is all of
+        them. The answer is that of the module's arithmetic, like :meth:`nearest`, and takes every distance.
+
+        ``points``, shape (q, d): confidential points.
+        Returns, shape (q, min(count, places)): integers into the candidates as they were given; confidential.
+        """
+        count = min(count, len(self._candidates))
+        if count == 1:
+            return self.nearest(points)[:, None]
+        points = self._fitting(points)
+        metric = {1.0: "cityblock", 2.0: "euclidean"}.get(self._norm, "chebyshev")
+
+        def found(block: slice) -> Integers:
+            distances = cdist(points[block], self._candidates, metric)
+            last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+            return self._ranked(points[block], distances <= self._reach(last), count)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(pool.map(found, _blocks(len(points), _PAIRS // len(self._candidates))))
+        found_in: Integers = np.concatenate([np.zeros((0, count), dtype=np.int64), *parts])
+        return np.asarray(self._first[found_in])
+
+    def _ranked(self, points: Floats, near: Booleans, count: int) -> Integers:
+        """Return the ``count`` of least R among each row's near candidates, which are as many at least."""
+        rows, places = np.nonzero(near)
+        size = max(1, _PAIRS // points.shape[1])
+        parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
+        order: Integers = np.lexsort((places, np.concatenate(parts), rows))  # by row, then R, then index
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        found: Integers = places[order[starts[:, None] + np.arange(count)]]
+        return found
+
+    def _fitting(self, points: Floats) -> Floats:
         points = _checked(points, "points")
         if points.shape[1] != self._candidates.shape[1]:
             raise ParameterError(
                 f"points must have as many coordinates as the candidates ({self._candidates.shape[1]})"
             )
-        if len(self._candidates) == 1:
-            return np.zeros(len(points), dtype=np.int64)
-        return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
+        return points
 
     def _by_tree(self, points: Floats) -> Integers:
         """Two neighbours of each point, sixteen where the second is as near, all where the sixteenth is."""
@@ -242,35 +289,59 @@ class NearestCandidates:
         return np.minimum.reduceat(np.where(distances == least[rows], chosen, len(self._candidates)), starts)
 
 
-def votes(chunks: Iterable[tuple[Floats, Integers]], candidates: NearestCandidates) -> Integers:
-    r"""Return how many private points are nearest to each candidate.
+def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
+    r"""Return how many votes each candidate gets.
 
-    .. math:: h_j = \sum_i f_i \, 1\{j = \min \arg\min_k R(x_i, c_k)\}
+    Every record votes once for each of its ``nearest`` nearest candidates,
 
-    One record replaced moves one vote: it changes at most two counts, by one each. Raises ParameterError if points or
-    frequencies are not as stated.
+    .. math:: h_j = \sum_i f_i \, 1\{j \in N(x_i)\},
 
-    ``chunks``, shape (q, d): confidential points and their frequencies, at least 0.
+    so that one record replaced moves one vote for each of them. Where ``of_unit`` is above 0 it is units that vote:
+    each gives one vote to each of the ``of_unit`` candidates that most of its records would vote for, the smaller index
+    first where several are as many. Raises ParameterError if points, frequencies or owners are not as stated.
+
+    ``chunks``: confidential points, shape (q, d), their frequencies, at least 0, and the number of the unit that each
+    belongs to, needed where units vote; a unit lies within one chunk.
     ``candidates``: the public candidates.
-    Returns, shape (V,): Exact, hence confidential, votes; they add up to the sum of the frequencies.
+    Returns, shape (V,): Exact, hence confidential, votes.
 
     References
     ----------
-    "Private Evolution Converges", Algorithm 4, before its division by the number of points.
+    "Private Evolution Converges", Algorithm 4, before its division by the number of points, for one vote a record.
 
     Examples
     --------
     >>> import numpy as np
     >>> search = NearestCandidates(np.array([[0.0], [1.0], [2.0]]))
-    >>> votes([(np.array([[0.5], [1.9]]), np.array([3, 4]))], search)
-    array([3, 0, 4])
+    >>> table = Voters(np.array([[0.5], [1.9]]), np.array([3, 4]), np.array([0, 0]))
+    >>> votes([table], search), votes([table], search, nearest=2), votes([table], search, of_unit=2)
+    (array([3, 0, 4]), array([3, 7, 4]), array([1, 0, 1]))
     """
     total = np.zeros(len(candidates), dtype=np.int64)
-    for points, frequencies in chunks:
+    for points, frequencies, owners in chunks:
         if frequencies.shape != (len(points),) or (frequencies < 0).any():
             raise ParameterError("each point must have one frequency of at least 0")
-        np.add.at(total, candidates.nearest(points), frequencies)
+        chosen = candidates.several(points, nearest)
+        times = np.repeat(frequencies, chosen.shape[1])
+        if not of_unit:
+            np.add.at(total, chosen.ravel(), times)
+        elif owners is None or owners.shape != (len(points),):
+            raise ParameterError("each point must have the number of its unit")
+        else:
+            np.add.at(total, _of_units(np.repeat(owners, chosen.shape[1]), chosen.ravel(), times, of_unit), 1)
     return total
+
+
+def _of_units(owners: Integers, chosen: Integers, times: Integers, most: int) -> Integers:
+    """Return the candidates that units vote for: of each, those that most of its records chose."""
+    (owners, chosen), where = np.unique(np.stack((owners, chosen)), axis=1, return_inverse=True)
+    weights = np.zeros(len(owners), dtype=np.int64)
+    np.add.at(weights, where.ravel(), times)
+    order = np.lexsort((chosen, -weights, owners))
+    owners, chosen, weights = owners[order], chosen[order], weights[order]
+    starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
+    ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
+    return np.asarray(chosen[(ranks < most) & (weights > 0)])
 
 
 def _reference(points: Floats, candidates: Floats, norm: float) -> Floats:

@@ -371,6 +371,11 @@ def _plain(value: Any) -> Any:
 class PartsMechanism(PrivateStep):
     """A mechanism whose kernel reads a table in parts (:class:`~discreet.domain.Parts`), counts or rows."""
 
+    @property
+    def by_unit(self) -> bool:
+        """Whether the table has to say which records are of one privacy unit."""
+        return False
+
     @abstractmethod
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
         """Take the private step on a table that may be read more than once, a part at a time."""

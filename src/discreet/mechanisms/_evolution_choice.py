@@ -24,6 +24,9 @@ _DRAWS = 6
 _TOLD_APART = 64.0  # records that a prediction holds, in units of the noise of one step: more change no ranking
 _HELD = 512
 _SCALES = 10
+NEAREST = 4
+"""Votes of a record where its number is free: noise is then halved beside them, which pays more than blur costs."""
+
 _SHARES = (0.25, 1.0)  # of the theory's population, beside half of it
 
 
@@ -31,19 +34,24 @@ class Choice(NamedTuple):
     """What is free in an evolution.
 
     ``steps``: number of votes.
+    ``nearest``: none stands for one, or for the number asked for.
     ``variant``: none stands for the usual one, or the one asked for.
     ``share``: of the theory's population, where none is given.
     """
 
     steps: int
+    nearest: int | None = None
     variant: str | None = None
     share: float = 0.5
 
 
-def least_displaced(make: Callable[[Choice], Any], steps: Sequence[int], *, varied: bool, sized: bool) -> Any:
+def least_displaced(
+    make: Callable[[Choice], Any], start: Choice, steps: Sequence[int], *, varied: bool, sized: bool
+) -> Any:
     """Return the evolution of the least predicted displacement over a short list.
 
     ``make``: Solves for the noise.
+    ``start``: what is settled; its number of steps does not count.
     ``steps``: numbers of steps, in the order in which they are tried.
     ``varied``, ``sized``: whether the variant and the population are free.
 
@@ -60,10 +68,10 @@ def least_displaced(make: Callable[[Choice], Any], steps: Sequence[int], *, vari
         except DiscreetError:  # too many candidates, too little budget for so many steps
             return math.inf
 
-    best, worse = Choice(steps[0]), 0
+    best, worse = start._replace(steps=steps[0]), 0
     for count in steps[1:]:
-        better = weighed(Choice(count)) < weighed(best)
-        best, worse = (Choice(count), 0) if better else (best, worse + 1)
+        other = start._replace(steps=count)
+        best, worse = (other, 0) if weighed(other) < weighed(best) else (best, worse + 1)
         if worse == _WORSE:
             break
     if varied and best.steps:
@@ -80,7 +88,7 @@ def displacement(mechanism: Any) -> float:
     pay where they are narrow. Candidates and table are as many as a smaller table of the same noise has, so that the
     answer takes a fraction of a second whatever the number of records.
     """
-    noise = mechanism.scale / math.sqrt(max(1, mechanism.steps))
+    noise = mechanism.scale / math.sqrt(max(1, mechanism.steps) * mechanism.nearest)
     records = min(mechanism.records, math.ceil(_TOLD_APART * noise)) if mechanism.steps else _HELD
     shrunk = records / mechanism.records
     small = replace(mechanism, records=records, population=max(1, round(mechanism.population * min(1.0, shrunk))))

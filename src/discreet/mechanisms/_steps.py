@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from discreet.mechanisms._base import PrivateStep
 
@@ -31,8 +31,9 @@ class SteppedMechanism(PrivateStep):
         watch: Callable[[int, int], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         redraw: bool = False,
+        inspect: Callable[[Any], None] | None = None,
     ) -> Self:
-        """Return the mechanism with a callback after each of its steps, and a file to continue from.
+        """Return the mechanism with callbacks after each of its steps, and a file to continue from.
 
         Parameters
         ----------
@@ -42,6 +43,8 @@ class SteppedMechanism(PrivateStep):
             Where the steps released so far are kept.
         redraw : bool
             Whether all of them may be there already, so that the table is not asked again.
+        inspect : callable, optional
+            Called with what each step released.
         """
 
     @abstractmethod

@@ -10,18 +10,18 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet._core.checks import choice, integer, positive_size, unfit
+from discreet._core.checks import choice, flag, integer, positive_size, unfit
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import SecureGenerator, public, seeded
 from discreet._core.text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.domain._records import Parts
+from discreet.domain._records import Parts, Units
 from discreet.evolution import API
 from discreet.evolution._api import NamedAPI
 from discreet.evolution._registry import api_from
@@ -30,7 +30,7 @@ from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._cells import nearest_of
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._evolution_choice import STEPS, Choice, least_displaced
+from discreet.mechanisms._evolution_choice import NEAREST, STEPS, Choice, least_displaced
 from discreet.mechanisms._expansion import Expansion, Listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._noisy_counts import solve_scale
@@ -44,10 +44,16 @@ from discreet.privacy._algebra import power
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
+if TYPE_CHECKING:
+    from discreet.evolution._neighbours import Voters
+    from discreet.evolution._step import EvolvedStep
+
 Variant = Literal["projection", "practical", "theoretical"]
 
 _MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 256
+_MOST_CAST = 64  # votes of a record or a unit
+_MOST_CHANGED = 1024  # of a record in all steps
 _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
 _MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
@@ -85,6 +91,14 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     variant : {"projection", "practical", "theoretical"}
         What noisy votes are turned into: the nearest probabilities in bounded-Lipschitz distance (Algorithm 2);
         positive ones, renormalised (Algorithm 3); multiples of ``multiplicity``, without sampling (Algorithm 1).
+    nearest : int
+        Number of candidates that a record votes for, once each: the nearest ones. More than one needs Gaussian noise.
+    unit_votes : int
+        Above 0, privacy units vote instead of records: each gives one vote to each of at most so many candidates, those
+        that most of its records are nearest to. Noise then depends on this number, not on how many records a unit has.
+        Needs Gaussian noise, and a table that is read by units.
+    lookahead : bool
+        Whether a candidate stands where its variations lie on average, instead of where it lies itself.
     multiplicity : int
         ``B`` of the theoretical variant: copies are made in lots of it.
     sampling : {"iid", "stratified"}
@@ -101,11 +115,12 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     Notes
     -----
     A record's vote is a function of that record and of public candidates (the API must embed each record by itself), so
-    a replaced record moves one vote per step, and an added or removed one changes one count. Guarantee (theorem T16),
-    for all steps together however the candidates were chosen: Gaussian noise gives the exact profile of ``2 T``
-    (replacement) or ``T`` (add/remove) counts that change by ``g``, without a composition theorem; Laplace noise with a
-    threshold composes the profile of T8, an upper bound. Equal candidates are merged before the vote: all votes would
-    go to the first of them, and the others would be noise alone.
+    a replaced record moves its ``k`` votes per step, and an added or removed one changes ``k`` counts. Guarantee
+    (theorem T16), for all steps together however the candidates were chosen: Gaussian noise gives the exact profile of
+    ``2 k T`` (replacement) or ``k T`` (add/remove) counts that change by ``g``, without a composition theorem; where
+    units vote, ``k`` is their number of votes and ``g`` is 1. Laplace noise with a threshold composes the profile of
+    T8, an upper bound. Equal candidates are merged before the vote: all votes would go to the first of them, and the
+    others would be noise alone.
 
     Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
 
@@ -144,11 +159,14 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     noise: Literal["gaussian", "laplace"] = "gaussian"
     threshold: int = 0
     variant: Variant = "projection"
+    nearest: int = 1
+    unit_votes: int = 0
+    lookahead: bool = False
     multiplicity: int = 1
     sampling: Sampling = DEFAULT_SAMPLING
     api: API | str | Mapping[str, Any] = "table"
     _watch: Callable[[int, int], None] | None = field(init=False, default=None, repr=False, compare=False)
-    _inspect: Callable[[Votes], None] | None = field(init=False, default=None, repr=False, compare=False)
+    _inspect: Callable[[EvolvedStep], None] | None = field(init=False, default=None, repr=False, compare=False)
     _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
     _redraw: bool = field(init=False, default=False, repr=False, compare=False)
 
@@ -159,12 +177,19 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             ("population", 1, _MOST_CANDIDATES),
             ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
             ("multiplicity", 1, 1 << 40),
+            ("nearest", 1, _MOST_CAST),
+            ("unit_votes", 0, _MOST_CAST),
         ):
             object.__setattr__(self, name, integer(name, getattr(self, name), least=least, most=most))
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
         choice("variant", self.variant, ("projection", "practical", "theoretical"))
         check_sampling(self.sampling)
+        flag("lookahead", self.lookahead)
+        if self.noise != "gaussian" and (self.nearest, self.unit_votes) != (1, 0):
+            raise ParameterError("nearest and unit_votes need gaussian noise. Write noise='gaussian'")
+        if self.steps * max(self.nearest, self.unit_votes) > _MOST_CHANGED:
+            raise ParameterError(f"steps times votes must be at most {_MOST_CHANGED:,}. Take fewer of either")
         if self.candidates > _MOST_CANDIDATES:
             raise ParameterError(
                 f"a step must have at most {_MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
@@ -174,6 +199,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     @property
     def _api(self) -> API:
         return cast(API, self.api)
+
+    @property
+    def by_unit(self) -> bool:
+        """Whether units vote."""
+        return self.unit_votes > 0
 
     @property
     def predictable(self) -> bool:
@@ -195,7 +225,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         watch: Callable[[int, int], None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         redraw: bool = False,
-        inspect: Callable[[Votes], None] | None = None,
+        inspect: Callable[[EvolvedStep], None] | None = None,
     ) -> Self:
         """Return the same mechanism with callbacks after each step, and a file to continue from.
 
@@ -211,7 +241,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             Whether the checkpoint may be finished. Other records are then drawn from the votes it holds, and the table
             is not asked at all.
         inspect : callable, optional
-            Called with what each step released: candidates and noisy votes, public too.
+            Called with what each step released, public too: its number, candidates, noisy votes and probabilities. Its
+            text is a line for a log; it has ``records`` that would be drawn, and their ``closeness`` to a public table.
         """
         made = replace(self)
         for name, value in (
@@ -265,14 +296,28 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         table = _Embedded(self._api, x)
         for t in range(len(released), self.steps):
             candidates = self._candidates(released, rng=free)
-            released.append(Votes(candidates, self._noisy(self._votes(table, candidates), rng)))
+            released.append(Votes(candidates, self._noisy(self._votes(table, candidates, t), rng)))
             if checkpoint is not None:
                 checkpoint.write(released)
             if self._inspect is not None:
-                self._inspect(released[-1])
+                self._inspect(self._shown(t, released[-1]))
             if self._watch is not None:
                 self._watch(t + 1, self.steps)
         return released
+
+    def _shown(self, step: int, released: Votes) -> EvolvedStep:
+        """Return what a step released as it is shown: public post-processing."""
+        from discreet.evolution._step import EvolvedStep
+
+        return EvolvedStep(
+            number=step + 1,
+            of=self.steps,
+            candidates=self.domain.decode(released.candidates, rng=seeded(0)),
+            votes=released.votes,
+            shares=self.probabilities(released),
+            _encoded=released.candidates,
+            _api=self._api,
+        )
 
     def _could_release(self, step: Votes) -> bool:
         """Return whether a step is one that some run could release, by its candidates and votes alone."""
@@ -288,23 +333,40 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
                 return False
         return self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
 
-    def _votes(self, table: Iterable[tuple[Floats, Any]], candidates: Records) -> CellCounts:
-        """Return how many records are nearest to each candidate. Confidential."""
+    def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
+        """Return how many votes each candidate gets. Confidential."""
         from discreet.evolution._neighbours import votes
 
-        return votes(table, nearest_of(self._api.embed(candidates), norm=self._api.norm))
+        places = nearest_of(self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates),
+                            norm=self._api.norm)  # fmt: skip
+        return votes(table, places, nearest=self.nearest, of_unit=self.unit_votes)
+
+    def _ahead(self, candidates: Records, step: int) -> Floats:
+        """Return where the variations of each candidate lie on average: always the same ones for the same candidates.
+
+        So the votes remain a function of the table and of the candidates that are released.
+        """
+        varied = self._api.variation(candidates, rng=seeded(step), step=step, steps=self.steps)
+        each = self._api.variations_each()
+        _check_fits(varied, self.domain, len(candidates) * each, "variation")
+        points = self._finite(varied).reshape(len(candidates), each, -1)
+        return np.asarray(points[:, min(1, each - 1) :].mean(axis=1))
+
+    def _finite(self, candidates: Records) -> Floats:
+        """Return where candidates lie. Raises ParameterError when the embedding does not say so for each."""
+        points = np.asarray(self._api.embed(candidates))
+        if points.ndim != 2 or len(points) != len(candidates) or not (np.abs(points) < _LARGEST).all():
+            raise ParameterError(
+                f"the embedding of the API {self._api.name!r} must give finite numbers, one row per candidate"
+            )
+        return points
 
     def _candidates(self, released: list[Votes], *, rng: np.random.Generator) -> Records:
         """Return the next step's distinct candidates: public post-processing of the steps before."""
         population = self._population(released[-1], rng) if released else self._first(rng)
         varied = self._api.variation(population, rng=rng, step=len(released), steps=self.steps)
         _check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
-        points = self._api.embed(varied)
-        if points.ndim != 2 or len(points) != len(varied) or not (np.abs(points) < _LARGEST).all():
-            raise ParameterError(
-                f"the embedding of the API {self._api.name!r} must give finite numbers, one row per candidate"
-            )
-        _, first = np.unique(points, axis=0, return_index=True)
+        _, first = np.unique(self._finite(varied), axis=0, return_index=True)
         return varied.take(np.sort(first))
 
     def _first(self, rng: np.random.Generator) -> Records:
@@ -349,9 +411,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         total, count = int(noisy.sum()), len(noisy)
         if self.noise == "laplace":
             return np.asarray(noisy if total else np.ones(count), dtype=np.float64)
-        if abs(total - self.records) > max(1.0, 6.0 * self.scale * math.sqrt(count)) and total > 0:
+        cast_votes = self.records * (1 if self.unit_votes else min(self.nearest, count))
+        unknown = min(self.unit_votes, count) > 1  # a unit may give fewer votes
+        if (unknown or abs(total - cast_votes) > max(1.0, 6.0 * self.scale * math.sqrt(count))) and total > 0:
             return np.asarray(noisy / total, dtype=np.float64)
-        return np.asarray((noisy + (self.records - total) / count) / self.records, dtype=np.float64)
+        return np.asarray((noisy + (cast_votes - total) / count) / cast_votes, dtype=np.float64)
 
     def probabilities(self, step: Votes) -> Floats:
         """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
@@ -425,11 +489,13 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if not self.steps:
             start = self._api.random(_BASE_DRAWS, rng=rng)
             return start, np.full(len(start), 1.0 / len(start))
-        table = [(self._api.embed(held), frequencies)]
-        released: list[Votes] = []
-        for _ in range(self.steps):
+        from discreet.evolution._neighbours import Voters
+
+        table = [Voters(self._api.embed(held), frequencies)]
+        voted_for, released = replace(self, unit_votes=0), list[Votes]()
+        for step in range(self.steps):
             candidates = self._candidates(released, rng=rng)
-            votes = self._votes(table, candidates)
+            votes = voted_for._votes(table, candidates, step)
             noisy = np.rint(votes + law_named(self.noise).approximate(self.scale, len(votes), rng=rng)).astype(np.int64)
             if self.noise == "laplace":
                 noisy[(votes == 0) | (noisy < self.threshold)] = 0
@@ -455,8 +521,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """
         table = _Embedded(self._api, x)
         total = 0.0
-        for candidates, noisy in cast("list[Votes]", y):
-            held = self._votes(table, candidates)
+        for step, (candidates, noisy) in enumerate(cast("list[Votes]", y)):
+            held = self._votes(table, candidates, step)
             if self.noise == "gaussian":
                 total += float(GAUSSIAN.log_pmf(self.scale, noisy - held).sum())
             else:
@@ -477,16 +543,18 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         group = min(relation.group, n) if replaced else relation.group
         profile: Profile = ConstantProfile(value=0.0)
         if self.steps and self.noise == "gaussian":
-            counts = self.steps * (2 if replaced else 1)
-            # An API may give records that always vote alike; an added record always votes.
-            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=not replaced)
+            each = min(self.unit_votes, self.nearest * relation.group) if self.unit_votes else self.nearest
+            counts, by = self.steps * each * (2 if replaced else 1), 1 if self.unit_votes else group
+            # An API may give records that always vote alike, or few candidates; an added record votes once at least.
+            profile = DiscreteGaussianPair(scale=self.scale, group=by, counts=counts, tight=not replaced and each == 1)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
             )
             profile = power(one, self.steps)
+        voters = "units" if self.unit_votes else "records"
         caveats = (
-            "records that vote for the same candidates in every step are better protected than this"
+            f"{voters} that vote for the same candidates in every step are better protected than this"
             if self.steps
             else "no step: the records are the API's own, and nothing of the table is in them",
             "the API was built and chosen without looking at the data, and sees nothing of them but noisy votes",
@@ -537,10 +605,17 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             else "on every candidate's votes"
         )
         return (
-            f"{counted(self.steps, 'step')} of {counted(self.candidates, 'candidate')}, made by the API "
+            f"{counted(self.steps, 'step')} of {counted(self.candidates, 'candidate')}, {self._voters}made by the API "
             f"{self._api.name!r} of {counted(self.population, 'record')}, with {self.noise} noise of scale "
             f"{rounded_down(self.scale, 4)} {each}, {self.variant} variant"
         )
+
+    @property
+    def _voters(self) -> str:
+        """Who votes for how many, where it is not each record for one."""
+        if self.unit_votes:
+            return f"up to {counted(self.unit_votes, 'vote')} of each unit, "
+        return "" if self.nearest == 1 else f"{counted(self.nearest, 'vote')} of each record, "
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         r"""Return how far records are displaced on average, as a share of the domain's diameter: a prediction.
@@ -555,8 +630,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if not self.steps:
             return 1.0
         candidates = self.candidates if self.domain.size is None else min(self.candidates, self.domain.size)
-        apart = 0.25 * candidates ** (-1.0 / len(self.domain.columns)) if candidates != self.domain.size else 0.0
-        return float(min(1.0, self._lost_to_noise(n, candidates) + apart))
+        nearest = min(self.nearest, candidates)  # among so many a record's votes are spread
+        places, d = candidates / nearest, len(self.domain.columns)
+        apart = 0.25 * places ** (-1.0 / d) if places != self.domain.size else 0.0
+        votes = n if self.unit_votes else n * nearest
+        return float(min(1.0, self._lost_to_noise(votes, candidates) + apart))
 
     def _lost_to_noise(self, n: int, candidates: int) -> float:
         deviation = law_named(self.noise).standard_deviation(self.scale)
@@ -606,20 +684,22 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def calibrated(
         cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> PrivateEvolution:
-        """Solve for the least scale; take the steps, population and variant of the least predicted displacement.
+        """Solve for the least scale; take what is free with the least predicted displacement.
 
         The steps are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section
         6), by evolutions on two invented tables; then the variant, and a quarter, half or all of the population of
-        Theorem 4.1. One step is taken where a finite domain has no more cells than that has candidates. An API that
-        takes long, or has more than 64 coordinates, is not tried out: the theory's numbers are taken. For the noise
-        found, a box or a ball asked for by name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``.
-        ``relation="add-remove"`` asks for that relation. The projection variant takes a population of at most 32,768
-        candidates unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
+        Theorem 4.1. A record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where
+        a finite domain has no more cells than that has candidates. An API that takes long, or has more than 64
+        coordinates, is not tried out: the theory's numbers are taken. For the noise found, a box or a ball asked for by
+        name has the theorem's finest scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that
+        relation. The projection variant takes a population of at most 32,768 candidates unless told otherwise: far
+        above, probabilities are only near the nearest, and take minutes.
         """
         cls.refuse_unknown(fixed, "relation")
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        known = ("steps", "population", "noise", "variant", "multiplicity", "sampling", "api")
+        known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "lookahead", "multiplicity",
+                 "sampling", "api")  # fmt: skip
         own = {name: value for name in known if (value := fixed.pop(name, None)) is not None}
         request = _Request(
             budget=budget,
@@ -666,14 +746,17 @@ class _Request:
             if self.domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
                 return once
         listed = sorted({*STEPS, theory}) if steps is None else [steps]
-        found: PrivateEvolution = least_displaced(self.solved, listed, varied=varied, sized=population is None)
+        voting = self.own.get("noise", "gaussian") == "gaussian" and not {"nearest", "unit_votes"} & self.own.keys()
+        start = Choice(0, nearest=NEAREST if voting else None)
+        found: PrivateEvolution = least_displaced(self.solved, start, listed, varied=varied, sized=population is None)
         return found
 
     def solved(self, choice: Choice, population: int | None = None) -> PrivateEvolution:
         """Return an evolution with some choices made, its noise solved for."""
-        if choice.steps not in self._noise_for:
-            self._noise_for[choice.steps] = self._with_noise(choice.steps)
-        solved, population = self._noise_for[choice.steps], self.own.get("population", population)
+        needed = (choice.steps, choice.nearest)
+        if needed not in self._noise_for:
+            self._noise_for[needed] = self._with_noise(*needed)
+        solved, population = self._noise_for[needed], self.own.get("population", population)
         if choice.variant is not None:
             solved = replace(solved, variant=cast(Variant, choice.variant))
         if choice.steps == 0:
@@ -681,13 +764,14 @@ class _Request:
         return self._populated(solved, population, choice.share)
 
     @cached_property
-    def _noise_for(self) -> dict[int, PrivateEvolution]:
-        """Evolutions by their number of steps: the noise that these need, which nothing else changes."""
+    def _noise_for(self) -> dict[tuple[int, int | None], PrivateEvolution]:
+        """Evolutions by their numbers of steps and votes: the noise that these need, which nothing else changes."""
         return {}
 
-    def _with_noise(self, steps: int) -> PrivateEvolution:
+    def _with_noise(self, steps: int, nearest: int | None) -> PrivateEvolution:
         """Return an evolution of a population of one, its noise solved for."""
-        own = {**self.own, "steps": steps, "population": 1}
+        own: dict[str, Any] = {**self.own, "steps": steps, "population": 1}
+        own |= {} if nearest is None else {"nearest": nearest}
         noise = own.pop("noise", "gaussian")
         shared: dict[str, Any] = {"n": self.n, "group": self.group, "scale": self.scale, "relation": self.relation}
 
@@ -708,7 +792,8 @@ class _Request:
 
     def _populated(self, solved: PrivateEvolution, population: int | None, share: float) -> PrivateEvolution:
         """Return an evolution with the theorem's finest scale and population where they are not given."""
-        sigma, d = solved.scale / self.n, len(self.domain.columns)
+        each = min(solved.unit_votes, solved.nearest * self.group) if solved.unit_votes else solved.nearest
+        sigma, d = solved.scale / (self.n * math.sqrt(each)), len(self.domain.columns)  # as for one vote
         if self.named and hasattr(solved.api, "alpha"):
             api = cast(Any, solved.api)
             alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=api.diameter)
@@ -722,23 +807,26 @@ class _Request:
 
 
 class _Embedded:
-    """A table's embedded records with their frequencies, part by part; kept where they fit into memory."""
+    """A table's embedded records with their frequencies and units, part by part; kept where they fit into memory."""
 
     def __init__(self, api: API, x: Parts) -> None:
         self._api, self._x = api, x
-        self._kept: list[tuple[Floats, Any]] | None = None
+        self._kept: list[Voters] | None = None
 
-    def __iter__(self) -> Iterator[tuple[Floats, Any]]:
+    def __iter__(self) -> Iterator[Voters]:
+        from discreet.evolution._neighbours import Voters
+
         if self._kept is not None:
             yield from self._kept
             return
         kept, values = [], 0
         for part in self._x.parts():
-            points = self._quietly(part.records)
-            yield points, part.frequencies
-            values += points.size
+            owners = part.owners if isinstance(part, Units) else None
+            voters = Voters(self._quietly(part.records), part.frequencies, owners)
+            yield voters
+            values += voters.points.size
             if values <= _MOST_KEPT:
-                kept.append((points, part.frequencies))
+                kept.append(voters)
         if values <= _MOST_KEPT:
             self._kept = kept
 

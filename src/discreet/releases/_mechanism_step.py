@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from discreet._core.errors import Fault, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain
+from discreet.domain._records import Units
 from discreet.mechanisms import Mechanism, named
 from discreet.mechanisms._base import Estimates, PartsMechanism
 from discreet.mechanisms._drawn import DrawnMechanism
@@ -120,9 +121,15 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
 
 
 def _run(mechanism: Mechanism, x: Any, *, rng: np.random.Generator) -> Any:
-    """Run the kernel; refuse a table in parts that it cannot read."""
+    """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
+    by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
+    if isinstance(x, Units) != by_unit:
+        raise ParameterError(
+            "the table must be read by units for votes of units, and for nothing else. Write "
+            "confidential(..., unit=..., max_records=..., by_unit=True) together with unit_votes=..."
+        )
     if isinstance(x, Counts) or isinstance(mechanism, PartsMechanism):
-        return mechanism.kernel(x, rng=rng)
+        return mechanism.kernel(cast(Any, x), rng=rng)
     raise ParameterError(f"{mechanism.name} does not read a table in parts. Give it the counts of confidential()")
 
 

@@ -63,7 +63,7 @@ def promise(
         **alone,
         **guarantee.to_dict(),
         "profile": [[e, guarantee.delta(e)] for e in epsilons],
-        "caveats": caveats(guarantee, epsilon, delta, unit),
+        "caveats": caveats(guarantee, epsilon, delta, slots=unit is not None and not step.parameters.get("unit_votes")),
         **step.utility(guarantee.n),
         "statement": f"Seeded run, not for publication; with fresh randomness: {sentence}" if seeded else sentence,
     }
@@ -96,10 +96,10 @@ def _tested(relation: Relation, protected: tuple[str, ...]) -> str:
     return f"which of two {'values' if single else 'sets of records'} {one} has{where}"
 
 
-def caveats(guarantee: Guarantee, epsilon: float, delta: float, unit: str | None) -> list[str]:
-    """Return the guarantee's caveats and those that depend on the budget and the privacy unit."""
+def caveats(guarantee: Guarantee, epsilon: float, delta: float, *, slots: bool) -> list[str]:
+    """Return the guarantee's caveats and those that depend on the budget and on slots of privacy units."""
     found = list(guarantee.caveats)
-    if unit is not None:
+    if slots:
         found.append("rows of nulls stand for the unused slots of units; they may be dropped")
     found += delta_caveats(delta, guarantee.n)
     if epsilon > 10:

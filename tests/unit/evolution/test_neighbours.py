@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
 from discreet.evolution import _neighbours
-from discreet.evolution._neighbours import NearestCandidates, votes
+from discreet.evolution._neighbours import NearestCandidates, Voters, votes
 
 NORMS = [1.0, 2.0, np.inf]
 METHODS: list[Any] = ["tree", "blocks", "auto"]
@@ -191,7 +191,7 @@ def test_the_first_of_repeated_candidates_gets_the_votes() -> None:
     for method in METHODS:
         search = NearestCandidates(candidates, method=method)
         points = np.array([[1.9], [1.5], [0.5], [-3.0]])
-        assert votes([(points, np.array([1, 10, 100, 1000]))], search).tolist() == [11, 100, 0, 0, 1000]
+        assert votes([Voters(points, np.array([1, 10, 100, 1000]))], search).tolist() == [11, 100, 0, 0, 1000]
 
 
 def test_votes_add_chunks_with_frequencies() -> None:
@@ -201,7 +201,7 @@ def test_votes_add_chunks_with_frequencies() -> None:
     expected = [0] * 12
     for j, f in zip(_definition(points, candidates.tolist(), 2.0), frequencies.tolist(), strict=True):
         expected[j] += f
-    chunks = [(points[a:b], frequencies[a:b]) for a, b in ((0, 0), (0, 40), (40, 41), (41, 90))]
+    chunks = [Voters(points[a:b], frequencies[a:b]) for a, b in ((0, 0), (0, 40), (40, 41), (41, 90))]
     assert votes(iter(chunks), NearestCandidates(candidates)).tolist() == expected
     assert votes([], NearestCandidates(candidates)).tolist() == [0] * 12
 
@@ -212,9 +212,33 @@ def test_one_record_replaced_moves_one_vote() -> None:
     search, lattice = NearestCandidates(candidates), np.array([[a, b] for a in range(3) for b in range(3)], dtype=float)
     for x in lattice:
         for y in lattice:
-            before = votes([(np.vstack((lattice, x)), np.ones(10, dtype=np.int64))], search)
-            after = votes([(np.vstack((lattice, y)), np.ones(10, dtype=np.int64))], search)
+            before = votes([Voters(np.vstack((lattice, x)), np.ones(10, dtype=np.int64))], search)
+            after = votes([Voters(np.vstack((lattice, y)), np.ones(10, dtype=np.int64))], search)
             assert np.abs(before - after).sum() in {0, 2}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_several_nearest_follow_the_definition(norm: float) -> None:
+    """Lattices full of ties, repeated candidates, spheres on which rounding decides, and more votes than places."""
+    rng = seeded(3)
+    lattice = _lattice(rng, 60, 2, step=0.1, offset=0.0)
+    sphere = rng.permuted(np.tile(rng.random(4), (40, 1)), axis=1) * rng.choice([-1, 1], (40, 4))
+    for points, candidates in ((lattice[:30] + 0.05, lattice[30:]), (np.zeros((2, 4)), sphere)):
+        first = [row for row, one in enumerate(candidates.tolist()) if one not in candidates[:row].tolist()]
+        for count in (2, 3, 50):
+            found = NearestCandidates(candidates, norm=norm).several(points, count)
+            for x, chosen in zip(points.tolist(), found.tolist(), strict=True):
+                assert chosen == sorted(first, key=lambda j: (_far(x, candidates[j], norm), j))[:count]
+
+
+def test_several_nearest_are_the_points_own() -> None:
+    """What a point votes for does not change with the points it is searched with."""
+    rng = seeded(11)
+    points, candidates = rng.standard_normal((257, 30)), rng.standard_normal((90, 30))
+    search = NearestCandidates(candidates)
+    together = search.several(points, 5)
+    assert together.tolist() == [search.several(one[None], 5)[0].tolist() for one in points]
+    assert search.several(points[:0], 5).shape == (0, 5)
 
 
 def test_auto_follows_the_measurements() -> None:
@@ -257,4 +281,4 @@ def test_refused_points_are_not_shown(points: Any) -> None:
 @pytest.mark.parametrize("frequencies", [[1], [1, -1], [[1, 1]]])
 def test_frequencies_have_to_fit(frequencies: Any) -> None:
     with pytest.raises(ParameterError):
-        votes([(np.zeros((2, 1)), np.array(frequencies))], NearestCandidates(np.zeros((1, 1))))
+        votes([Voters(np.zeros((2, 1)), np.array(frequencies))], NearestCandidates(np.zeros((1, 1))))
