@@ -7,8 +7,9 @@ import re
 import shutil
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from polars.testing import assert_frame_equal
 import discreet
 from discreet._core import parquet
 from discreet._core.random import fresh_identity, seeded
+from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,
     Category,
@@ -32,6 +34,8 @@ from discreet.domain import (
 )
 from discreet.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet.inference import ReleaseTakenForSample
+from discreet.mechanisms import PerturbedHistogram
+from discreet.privacy import Budget
 from discreet.releases import Certificate, verify
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -318,3 +322,25 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=re.escape("pip install 'discreet[pandas]'")):
         made().to_pandas()
+
+
+def test_a_release_of_an_unregistered_mechanism_is_displayed_and_read(tmp_path: Path) -> None:
+    """Nothing can be estimated from it, and its certificate cannot be verified here; it can be looked at."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(PerturbedHistogram):
+        """A mechanism that no registry has."""
+
+        name: ClassVar[str] = "own-histogram"
+
+    domain = Domain(columns={"v": Integer(lower=0, upper=9)})
+    held = confidential(pl.DataFrame({"v": [1, 2, 3, 4] * 500}), domain)
+    mechanism = Own.calibrated(Budget(epsilon=1, delta=1e-9), domain=domain, n=2000)
+    released = discreet.publish(held, mechanism, size=1000).write(tmp_path / "z.parquet")
+    for one in (released, discreet.read(tmp_path / "z.parquet")):
+        for shown in (str(one), repr(one), one._repr_html_(), one.certificate._repr_html_()):
+            assert "own-histogram" in shown or "Whatever the other records" in shown
+        assert one.table().height == 1000
+        with pytest.raises(ParameterError, match="no mechanism 'own-histogram'"):
+            one.estimate(["mean"])
+    assert disagreeing(tmp_path / "z.certificate.json", tmp_path / "z.parquet") == ["certificate"]
