@@ -721,7 +721,7 @@ def paper(question: str | None, pairs: Any, as_json: bool) -> None:
 @click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write into.")
 @_json
 def demo(out: str, as_json: bool) -> None:
-    """Release, verify and report on real data: doctor visits in the RAND health insurance experiment."""
+    """Release, estimate, verify and report on real data: ten columns of the RAND health insurance experiment."""
     from discreet.report._demo import demo as run
 
     result = run(Path(out), say=lambda text: echo(text, err=as_json))
