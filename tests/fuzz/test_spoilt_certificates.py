@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from _spoil import RELEASED, Attempt, as_json, spoilt_bytes, spoilt_document
+from _spoil import ODD_TEXTS, RELEASED, Attempt, as_json, spoilt_bytes, spoilt_document
 
 DECLARED = (
     {"impossible": [{"x": {"below": 125_000}, "s": ["a", "c"]}]},
@@ -31,6 +31,8 @@ def test_certificate(folder: Path, attempt: Attempt, rng: random.Random) -> None
         attempt("unseen", released, *as_it_is)
     if rng.random() < 0.3:
         attempt("report", released, "--out", folder / "page.html", *as_it_is, new=("page.html",))
+    if rng.random() < 0.3:
+        attempt("describe", released, "--as", rng.choice(("croissant", "dcat")), "--title", rng.choice(ODD_TEXTS))
 
 
 def test_tables(folder: Path, attempt: Attempt, rng: random.Random) -> None:

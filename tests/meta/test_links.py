@@ -43,6 +43,22 @@ def test_links_of_the_readme_lead_to_pages_of_the_documentation_from_an_index_pa
     assert [name for name in named if not (ROOT / "docs" / f"{name}.md").is_file()] == []
 
 
+def test_what_the_readme_and_the_citation_say_of_the_package_is_true() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (told,) = re.findall(r"^Python .*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    versions = [one.rpartition(" ")[2] for one in project["classifiers"] if ":: 3." in one]
+    assert f"Python {versions[0]} to {versions[-1]}" in told
+    assert project["requires-python"] == f">={versions[0]}"
+    assert project["license"] in told
+    assert "Typing :: Typed" in project["classifiers"]
+    assert (ROOT / "src" / "discreet" / "py.typed").is_file()
+    (state,) = (one.rpartition(" ")[2].lower() for one in project["classifiers"] if one.startswith("Development"))
+    assert state in told
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {project['version']}\n" in cited
+    assert f"\nlicense: {project['license']}\n" in cited
+
+
 def test_the_source_distribution_takes_named_files_at_the_root_only() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]

@@ -78,7 +78,11 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
     Raises Exception of some kind, if the file cannot be read; for `quietly`.
     """
     if form.texts:
-        return pl.scan_csv(Path(path), glob=False, infer_schema=False, separator=form.separator)
+        scan = pl.scan_csv(Path(path), glob=False, infer_schema=False, separator=form.separator)
+        names = header(Path(path), form)
+        if any('"' in name for name in names):  # which Polars leaves doubled, as they stand in the file
+            scan = scan.rename(dict(zip(scan.collect_schema().names(), names, strict=False)))
+        return scan
     return parquet.scanned(path) if form.kind == "parquet" else arrow.scanned(path)
 
 

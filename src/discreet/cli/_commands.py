@@ -575,6 +575,38 @@ def report(
 
 @click.command()
 @click.argument("released", type=click.Path())
+@click.option("--as", "form", type=click.Choice(["croissant", "dcat"]), required=True, help="Standard to follow.")
+@click.option("--certificate", type=click.Path(), help="Its certificate. By default RELEASED with .certificate.json.")
+@click.option("--title", help="Title in the catalogue. By default the name of RELEASED.")
+@click.option("--url", help="Address of the folder that will hold RELEASED. By default addresses are relative.")
+@click.option("--license", "licence", help="Address of the licence that RELEASED is published under.")
+@click.option("--publisher", help="Who publishes RELEASED.")
+@click.option("--out", type=click.Path(), help="File to write, beside RELEASED. By default standard output.")
+@_json
+def describe(released: str, form: str, certificate: str | None, out: str | None, as_json: bool, **said: Any) -> None:
+    """Describe a RELEASED table for data catalogues, with its promise: Croissant or DCAT-AP, in JSON-LD.
+
+    It holds nothing but public facts, and is written only if all claims of the certificate are confirmed.
+    """
+    from discreet.report._catalogue import as_text, write_description
+    from discreet.report._catalogue import describe as run
+
+    document = run(released, form, certificate=certificate, **said)
+    if out is not None:
+        write_description(released, out, document, inputs=(certificate,))
+    missing = [f"--{name.replace('licence', 'license')}" for name in ("url", "licence", "publisher") if not said[name]]
+    if missing:
+        echo(f"Catalogues also ask for {', '.join(missing)}.", err=True)
+    if out is None:
+        click.echo(as_text(document), nl=False)
+    elif as_json:
+        show({"out": out})
+    else:
+        echo(f"wrote {out}")
+
+
+@click.command()
+@click.argument("released", type=click.Path())
 @click.option("--column", help="Column to estimate. Not needed where there is only one.")
 @click.option(
     "--functional",
@@ -709,7 +741,7 @@ def paper(question: str | None, pairs: Any, as_json: bool) -> None:
 @click.option("--out", type=click.Path(), default="discreet-demo", show_default=True, help="Folder to write into.")
 @_json
 def demo(out: str, as_json: bool) -> None:
-    """Release, verify and report on real data: doctor visits in the RAND health insurance experiment."""
+    """Release, estimate, verify and report on real data: ten columns of the RAND health insurance experiment."""
     from discreet.report._demo import demo as run
 
     result = run(Path(out), say=lambda text: echo(text, err=as_json))
@@ -799,6 +831,7 @@ COMMANDS: tuple[click.Command, ...] = (
     verify,
     compare,
     report,
+    describe,
     estimate,
     unseen,
     paper,

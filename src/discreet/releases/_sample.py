@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from discreet._core.warnings import ReleaseTakenForSample
+from discreet.mechanisms import REGISTRY
 from discreet.mechanisms._evidence import ContinuedUrn, Evidence, NoisyCellCounts
 from discreet.releases._certificate import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
@@ -15,10 +16,14 @@ _VISIBLE = 1.025
 def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     """Return the warning that goes with released records; None where a standard error would not be visibly too small.
 
+    Of a mechanism that is not registered here nothing is known, so nothing is said.
+
     It is public: the factor follows from the numbers of records and the mechanism's parameters.
     """
     facts, released = certificate.whole().facts, certificate.tables[0]["rows"]
     if certificate.several or facts["size"] is None or not released or not facts["records"]:
+        return None
+    if facts["mechanism"]["name"] not in REGISTRY:
         return None
     mechanism = certified_mechanism(facts)
     factor = math.sqrt(_variance(mechanism.evidence(), released, facts["records"], mechanism.domain.size))

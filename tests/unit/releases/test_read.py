@@ -7,8 +7,9 @@ import re
 import shutil
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from polars.testing import assert_frame_equal
 import discreet
 from discreet._core import parquet
 from discreet._core.random import fresh_identity, seeded
+from discreet.confidential import confidential
 from discreet.domain import (
     Boolean,
     Category,
@@ -32,6 +34,8 @@ from discreet.domain import (
 )
 from discreet.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet.inference import ReleaseTakenForSample
+from discreet.mechanisms import PerturbedHistogram
+from discreet.privacy import Budget
 from discreet.releases import Certificate, verify
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -122,6 +126,18 @@ def test_a_file_without_its_identity_is_another_file(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match="not the file"):
         discreet.read(path)
     assert disagreeing(certificate, path) == ["released.sha256", "released.identity (in the file)"]
+
+
+def test_a_column_of_csv_may_have_quotes_in_its_name(tmp_path: Path) -> None:
+    name = 'a "b" c'
+    frame, domain = pl.DataFrame({name: [1, 2, 3, 3] * 100}), Domain(columns={name: Integer(lower=1, upper=3)})
+    for ending in (".csv", ".tsv.gz"):
+        discreet.release(frame, domain, epsilon=1, size=50, out=tmp_path / f"z{ending}")
+        with pytest.warns(UserWarning, match="no sample"):
+            assert discreet.read(tmp_path / f"z{ending}").table().schema == pl.Schema({name: pl.Int64})
+        assert disagreeing(tmp_path / "z.certificate.json", tmp_path / f"z{ending}") == []
+        (tmp_path / "z.certificate.json").unlink()
+        (tmp_path / f"z{ending}").unlink()
 
 
 def test_a_csv_file_is_known_by_its_hash(tmp_path: Path) -> None:
@@ -306,3 +322,25 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=re.escape("pip install 'discreet[pandas]'")):
         made().to_pandas()
+
+
+def test_a_release_of_an_unregistered_mechanism_is_displayed_and_read(tmp_path: Path) -> None:
+    """Nothing can be estimated from it, and its certificate cannot be verified here; it can be looked at."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(PerturbedHistogram):
+        """A mechanism that no registry has."""
+
+        name: ClassVar[str] = "own-histogram"
+
+    domain = Domain(columns={"v": Integer(lower=0, upper=9)})
+    held = confidential(pl.DataFrame({"v": [1, 2, 3, 4] * 500}), domain)
+    mechanism = Own.calibrated(Budget(epsilon=1, delta=1e-9), domain=domain, n=2000)
+    released = discreet.publish(held, mechanism, size=1000).write(tmp_path / "z.parquet")
+    for one in (released, discreet.read(tmp_path / "z.parquet")):
+        for shown in (str(one), repr(one), one._repr_html_(), one.certificate._repr_html_()):
+            assert "own-histogram" in shown or "Whatever the other records" in shown
+        assert one.table().height == 1000
+        with pytest.raises(ParameterError, match="no mechanism 'own-histogram'"):
+            one.estimate(["mean"])
+    assert disagreeing(tmp_path / "z.certificate.json", tmp_path / "z.parquet") == ["certificate"]

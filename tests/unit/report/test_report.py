@@ -29,14 +29,23 @@ def test_the_picture_is_marked_when_it_shows_confidential_values(tmp_path: Path)
     assert picture(released.records, released.certificate, tmp_path / "p.png").stat().st_size > 10_000
 
 
-def test_the_demonstration_leaves_a_table_a_certificate_and_a_picture(tmp_path: Path) -> None:
-    pytest.importorskip("statsmodels")
+def test_the_demonstration_leaves_tables_a_certificate_an_estimate_and_reports(tmp_path: Path) -> None:
+    randhie = pytest.importorskip("statsmodels.datasets").randhie
     said: list[str] = []
     paths = demo(tmp_path / "demo", say=said.append)
-    assert pl.read_parquet(paths["synthetic"]).height == 20_000
+    assert {path.name for path in (tmp_path / "demo").iterdir()} == {Path(path).name for path in paths.values()} - {
+        "certificate.json"
+    }
+    table = pl.read_parquet(Path(paths["synthetic"]) / "table-20.parquet")
+    assert table.columns == list(randhie.load_pandas().data)
+    assert table.filter(pl.col("hlthg") + pl.col("hlthf") + pl.col("hlthp") > 1).is_empty()
     certificate = Certificate.read(paths["certificate"])
-    assert all(check.agrees for check in verify(certificate, data=paths["synthetic"]))
+    assert all(check.agrees for check in verify(paths["synthetic"]))
     assert certificate.epsilon == 1.0
     assert certificate.delta <= 1e-9
-    assert Path(paths["picture"]).stat().st_size > 10_000
     assert any("claims agree" in line for line in said)
+    (interval,) = (line for line in said if "95% from" in line)
+    _, _, low, high, _ = map(float, next(line for line in interval.splitlines() if line.startswith("mean")).split()[1:])
+    assert 1.5 < low < high < 4.5
+    assert "<title>CONFIDENTIAL" not in Path(paths["report"]).read_text()
+    assert "<title>CONFIDENTIAL" in Path(paths["report_confidential"]).read_text()

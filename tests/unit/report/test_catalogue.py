@@ -1,0 +1,124 @@
+"""Descriptions for catalogues: what they say and refuse. `nox -s catalogues` asks the checkers of the standards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import release
+from discreet.cli._main import run
+from discreet.domain import Category, Domain, Integer
+from discreet.errors import FileProblem, ParameterError
+from discreet.report._catalogue import as_text, describe, write_description
+
+AGES = pl.DataFrame({"age": np.arange(3000) % 60})
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    out = tmp_path / "ages.parquet"
+    release(AGES, DOMAIN, epsilon=1, delta=1e-6, size=5000, out=out)
+    return out
+
+
+def certificate(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(path.with_name("ages.certificate.json").read_text())
+    return facts
+
+
+@pytest.mark.parametrize("form", ["croissant", "dcat"])
+def test_the_promise_is_that_of_the_certificate_with_all_digits(released: Path, form: str) -> None:
+    document = describe(released, form)
+    promise = document["promise" if form == "croissant" else "discreet:promise"]
+    said = {name.removeprefix("discreet:"): value for name, value in promise.items()}
+    stated = certificate(released)
+    for number in ("epsilon", "delta"):
+        assert float(said[number]["@value"]) == stated["guarantee"][number]
+        assert isinstance(said[number]["@value"], str)  # a number of JSON-LD is rounded to 16 digits, up or down
+    assert said["relation"] == "replacement"
+    assert said["records"] == 3000
+    assert said["statement"] == stated["guarantee"]["statement"]
+    assert stated["guarantee"]["statement"] in as_text(document)
+    assert stated["identity"] in as_text(document)
+    assert "is no sample" in as_text(document)
+
+
+def test_addresses_are_of_the_folder_that_is_named(released: Path) -> None:
+    asked = {"licence": "https://example.org/cc0", "publisher": "Office"}
+    for url in ("https://example.org/data", "https://example.org/data/"):
+        croissant = describe(released, "croissant", url=url, **asked)
+        assert croissant["distribution"][0]["contentUrl"] == "https://example.org/data/ages.parquet"
+        assert croissant["license"] == "https://example.org/cc0"
+        dcat = describe(released, "dcat", url=url, **asked)
+        (distribution,) = dcat["dcat:distribution"]
+        assert distribution["dcat:accessURL"]["@id"] == "https://example.org/data/ages.parquet"
+        assert (
+            distribution["spdx:checksum"]["spdx:checksumValue"]["@value"] == certificate(released)["released"]["sha256"]
+        )
+    assert describe(released, "croissant")["distribution"][0]["contentUrl"] == "ages.parquet"
+
+
+@pytest.mark.parametrize("form", ["croissant", "dcat"])
+def test_nothing_is_described_that_is_not_confirmed(released: Path, form: str) -> None:
+    beside = released.with_name("ages.certificate.json")
+    written = beside.read_text()
+    facts = json.loads(written)
+    facts["guarantee"]["epsilon"] = 0.5
+    beside.write_text(json.dumps(facts))
+    with pytest.raises(FileProblem, match="not confirmed"):
+        describe(released, form)
+    beside.write_text(json.dumps({key: value for key, value in json.loads(written).items() if key != "library"}))
+    with pytest.raises(FileProblem, match="library"):
+        describe(released, form)
+    beside.write_text(written)
+    AGES.write_parquet(released)
+    with pytest.raises(FileProblem, match="not confirmed"):
+        describe(released, form)
+
+
+@pytest.mark.parametrize("url", ["ages", "ftp://example.org", "https://", "https://a b", 'https://a"b', "javascript:x"])
+def test_what_is_no_address_is_refused(released: Path, url: str) -> None:
+    for name, option in (("url", "url"), ("licence", "license")):
+        with pytest.raises(ParameterError, match=f"{option} must be an address"):
+            describe(released, "dcat", **{name: url})  # type: ignore[arg-type]
+
+
+def test_texts_can_stand_in_a_page_and_on_a_terminal(tmp_path: Path) -> None:
+    odd = '</script><b x="&">\x1b[31m\u202e'
+    domain = Domain(columns={odd: Category(categories=("<a>", "b"))})
+    out = tmp_path / "odd.csv"
+    release(pl.DataFrame({odd: ["<a>", "b"] * 500}), domain, epsilon=1, delta=1e-6, size=100, out=out)
+    for form in ("croissant", "dcat"):
+        text = as_text(describe(out, form, title=odd, publisher=odd))
+        assert not set(text) & set("<>&\x1b\u202e")
+        assert json.loads(text) == describe(out, form, title=odd, publisher=odd)
+    (field,) = describe(out, "croissant")["recordSet"][0]["field"]
+    assert field["source"]["extract"]["column"] == odd
+    assert "<" not in field["@id"]
+
+
+def test_only_a_description_is_replaced(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, other = released.with_name("ages.croissant.json"), released.with_name("notes.json")
+    asked = ["describe", str(released), "--as", "croissant", "--out"]
+    for _ in range(2):
+        assert run([*asked, str(out)]) == 0
+    assert json.loads(out.read_text()) == describe(released, "croissant")
+    assert "--license" in capsys.readouterr().err
+    other.write_text("{}")
+    for taken in (other, released, released.with_name("ages.certificate.json")):
+        before = taken.read_bytes()
+        assert run([*asked, str(taken)]) == 2
+        assert taken.read_bytes() == before
+    with pytest.raises(FileProblem):
+        write_description(released, released, {}, inputs=())
+
+
+def test_the_command_prints_the_document(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["describe", str(released), "--as", "dcat"]) == 0
+    assert json.loads(capsys.readouterr().out) == describe(released, "dcat")
