@@ -215,8 +215,8 @@ def release(
     Returns
     -------
     Release
-        Records (pandas for pandas, Polars for Polars and files, else PyArrow), certificate and info. Several tables
-        are a list.
+        Records as the kind of table that came in (Polars for files, a PyArrow table for streams), certificate and info.
+        Several tables are a list.
 
     Raises
     ------

@@ -112,6 +112,7 @@ def confidential(
         path=source.path,
         seeded=weak,
         rows=None if rows is None else Confidential(rows),
+        returned=source.returned,
     )
     return Confidential(counts, provenance=provenance)
 

@@ -23,6 +23,7 @@ from discreet.confidential._cells import Cells, EngineFailed, attempted
 from discreet.confidential._database import Address, address, duckdb_table, sqlite_batches, sqlite_types
 from discreet.confidential._duckdb import DuckDBCells, duckdb_relation, none_of
 from discreet.confidential._folder import scanned_folder
+from discreet.confidential._returned import Returned, as_arrow, as_frames_of, as_polars, unchanged
 from discreet.confidential._workers import DaskCells, SparkCells
 from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
@@ -51,6 +52,7 @@ class Source:
     already, the column :data:`FREQUENCY` says how often each row occurs.
     ``cells``: finds cells where the table is, for an engine that can; these are then used instead of ``batches``.
     ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
+    ``returned``: makes a released table the kind of table that this is.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class Source:
     index: frozenset[str] = frozenset()
     cells: Callable[[Mapping[str, Column]], Cells | None] = lambda _: None
     stays: bool = False
+    returned: Returned = unchanged
 
 
 @enclosed
@@ -255,6 +258,7 @@ def _of_scan(
         batches=lambda columns: _scanned(scan, columns, broken),
         texts=frozenset(keys),
         index=index,
+        returned=as_polars({name: dtype for name, dtype in schema.items() if name not in keys}),
     )
 
 
@@ -307,7 +311,10 @@ def _open_database(where: Address) -> Source:
     path = str(where.path)
     if where.kind == "duckdb":
         table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
-        return replace(_of_frame(table, where.broken), kind="database", path=path)
+        source = _of_frame(table, where.broken)
+        return replace(
+            source, kind="database", path=path, returned=as_polars(table.head(0).collect().to_polars().schema)
+        )
     types = sqlite_types(where)
     return Source(
         kind="database",
@@ -382,6 +389,7 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
         index=index,
         cells=cells,
         stays=isinstance(frame, nw.LazyFrame),
+        returned=quietly(lambda: as_frames_of(frame, kind), broken),
     )
 
 
@@ -420,6 +428,7 @@ def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
         types=lambda: {name: _type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
         batches=lambda columns: _scanned(scan, columns, broken),
         index=index,
+        returned=as_arrow(schema),
     )
 
 

@@ -16,7 +16,7 @@ from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
 import discreet
 from discreet.cli._main import run
 from discreet.confidential import _database, confidential, confidential_rows
-from discreet.confidential._frames import table_schema, to_frame_kind
+from discreet.confidential._frames import table_schema
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import FileProblem, MissingExtra
@@ -59,7 +59,7 @@ def test_the_same_counts_from_a_database(kind: str, tmp_path: Path) -> None:
     assert sum(part.n for part in reveal(confidential_rows(data, DOMAIN)).parts()) == NASTY.height
     assert closed.provenance is not None
     assert closed.provenance.path == str(path)
-    assert isinstance(to_frame_kind(NASTY, closed.provenance.frame_kind), pl.DataFrame)
+    assert isinstance(closed.provenance.returned(NASTY, DOMAIN), pl.DataFrame)
     assert list(table_schema(data)) == NASTY.columns
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
