@@ -149,7 +149,7 @@ def release(
     ----------
     data : dataframe or path
         Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, a stream of
-        Arrow batches, the path of a file or of a folder of Parquet files, or a table of a database file. See
+        Arrow batches, the path of a file or of a folder of Parquet files, or the address of a table or a query. See
         :func:`discreet.confidential.confidential`.
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them.

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public, secure
 from discreet._core.warnings import DiscreetWarning
@@ -182,7 +183,9 @@ def publish(
             )
         tables = step.frames(output, rng=public(generator))
         if paths is not None:
-            document = write(tables, dict(step.nothing().schema), document, paths, inputs=inputs, payment=payment)
+            separator = out.separator if isinstance(out, DelimitedFile) else None
+            schema = dict(step.nothing().schema)
+            document = write(tables, schema, document, paths, inputs=inputs, payment=payment, separator=separator)
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )

@@ -283,9 +283,11 @@ def write(
     *,
     inputs: tuple[Any, ...],
     payment: Payment | None = None,
+    separator: str | None = None,
 ) -> Certificate:
     """Write everything at once; return the certificate with what was written.
 
+    ``separator``: of the fields of CSV, where it is not that of the ending.
     ``payment``: told what is complete on the disk before it gets its names, and when it has them.
     """
     if document.several:
@@ -299,7 +301,8 @@ def write(
     keeper = None if payment is None else Keeper(payment.entry, complete)
     check = partial(require_whole_pair, *paths)
     with together(*paths, inputs=inputs, check=check, keeper=keeper) as (table, certificate):
-        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=carried(document, paths[1]))
+        said = carried(document, paths[1])
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
         written = document.holding([_listed(paths[0], rows, Path(table.name))])
         certificate.write(written.to_json().encode())
     if payment is not None:
