@@ -98,7 +98,7 @@ def engines(session: nox.Session) -> None:
 
 @nox.session
 def postgresql(session: nox.Session) -> None:
-    """The ledger on a real PostgreSQL server: skips with a message where PostgreSQL is missing."""
+    """The ledger, and tables, on a real PostgreSQL server: skips with a message where PostgreSQL is missing."""
     session.install("-e", ".[postgresql]", *GROUPS["test"])
     session.run("pytest", "-m", "postgresql", "tests/postgresql", *session.posargs)
 

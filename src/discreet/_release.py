@@ -153,7 +153,7 @@ def release(
     ----------
     data : dataframe or path
         Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, a stream of
-        Arrow batches, the path of a file or of a folder of Parquet files, or a table of a database file. See
+        Arrow batches, the path of a file or of a folder of Parquet files, or the address of a table or a query. See
         :func:`discreet.confidential.confidential`.
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them.
@@ -219,8 +219,8 @@ def release(
     Returns
     -------
     Release
-        Records (pandas for pandas, Polars for Polars and files, else PyArrow), certificate and info. Several tables
-        are a list.
+        Records as the kind of table that came in (Polars for files, a PyArrow table for streams), certificate and info.
+        Several tables are a list.
 
     Raises
     ------

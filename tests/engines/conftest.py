@@ -76,6 +76,7 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 MATRIX = pytest.StashKey[dict[str, dict[str, str]]]()
+TRIPS = pytest.StashKey[dict[str, list[tuple[str, str]]]]()
 
 
 @pytest.fixture
@@ -84,8 +85,21 @@ def matrix(request: pytest.FixtureRequest) -> dict[str, dict[str, str]]:
     return request.config.stash.setdefault(MATRIX, {})
 
 
+@pytest.fixture
+def trips(request: pytest.FixtureRequest) -> dict[str, list[tuple[str, str]]]:
+    """Return what is told at the end: for each library, by a column's type, with which type it comes back."""
+    return request.config.stash.setdefault(TRIPS, {})
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Show the matrix of engines and nasty values, where more than those of the usual test-suite were there."""
+    """Show the matrices of engines, where more of them were there than for the usual test-suite."""
+    trips = config.stash.get(TRIPS, {})
+    if len(trips) > 5:
+        terminalreporter.section("types of released tables (the same as those of the table that came in?)")
+        for library, told in trips.items():
+            terminalreporter.write_line(f"{library}: {sum(answer == 'same' for _, answer in told)} of {len(told)}")
+            for name, answer in told:
+                terminalreporter.write_line(f"    {name:60} {answer}")
     found = config.stash.get(MATRIX, {})
     if len(found) < 3:
         return

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -23,39 +18,6 @@ pytestmark = pytest.mark.postgresql
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
 AGES = pl.DataFrame({"age": [1, 2, 2, 7] * 250})
 KILLER = Path(__file__).parents[1] / "unit" / "ledger" / "killed_payers.py"
-
-
-def programs() -> Path:
-    """Return the folder of PostgreSQL's programs."""
-    found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not folders or not (folders[-1] / "initdb").exists():
-        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
-    return folders[-1]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """Start a server that listens on a socket alone, and return its address."""
-    where = programs()
-    owner = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-    home = Path(tempfile.mkdtemp(prefix="pg"))
-    if owner:
-        shutil.chown(home, "postgres", "postgres")
-    name = "postgres" if owner else pwd.getpwuid(os.geteuid()).pw_name
-
-    def ran(*command: object) -> None:
-        subprocess.run(command, check=True, cwd=home, stdout=subprocess.DEVNULL, **owner)
-
-    ran(where / "initdb", "-D", home / "data", "-A", "trust", "--no-sync")
-    options = f"-k {home} -c listen_addresses='' -c fsync=off -c max_connections=60"
-    ran(where / "pg_ctl", "-D", home / "data", "-w", "-l", home / "log", "-o", options, "start")
-    home.chmod(0o755)
-    try:
-        yield f"postgresql://{name}@/postgres?host={home}"
-    finally:
-        ran(where / "pg_ctl", "-D", home / "data", "-m", "immediate", "stop")
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def killed(what: str, server: str, where: Path, stride: int) -> int:

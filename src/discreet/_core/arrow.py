@@ -51,13 +51,13 @@ def lazy(schema: Any, batches: Batches) -> pl.LazyFrame:
             if left == 0:
                 return
 
-    return register_io_source(source, schema={field.name: _kind(field) for field in schema})
+    return register_io_source(source, schema={field.name: polars_type(field.type) for field in schema})
 
 
-def _kind(field: Any) -> Any:
-    """Return the type of a column; of one that Polars cannot hold, and that cannot be asked for, a placeholder."""
+def polars_type(kind: Any) -> Any:
+    """Return Polars' type for one of PyArrow; a placeholder where Polars has none, so that none can be asked for."""
     try:
-        frame: Any = pl.from_arrow(pyarrow("reading Arrow batches").schema([field]).empty_table())
+        frame: Any = pl.from_arrow(pyarrow("reading Arrow batches").schema([("x", kind)]).empty_table())
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001  # a Rust panic is no Exception

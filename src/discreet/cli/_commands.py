@@ -20,6 +20,7 @@ from discreet.cli._ledger import dataset_option, json_option, ledger, ledger_opt
 from discreet.cli._parameters import key_value, once, param_option, parameters
 from discreet.cli._progress import progress_bar
 from discreet.cli._remedies import in_options
+from discreet.cli._sources import character, located, source_options
 
 _json = json_option
 _param = param_option
@@ -64,6 +65,7 @@ _delta = click.option(
 
 @click.command()
 @click.argument("data", type=click.Path())
+@source_options
 @_domain
 @_epsilon
 @_delta
@@ -79,6 +81,9 @@ _delta = click.option(
 @_param
 @click.option(
     "--out", type=click.Path(), required=True, help="File to write: .parquet, .csv, ... A folder of --tables."
+)
+@click.option(
+    "--out-separator", metavar="CHARACTER", help="Between the fields of OUT, where it is CSV. By default , or a tab."
 )
 @click.option("--partitions", type=int, help="Write OUT as a folder of this many Parquet files. It must not exist yet.")
 @click.option("--partition-by", help="Column whose declared values get a folder each, with --partitions files.")
@@ -108,17 +113,22 @@ def release(
     redraw: bool,
     ledger: str | None,
     dataset: str | None,
+    out_separator: str | None,
     as_json: bool,
     pairs: Any,
     **options: Any,
 ) -> None:
     """Release a synthetic table from the confidential table DATA."""
+    from discreet._core.formats import DelimitedFile
     from discreet._release import Checkpoint, Watch
     from discreet._release import release as run
     from discreet.confidential._public import refuse_same
     from discreet.ledger._which import ledger_for
 
-    refuse_same(data, domain_file)  # before it is read for its ledger
+    source = located(data, options)
+    refuse_same(source, domain_file)  # before it is read for its ledger
+    if out_separator is not None:
+        options["out"] = DelimitedFile(options["out"], character(out_separator))
     if redraw and checkpoint is None:
         raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
     given = {
@@ -131,7 +141,7 @@ def release(
     records_in_all = None if options["size"] is None else options["size"] * max(1, options["tables"])
     with progress_bar(records_in_all, as_json) as progress:
         watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
-        made = run(data, domain_file, watch=watch, **given)
+        made = run(source, domain_file, watch=watch, **given)
     facts = made.certificate.facts
     if made.certificate.poor is not None:
         alarm(made.certificate.poor, err=as_json)
@@ -284,6 +294,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, others: dict[str,
     type=click.Path(),
     help="CONFIDENTIAL table. Also print its instance-level deltas: what a release reveals of this table.",
 )
+@source_options
 @_some_domain
 @ledger_option
 @dataset_option
@@ -301,6 +312,7 @@ def privacy(
     ledger: str | None,
     dataset: str | None,
     as_json: bool,
+    **reading: Any,
 ) -> None:
     """Compute the exact guarantee of a MECHANISM from its public parameters.
 
@@ -317,11 +329,12 @@ def privacy(
     if data is not None:
         if relation != "replacement":
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
+        source = located(data, reading)
         if domain_file is not None:
-            refuse_same(data, domain_file)  # before it is read for its ledger
+            refuse_same(source, domain_file)  # before it is read for its ledger
             _note(ledger, dataset, domain_file, mechanism)
         _instance(
-            mechanism, data, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
+            mechanism, source, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
         )
         return
     name, guarantee = stated(
@@ -348,7 +361,7 @@ def _note(ledger: str | None, dataset: str | None, domain_file: str, mechanism: 
 
 def _instance(
     mechanism: str,
-    data: str | None,
+    data: str | os.PathLike[str] | None,
     domain_file: str | None,
     *,
     epsilon: float | None,
@@ -484,6 +497,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
 @click.command()
 @click.argument("data", type=click.Path())
 @click.argument("released", type=click.Path())
+@source_options
 @_domain
 @click.option(
     "--measures",
@@ -506,9 +520,9 @@ def compare(
     from discreet.confidential._public import public_domain
     from discreet.utility import compare as run
 
-    names = _names(measures)
-    declared = public_domain(domain_file, data=data)
-    comparison = reveal_to_custodian(run(data, released, declared, measures=names, known=_columns(known), **options))
+    names, source = _names(measures), located(data, options)
+    declared = public_domain(domain_file, data=source)
+    comparison = reveal_to_custodian(run(source, released, declared, measures=names, known=_columns(known), **options))
     if as_json:
         show(comparison.to_dict())
     else:
@@ -766,20 +780,21 @@ def domain(context: click.Context) -> int:
 
 @domain.command("init")
 @click.argument("data", type=click.Path())
+@source_options
 @click.option("--out", type=click.Path(), help="File to write. By default standard output.")
 @_json
-def init(data: str, out: str | None, as_json: bool) -> None:
+def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""
     from discreet._core.formats import format_of
     from discreet.confidential._frames import table_schema
     from discreet.domain import Domain
 
-    form = format_of(data)
-    template, csv = Domain.template(table_schema(data)), form is not None and form.texts
+    form, source = format_of(data), located(data, reading)
+    template, csv = Domain.template(table_schema(source)), form is not None and form.texts
     if out is not None:
         from discreet._core.writing import together
 
-        with together(Path(out), inputs=(data,), check=lambda: _require_new(out)) as (file,):
+        with together(Path(out), inputs=(source,), check=lambda: _require_new(out)) as (file,):
             file.write(template.encode())
     if as_json:
         show({"out": out, "template": template})
@@ -793,6 +808,7 @@ def init(data: str, out: str | None, as_json: bool) -> None:
 
 @domain.command("check")
 @click.argument("data", type=click.Path())
+@source_options
 @_domain
 @click.option("--unit", help="Column that names the person, or other privacy unit, behind the rows.")
 @click.option("--max-records", type=int, help="The most records that a unit keeps. Rows beyond are counted.")
@@ -810,7 +826,8 @@ def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
     from discreet.confidential import check_table, reveal_to_custodian
     from discreet.confidential._public import public_domain
 
-    found = reveal_to_custodian(check_table(data, public_domain(domain_file, data=data), **options))
+    source = located(data, options)
+    found = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **options))
     if as_json:
         show(found.to_dict())
     else:

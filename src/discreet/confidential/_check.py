@@ -22,7 +22,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential._count import slots_of, wrong_names
-from discreet.confidential._source import FREQUENCY, RESERVED, Source, open_source, parsed_column
+from discreet.confidential._source import FREQUENCY, RESERVED, Source, Texts, open_source, parsed_column
 from discreet.confidential._unit import NO_UNIT, Holdings
 from discreet.confidential._wrapper import Confidential
 from discreet.domain import Domain
@@ -268,7 +268,8 @@ class _Scan:
             self._hold(batch, times)
 
     def _column(self, raw: pl.Series, name: str, column: Column, times: pl.Series) -> _Judged:
-        judged = _judged(raw, column, name=name, texts=name in self.source.texts)
+        texts = self.source.texts if name in self.source.texts else None
+        judged = _judged(raw, column, name=name, texts=texts)
         for misfit in judged.misfits:
             self.found.add((name,), misfit, [judged.values if misfit is not judged.unread else raw], times)
         return judged
@@ -352,19 +353,21 @@ class _Judged:
         return column.encode(self.values.filter(fits)) if self.codes is None else self.codes[fits]
 
 
-def _judged(raw: pl.Series, column: Column, *, name: str, texts: bool) -> _Judged:
+def _judged(raw: pl.Series, column: Column, *, name: str, texts: Texts | None) -> _Judged:
     """Encode a column as a release does; where that is refused, find out why.
 
     Types that no declaration takes are refused before anything is computed from their values.
     """
     fits = np.ones(len(raw), dtype=np.bool_)
     try:
-        if not texts:
+        if texts is None:
             column.encode(raw.clear(), name=name)
         nothing = Misfit("", "", ~fits)
-        values, unread = (
-            quietly(lambda: parsed_column(raw, column), column._unreadable(name)) if texts else (raw, nothing)
-        )
+        values, unread = raw, nothing
+        if texts is not None:
+            values, unread = quietly(
+                lambda: parsed_column(raw, column, decimal_comma=texts.decimal_comma), column._unreadable(name)
+            )
     except DataError as refusal:
         return _Judged(values=raw, codes=None, misfits=[Misfit(refusal.problem, refusal.remedy, fits)])
     fits &= ~unread.where

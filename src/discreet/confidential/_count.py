@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from discreet.confidential._source import (
     FREQUENCY,
     RESERVED,
     Source,
+    Texts,
     cells_of,
     declared_batches,
     missing_names,
@@ -57,7 +58,8 @@ def confidential(
     data : dataframe, str or path
         Confidential. A pandas, Polars (eager or lazy), PyArrow, DuckDB, Dask, PySpark or Ibis frame, a PyArrow
         data set, anything that gives Arrow's C stream, or the path of a file (Parquet, CSV or Arrow, by its ending) or
-        of a folder of Parquet files, or a table in a database file (``sqlite:///FILE?table=NAME``, ``duckdb:///...``).
+        of a folder of Parquet files, or the address of a table or a query (``sqlite:///FILE?table=NAME``,
+        ``duckdb:///FILE?query=SELECT ...``, ``postgresql://USER@HOST/DATABASE?table=NAME``).
         It is counted where it is: of an engine, only the cells that are held and their frequencies come back.
     domain : Domain
         Public. Every column it names has to be in the table.
@@ -121,6 +123,7 @@ def confidential(
         path=source.path,
         seeded=weak,
         rows=None if rows is None else Confidential(rows),
+        returned=source.returned,
     )
     return Confidential(counts, provenance=provenance)
 
@@ -296,7 +299,7 @@ class Tally:
         # Cells of numbers are found faster than equal numbers are grouped.
         self.grouping = self.dense is None or any(column.kind != "numeric" for column in columns)
 
-    def add(self, batch: pl.DataFrame, *, texts: Collection[str]) -> None:
+    def add(self, batch: pl.DataFrame, *, texts: Texts) -> None:
         """Count one batch, of which some columns are texts."""
         if batch.height == 0:
             return
@@ -389,9 +392,7 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
 
 
-def encoded(
-    batch: pl.DataFrame, domain: Domain, *, texts: Collection[str]
-) -> tuple[Records, npt.NDArray[np.int64] | None]:
+def encoded(batch: pl.DataFrame, domain: Domain, *, texts: Texts) -> tuple[Records, npt.NDArray[np.int64] | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
     return domain.encode(parsed(batch, domain.columns, texts)), frequencies

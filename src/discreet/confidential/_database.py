@@ -1,64 +1,149 @@
-"""A table in a database file: ``duckdb:///FILE?table=NAME`` or ``sqlite:///FILE?table=NAME``, opened to be read only.
+"""A table or a query of a database, as an address, opened to be read only.
+
+``duckdb:///FILE?table=NAME``, ``sqlite:///FILE?query=SELECT ...``, ``postgresql://USER@HOST/DATABASE?table=NAME``.
 
 SQLite keeps the type of every single value, whatever its column was declared as. So all values are handed on as texts,
-as of CSV, and the declared type reads them.
+as of CSV, and the declared type reads them. So are those of PostgreSQL, as which its server streams rows. No message
+holds an address with its password.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from discreet._core.boundary import quietly
-from discreet._core.errors import DataError, FileProblem, MissingExtra
+from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet._core.lazy import pl
-from discreet.domain._spreadsheet import escaped
+from discreet.domain._spreadsheet import escaped, escaped_frame
 
 _BATCH = 2**17
+_FILES = re.compile(r"(duckdb|sqlite):///([^?]*)(?:\?(.*))?", re.DOTALL)
+_SERVERS = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """Where a table is.
 
-    ``text``: as the caller gave it.
-    ``kind``: duckdb or sqlite.
+    ``text``: as the caller gave it, without a password.
+    ``kind``: duckdb, sqlite or postgresql.
+    ``path``: the file.
+    ``table``, ``query``: one of them.
+    ``server``: the address of a server's database, with the password.
     """
 
     text: str
     kind: str
-    path: Path
-    table: str
+    path: Path = Path()
+    table: str = ""
+    query: str = ""
+    server: str = field(default="", repr=False)
 
     @property
     def broken(self) -> FileProblem:
-        """The error of a file that cannot be read, or has no such table."""
-        remedy = "check the name of the table, and that nothing else has the file open for writing"
+        """The error of what cannot be read, or has no such table."""
+        if self.kind == "postgresql":
+            remedy = "check the address, the password, and the name of the table or the query with another program"
+        elif self.query:
+            remedy = "check the query, and that nothing else has the file open for writing"
+        else:
+            remedy = "check the name of the table, and that nothing else has the file open for writing"
         return FileProblem(self.text, "the table cannot be read", remedy)
+
+    @property
+    def source(self) -> str:
+        """What stands after FROM."""
+        if self.query:
+            return f"({self.query}) AS discreet_query"
+        parts = self.table.split(".", 1) if self.kind == "postgresql" else [self.table]
+        return ".".join(map(_quoted, parts))
 
 
 def address(data: Any) -> Address | None:
     """Return the address that a text is, None where it is none.
 
-    Raises FileProblem when it does not name one table, or there is no such file.
+    Raises FileProblem when it does not name one table or query, or there is no such file.
     """
-    found = re.fullmatch(r"(duckdb|sqlite):///([^?]*)(?:\?(.*))?", data, re.DOTALL) if isinstance(data, str) else None
+    if not isinstance(data, str):
+        return None
+    if data.startswith(_SERVERS):
+        return _on_a_server(data)
+    found = _FILES.fullmatch(data)
     if found is None:
         return None
-    kind, where, query = found.groups()
-    asked = parse_qs(query or "", keep_blank_values=True)
+    kind, where, asked = found.groups()
     path = Path(unquote(where))
-    if list(asked) != ["table"] or len(asked["table"]) != 1:
-        raise FileProblem(data, "it does not name one table", f"write {kind}:///FILE?table=NAME")
+    wanted = _wanted(parse_qs(asked or "", keep_blank_values=True), data, f"{kind}:///FILE")
     if not path.is_file():
         raise FileProblem(data, "there is no such file", "check the path")
-    return Address(text=data, kind=kind, path=path, table=asked["table"][0])
+    return Address(text=data, kind=kind, path=path, **wanted)
+
+
+def _on_a_server(data: str) -> Address:
+    parts = quietly(
+        lambda: urlsplit(data), FileProblem("postgresql://...", "it is no address", "check how it is written")
+    )
+    named = parts.netloc.rpartition("@")
+    user = named[0].partition(":")[0] + named[1]
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    told = [(key, value) for key, value in given if key not in ("password", "passfile", "sslpassword")]
+    text = urlunsplit(parts._replace(netloc=user + named[2], query=urlencode(told, safe="/")))
+    asked: dict[str, list[str]] = {}
+    for key, value in given:
+        if key in ("table", "query"):
+            asked.setdefault(key, []).append(value)
+    options = [(key, value) for key, value in given if key not in asked]
+    server = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
+    wanted = _wanted(asked, text, "postgresql://USER@HOST/DATABASE")
+    return Address(text=text, kind="postgresql", server=server, **wanted)
+
+
+def _wanted(asked: dict[str, list[str]], told: str, form: str) -> dict[str, Any]:
+    """Return the one table or query of an address."""
+    if len(asked) != 1 or not set(asked) <= {"table", "query"} or len(next(iter(asked.values()))) != 1:
+        raise FileProblem(told, "it does not name one table or one query", f"write {form}?table=NAME")
+    ((kind, (name,)),) = asked.items()
+    return {kind: name.strip().removesuffix(";") if kind == "query" else name}
+
+
+def addressed(data: str | PathLike[str], *, table: str | None, query: str | None) -> str:
+    """Return the address of a table or a query of a database.
+
+    Raises ParameterError when both are given, or FileProblem when there is no such database.
+
+    ``data``: an address without either, or the path of a file.
+    """
+    if table is not None and query is not None:
+        raise ParameterError("a table and a query are given. Leave one of them out")
+    text = fspath(data)
+    asked = urlencode({"table": table} if query is None else {"query": query})
+    if not text.startswith((*_SERVERS, "sqlite:///", "duckdb:///")):
+        text = f"{_kind_of(text)}:///{quote(text)}"
+    return f"{text}{'&' if '?' in text else '?'}{asked}"
+
+
+def _kind_of(path: str) -> str:
+    """Return which database a file is, by its first bytes."""
+    missing = FileProblem(path, "there is no such file", "check the path")
+    if not Path(path).is_file():
+        raise missing
+    with Path(path).open("rb") as file:
+        first = file.read(16)
+    if first == b"SQLite format 3\0":
+        return "sqlite"
+    if first[8:12] == b"DUCK":
+        return "duckdb"
+    raise FileProblem(path, "it is no file of SQLite or DuckDB", "leave the table or the query out, or give a database")
 
 
 def duckdb_table(where: Address) -> Any:
@@ -68,9 +153,12 @@ def duckdb_table(where: Address) -> Any:
     except ImportError:
         raise MissingExtra("reading a DuckDB file needs DuckDB", "duckdb") from None
     options = {"enable_external_access": "false"}
-    return quietly(
-        lambda: duckdb.connect(str(where.path), read_only=True, config=options).table(where.table), where.broken
-    )
+
+    def opened() -> Any:
+        connection = duckdb.connect(str(where.path), read_only=True, config=options)
+        return connection.sql(f"SELECT * FROM {where.source}") if where.query else connection.table(where.table)  # noqa: S608
+
+    return quietly(opened, where.broken)
 
 
 def sqlite_types(where: Address) -> dict[str, str]:
@@ -78,7 +166,7 @@ def sqlite_types(where: Address) -> dict[str, str]:
 
     def found() -> dict[str, str]:
         with closing(_connect(where)) as database:
-            names = [one[0] for one in database.execute(f"SELECT * FROM {_quoted(where.table)} LIMIT 0").description]  # noqa: S608
+            names = [one[0] for one in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
             declared = dict(database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [where.table]).fetchall())
         return {name: _kind(declared.get(name, "")) for name in names}
 
@@ -89,7 +177,7 @@ def sqlite_batches(where: Address, columns: Sequence[str], types: dict[str, str]
     """Iterate over batches of texts. Raises DataError when a value is binary."""
     with closing(quietly(lambda: _connect(where), where.broken)) as database:
         wanted = ", ".join(map(_quoted, columns))
-        select = f"SELECT {wanted} FROM {_quoted(where.table)}"  # noqa: S608  # names are quoted
+        select = f"SELECT {wanted} FROM {where.source}"  # noqa: S608  # names are quoted
         cursor = quietly(lambda: database.execute(select), where.broken)
         while rows := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
             parts = zip(columns, zip(*rows, strict=True), strict=True)
@@ -141,3 +229,93 @@ _KINDS = (
     ("TIMESTAMP", "datetime"),
     ("DATE", "date"),
 )
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------------------------------
+
+_OIDS = {
+    16: "boolean", 20: "integer", 21: "integer", 23: "integer", 700: "numeric", 701: "numeric", 1700: "decimal",
+    19: "string", 25: "string", 1042: "string", 1043: "string", 1082: "date", 1114: "datetime", 1184: "datetime",
+}  # fmt: skip
+_SINGLE, _MOMENT, _BINARY = 700, 1184, 17
+_SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 3"
+
+
+def postgresql_table(
+    where: Address,
+) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
+    """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
+
+    All batches are of one moment, in a transaction that writes nothing.
+    """
+    connection, oids = _session(where)
+
+    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        for name in columns:
+            if oids[name] == _BINARY:
+                raise DataError(name, "holds binary values", "cast it to a text or a number, by a query")
+        wanted = ", ".join(_expression(_quoted(name), oids[name]) for name in columns) or "NULL"
+        copy = f"COPY (SELECT {wanted} FROM {where.source}) TO STDOUT"  # noqa: S608  # names are quoted
+        rows = _copied(connection, copy)
+        while part := quietly(lambda: list(islice(rows, _BATCH)), where.broken):
+            values = zip(columns, zip(*part, strict=True), strict=True)
+            yield pl.DataFrame([_as_csv(name, texts, oids[name]) for name, texts in values])
+
+    weakref.finalize(batches, connection.close)
+    return {name: _OIDS.get(oid, "unknown") for name, oid in oids.items()}, batches
+
+
+def require_reachable(where: Address) -> None:
+    """Refuse a table of a server that cannot be reached, or is not there. No row is read. Raises FileProblem."""
+    if where.kind == "postgresql":
+        _session(where)[0].close()
+
+
+def _session(where: Address) -> tuple[Any, dict[str, int]]:
+    """Return a connection in a transaction that writes nothing, and the numbers of the types of a table's columns."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtra("reading a table of PostgreSQL needs psycopg", "postgresql") from None
+
+    def opened() -> tuple[Any, dict[str, int]]:
+        connection = psycopg.connect(where.server, client_encoding="utf8", application_name="discreet")
+        try:
+            connection.read_only = True
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.execute(_SETTINGS)
+            return connection, _columns(connection, where)
+        except BaseException:
+            connection.close()
+            raise
+
+    return quietly(opened, where.broken)
+
+
+def _columns(connection: Any, where: Address) -> dict[str, int]:
+    found = connection.execute(f"SELECT * FROM {where.source} LIMIT 0").description  # noqa: S608  # names are quoted
+    names = [column.name for column in found]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise DataError(repeated, "occurs twice in the table", "give every column its own name")
+    return {column.name: int(column.type_code) for column in found}
+
+
+def _copied(connection: Any, statement: str) -> Iterator[tuple[str | None, ...]]:
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        yield from copy.rows()
+
+
+def _expression(name: str, oid: int) -> str:
+    """Return a column as text: numbers with all their digits, moments in UTC."""
+    if oid == _SINGLE:
+        return f"{name}::float8::text"
+    return f"({name} AT TIME ZONE 'UTC')::text || 'Z'" if oid == _MOMENT else f"{name}::text"
+
+
+def _as_csv(name: str, texts: Sequence[str | None], oid: int) -> pl.Series:
+    """Return texts as CSV would have them."""
+    values = pl.Series("x", texts, dtype=pl.String)
+    if _OIDS.get(oid, "string") == "string":
+        values = escaped_frame(values.to_frame())["x"]
+    return values.alias(name)

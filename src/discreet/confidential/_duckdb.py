@@ -179,6 +179,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def sql_text(text: str) -> str:
+    """Return a text as DuckDB reads it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
@@ -397,7 +402,7 @@ def _of_category(column: Category, x: str, dtype: pl.DataType) -> str | None:
     labels = [str(label) for label in column.categories]
     if any("\0" in label for label in labels):
         return None
-    listed = _listed("'" + label.replace("'", "''") + "'" for label in labels)
+    listed = _listed(map(sql_text, labels))
     text = f"CAST({x} AS VARCHAR)"
     if column._of is int:
         if not _plain(dtype):

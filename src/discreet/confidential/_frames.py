@@ -1,11 +1,10 @@
-"""Tables without confidential rows: the names and types of a table, and a release as pandas, Polars or PyArrow."""
+"""The names and types of a table, without its rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from discreet._core.errors import DataError, ParameterError
-from discreet._core.lazy import pl
+from discreet._core.errors import DataError
 from discreet.confidential._source import looks_like_a_record, open_source
 
 
@@ -33,23 +32,3 @@ def table_schema(table: Any) -> dict[str, str]:
             "put a line with the names of the columns first, or write the declaration by hand",
         )
     return source.types()
-
-
-def to_frame_kind(frame: pl.DataFrame, kind: str) -> Any:
-    """Return a public Polars frame as pandas, Polars or PyArrow, whichever is nearest to what came in.
-
-    Raises ParameterError if PyArrow is needed and not installed.
-
-    ``frame``: the release.
-    ``kind``: ``Provenance.frame_kind``.
-    Returns: Polars for Polars and files, pandas for pandas, a PyArrow table for PyArrow and for engines (DuckDB, Dask,
-    PySpark, Ibis), which all take one.
-    """
-    if not hasattr(frame, "to_arrow"):
-        raise ParameterError("the frame is a Polars one")
-    if kind in ("polars", "parquet", "csv", "arrow", "database"):
-        return frame
-    try:
-        return frame.to_pandas() if kind == "pandas" else frame.to_arrow()
-    except ImportError:
-        raise ParameterError(f"a {kind} frame needs PyArrow. Install it: pip install pyarrow") from None

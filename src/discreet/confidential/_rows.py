@@ -117,5 +117,7 @@ def confidential_rows(
     rows = Rows(source, domain)
     if rows.n == 0 and not empty:
         raise DataError(None, "has no rows", "a release needs at least one record")
-    provenance = Provenance(frame_kind=source.kind, columns=domain.names, domain=domain, path=source.path)
+    provenance = Provenance(
+        frame_kind=source.kind, columns=domain.names, domain=domain, path=source.path, returned=source.returned
+    )
     return Confidential(rows, provenance=provenance)

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike, fspath
 from os.path import lexists
 from pathlib import Path
@@ -20,9 +21,18 @@ from discreet._core.lazy import nw, pl
 from discreet._core.text import counted, with_article
 from discreet._core.writing import require_settled
 from discreet.confidential._cells import Cells, EngineFailed, attempted
-from discreet.confidential._database import Address, address, duckdb_table, sqlite_batches, sqlite_types
+from discreet.confidential._database import (
+    Address,
+    address,
+    duckdb_table,
+    postgresql_table,
+    require_reachable,
+    sqlite_batches,
+    sqlite_types,
+)
 from discreet.confidential._duckdb import DuckDBCells, duckdb_relation, none_of
 from discreet.confidential._folder import scanned_folder
+from discreet.confidential._returned import Returned, as_arrow, as_frames_of, as_polars, unchanged
 from discreet.confidential._workers import DaskCells, SparkCells
 from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
@@ -35,6 +45,24 @@ FREQUENCY = f"{RESERVED}frequency"
 """Name of the column that holds the frequencies of grouped batches."""
 
 _BATCH = 2**19
+
+
+class Texts(frozenset[str]):
+    """Columns whose values are texts still to be parsed.
+
+    ``decimal_comma``: whether numbers in them have a comma before their decimals.
+    """
+
+    decimal_comma = False
+
+
+class CommaTexts(Texts):
+    """Texts in which numbers have a comma before their decimals."""
+
+    decimal_comma = True
+
+
+_NO_TEXTS = Texts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +79,7 @@ class Source:
     already, the column :data:`FREQUENCY` says how often each row occurs.
     ``cells``: finds cells where the table is, for an engine that can; these are then used instead of ``batches``.
     ``stays``: whether the rows are elsewhere than in memory, and can be read as often as one likes.
+    ``returned``: makes a released table the kind of table that this is.
     """
 
     kind: str
@@ -58,10 +87,11 @@ class Source:
     names: tuple[str, ...]
     types: Callable[[], dict[str, str]]
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
-    texts: frozenset[str] = frozenset()
+    texts: Texts = _NO_TEXTS
     index: frozenset[str] = frozenset()
     cells: Callable[[Mapping[str, Column]], Cells | None] = lambda _: None
     stays: bool = False
+    returned: Returned = unchanged
 
 
 @enclosed
@@ -85,9 +115,12 @@ def open_source(data: Any) -> Source:
 def require_there(data: Any) -> None:
     """Refuse a path, or the address of a table, where there is no file; nothing is opened.
 
-    Raises FileProblem when there is none, it is being written, or the address names no table.
+    Raises FileProblem when there is none, it is being written, or the address names no table or no server.
     """
-    if address(data) is None and isinstance(data, (str, PathLike)) and not lexists(data):
+    where = address(data)
+    if where is not None:
+        require_reachable(where)
+    elif isinstance(data, (str, PathLike)) and not lexists(data):
         require_settled(data)
         raise FileProblem(fspath(data), "there is no such file", "check the path")
 
@@ -116,22 +149,27 @@ def cells_of(source: Source, columns: Mapping[str, Column]) -> Cells | None:
         return None
 
 
-def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], texts: Collection[str]) -> pl.DataFrame:
+def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], texts: Texts) -> pl.DataFrame:
     """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
     parts = []
     for name, column in columns.items():
         if name not in texts:
             continue
-        values, unread = parsed_column(frame[name], column)
+        values, unread = parsed_column(frame[name], column, decimal_comma=texts.decimal_comma)
         if unread.where.any():
             raise DataError(name, unread.problem, unread.remedy)
         parts.append(values.alias(name))
     return frame.with_columns(parts)
 
 
-def parsed_column(texts: pl.Series, column: Column) -> tuple[pl.Series, Misfit]:
-    """Return texts as the declared type, and which of them cannot be read."""
-    values = column.parse(texts)
+def parsed_column(texts: pl.Series, column: Column, *, decimal_comma: bool = False) -> tuple[pl.Series, Misfit]:
+    """Return texts as the declared type, and which of them cannot be read.
+
+    ``decimal_comma``: whether decimals follow a comma. A point is then no part of a number, since it could stand
+    between thousands.
+    """
+    numbers = decimal_comma and column.kind in ("numeric", "decimal")
+    values = column.parse(texts.str.replace_many([".", ","], ["?", "."]) if numbers else texts)
     problem = f"holds a text that is not {with_article(column.kind)}"
     where = (values.is_null() & texts.is_not_null()).to_numpy()
     return values, Misfit(problem, "correct the file or the declaration", where)
@@ -211,7 +249,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(text, "is not a file", "give a file, or a folder of Parquet files")
     if quietly(lambda: path.stat().st_size, FileProblem(text, "cannot be read", "check its permissions")) == 0:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
-    form = format_of(path)
+    form = format_of(data)
     if form is None:
         raise FileProblem(
             text, "the format is not known by this ending", f"give a file in {ENDINGS}, or pass a dataframe"
@@ -253,8 +291,9 @@ def _of_scan(
             if name not in index
         },
         batches=lambda columns: _scanned(scan, columns, broken),
-        texts=frozenset(keys),
+        texts=Texts(keys),
         index=index,
+        returned=as_polars({name: dtype for name, dtype in schema.items() if name not in keys}),
     )
 
 
@@ -265,14 +304,16 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     broken = FileProblem(
         text,
         "is not a readable CSV file",
-        "give it a header line, save it as UTF-8, and give every row as many fields",
+        "give it a header line, save it as UTF-8 or name its encoding, and give every row as many fields",
     )
     names = [unescaped(name) for name in quietly(lambda: header(path, form), broken)]
     if not names:
         raise broken
     if len(names) == 1 and any(other in names[0] for other in {",", ";", "\t"} - {form.separator}):
-        wanted = _SEPARATORS[form.separator]
-        raise FileProblem(text, f"its fields are not separated by {wanted}", f"save it with {wanted}")
+        wanted = _SEPARATORS.get(form.separator, repr(form.separator))
+        raise FileProblem(
+            text, f"its fields are not separated by {wanted}", f"name its separator, or save it with {wanted}"
+        )
 
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         scan = scanned(path, form)
@@ -286,7 +327,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
         names=tuple(names),
         types=lambda: dict.fromkeys(names, "unknown"),
         batches=read,
-        texts=frozenset(names),
+        texts=(CommaTexts if form.decimal_comma else Texts)(names),
     )
 
 
@@ -307,16 +348,24 @@ def _open_database(where: Address) -> Source:
     path = str(where.path)
     if where.kind == "duckdb":
         table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
-        return replace(_of_frame(table, where.broken), kind="database", path=path)
-    types = sqlite_types(where)
+        source = _of_frame(table, where.broken)
+        return replace(
+            source, kind="database", path=path, returned=as_polars(table.head(0).collect().to_polars().schema)
+        )
+    if where.kind == "postgresql":
+        path = where.text
+        types, batches = postgresql_table(where)
+    else:
+        types = sqlite_types(where)
+        batches = partial(sqlite_batches, where, types=types)
     return Source(
         kind="database",
         path=path,
         stays=True,
         names=tuple(types),
         types=lambda: types,
-        batches=lambda columns: sqlite_batches(where, columns, types),
-        texts=frozenset(types),
+        batches=batches,
+        texts=Texts(types),
     )
 
 
@@ -382,6 +431,7 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
         index=index,
         cells=cells,
         stays=isinstance(frame, nw.LazyFrame),
+        returned=quietly(lambda: as_frames_of(frame, kind), broken),
     )
 
 
@@ -420,6 +470,7 @@ def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
         types=lambda: {name: _type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
         batches=lambda columns: _scanned(scan, columns, broken),
         index=index,
+        returned=as_arrow(schema),
     )
 
 

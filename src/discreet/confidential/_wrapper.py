@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
 from discreet._core.errors import ConfidentialAccessError
+from discreet._core.lazy import pl
 from discreet.domain import Counts, Domain
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class Provenance:
     ``seeded``: whether the rows of units were cut with another generator than a secure one.
     ``public``: name and hash of each table that was declared public beside this one, and found to be another.
     ``rows``: where units were cut: the rows as they came, closed.
+    ``returned``: makes a released table the kind of table that came in; None where it stays as it is.
     """
 
     frame_kind: str
@@ -41,6 +43,7 @@ class Provenance:
     seeded: bool = False
     public: tuple[tuple[str, str], ...] = ()
     rows: Confidential[Counts] | None = field(default=None, repr=False, compare=False)
+    returned: Callable[[pl.DataFrame, Domain], Any] | None = field(default=None, repr=False, compare=False)
 
 
 class Confidential(Generic[T]):

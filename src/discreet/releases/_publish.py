@@ -6,6 +6,7 @@ It is the only one. Who else opens confidential values, and what for, is the clo
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,16 +15,17 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public, secure
+from discreet._core.warnings import DiscreetWarning
 from discreet.confidential import Confidential
 from discreet.confidential._count import public_size
-from discreet.confidential._frames import to_frame_kind
 from discreet.confidential._open import open_confidential
 from discreet.confidential._public import with_public
 from discreet.confidential._rows import Rows
 from discreet.confidential._wrapper import Provenance
-from discreet.domain import Counts
+from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
 from discreet.ledger import Ledger
 from discreet.ledger._payment import Payment, hash_of
@@ -181,11 +183,13 @@ def publish(
             )
         tables = step.frames(output, rng=public(generator))
         if paths is not None:
-            document = write(tables, dict(step.nothing().schema), document, paths, inputs=inputs, payment=payment)
+            separator = out.separator if isinstance(out, DelimitedFile) else None
+            schema = dict(step.nothing().schema)
+            document = write(tables, schema, document, paths, inputs=inputs, payment=payment, separator=separator)
             return Release(
                 records=None, certificate=document, info=info or {}, path=paths[0], certificate_path=paths[1]
             )
-        records, document = _in_memory(tables, document, facts.frame_kind)
+        records, document = _in_memory(tables, document, facts, step.domain)
         if payment is not None:
             payment.commit(document.paid_for)
             payment.delivered()
@@ -246,9 +250,23 @@ def _public_number(confidential: Confidential[Any], step: Step, relation: Relati
     return n
 
 
-def _in_memory(tables: Iterator[Frames], document: Certificate, frame_kind: str) -> tuple[Any, Certificate]:
+def _in_memory(
+    tables: Iterator[Frames], document: Certificate, facts: Provenance, domain: Domain
+) -> tuple[Any, Certificate]:
     """Return tables as they are given to the caller, and the certificate that says how many rows they have."""
     whole = [pl.concat(list(frames)) for frames in tables]
     document = document.holding([{"file": None, "rows": table.height, "sha256": None} for table in whole])
-    records = [to_frame_kind(table, frame_kind) for table in whole]
+    records = [_returned(table, facts, domain) for table in whole]
     return records if document.several else records[0], document
+
+
+def _returned(table: pl.DataFrame, facts: Provenance, domain: Domain) -> Any:
+    """Return a table as the kind of table that came in. Nothing that its library says may lose what was paid for."""
+    if facts.returned is None:
+        return table
+    try:
+        return facts.returned(table, domain)
+    except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
+        said = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
+        warnings.warn(DiscreetWarning(said), stacklevel=2)
+        return table

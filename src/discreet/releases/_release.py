@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from discreet._core.display import paragraph
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
-from discreet._core.lazy import nw
 from discreet._core.text import counted, harmless, sentence
 from discreet._core.writing import Keeper, Move, file_sha256, new_folder, together
 from discreet.domain import Domain
@@ -22,7 +21,7 @@ from discreet.releases._certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE
 from discreet.releases._replaced import require_whole_pair
 from discreet.releases._sample import taken_for_sample
 from discreet.releases._step import Frames
-from discreet.releases._table import typed
+from discreet.releases._table import as_polars, typed
 from discreet.releases._writing import (
     CERTIFICATE_KEY,
     IDENTITY_KEY,
@@ -43,8 +42,8 @@ class Release:
     Parameters
     ----------
     records : dataframe, list of dataframe or None
-        The released records: pandas for pandas, Polars for Polars and files, PyArrow for everything else. A list of
-        tables from a model. None when they are in files.
+        The released records, as the kind of table that came in: of pandas for pandas, a relation of the same connection
+        for DuckDB, Polars for files. A list of tables from a model. None when they are in files.
     certificate : Certificate
         What was promised.
     info : dict
@@ -205,7 +204,7 @@ class Release:
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         several = self.certificate.several
-        frames = [nw.from_native(one).to_polars() for one in (self.records if several else [self.records])]
+        frames = [as_polars(one) for one in (self.records if several else [self.records])]
         paths = place(out, certificate, several=several, inputs=())
         tables = (iter([frame]) for frame in frames)
         written = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=())
@@ -225,7 +224,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         first = self.records[0] if isinstance(self.records, list) else self.records
-        table = getattr(first, "_repr_html_", lambda: "")()
+        table = getattr(first, "_repr_html_", lambda: "")() or ""
         where = [] if self.path is None else [f"In {self.path}."]
         why = [self.info["why"]] if "why" in self.info else []
         sample = taken_for_sample(self.certificate)
@@ -284,9 +283,11 @@ def write(
     *,
     inputs: tuple[Any, ...],
     payment: Payment | None = None,
+    separator: str | None = None,
 ) -> Certificate:
     """Write everything at once; return the certificate with what was written.
 
+    ``separator``: of the fields of CSV, where it is not that of the ending.
     ``payment``: told what is complete on the disk before it gets its names, and when it has them.
     """
     if document.several:
@@ -300,7 +301,8 @@ def write(
     keeper = None if payment is None else Keeper(payment.entry, complete)
     check = partial(require_whole_pair, *paths)
     with together(*paths, inputs=inputs, check=check, keeper=keeper) as (table, certificate):
-        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=carried(document, paths[1]))
+        said = carried(document, paths[1])
+        rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
         written = document.holding([_listed(paths[0], rows, Path(table.name))])
         certificate.write(written.to_json().encode())
     if payment is not None:

@@ -88,6 +88,7 @@ def write_frames(
     *,
     named: Path,
     metadata: Mapping[str, str] | None = None,
+    separator: str | None = None,
 ) -> int:
     """Stream frames into an open file in the format of a name's ending; return the number of rows.
 
@@ -98,6 +99,7 @@ def write_frames(
     ``file``: Open for writing.
     ``named``: the name it will have.
     ``metadata``: texts for a Parquet or Arrow file to carry, by key; CSV has no place for them.
+    ``separator``: of the fields of CSV, where it is not that of the ending.
     """
     rows = 0
 
@@ -110,7 +112,7 @@ def write_frames(
     try:
         form = format_of(named)
         if form is not None and form.texts:
-            _write_csv(counted(), file, form)
+            _write_csv(counted(), file, form, separator)
         elif form is not None and form.kind == "arrow":
             arrow.write(counted(), schema, file, metadata)
         else:
@@ -148,18 +150,24 @@ def _sink_parquet(
         raise
 
 
-def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format) -> None:
+def _write_csv(frames: Iterator[pl.DataFrame], file: BinaryIO, form: Format, separator: str | None) -> None:
     if not form.compressed:
-        _write_texts(frames, file, form.separator)
+        _write_texts(frames, file, form, separator)
         return
     # Neither a time nor a name: the same records are the same bytes.
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
-        _write_texts(frames, packed, form.separator)
+        _write_texts(frames, packed, form, separator)
 
 
-def _write_texts(frames: Iterator[pl.DataFrame], file: Any, separator: str) -> None:
+def _write_texts(frames: Iterator[pl.DataFrame], file: Any, form: Format, separator: str | None) -> None:
+    """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
+    told = separator not in (None, form.separator)
     for i, frame in enumerate(frames):
-        durations_as_texts(escaped_frame(frame)).write_csv(file, include_header=i == 0, separator=separator)
+        written = durations_as_texts(escaped_frame(frame))
+        if i == 0 and told:
+            names = ('"' + name.replace('"', '""') + '"' for name in written.columns)
+            file.write((str(separator).join(names) + "\n").encode())
+        written.write_csv(file, include_header=i == 0 and not told, separator=separator or form.separator)
 
 
 def durations_as_texts(frame: pl.DataFrame) -> pl.DataFrame:

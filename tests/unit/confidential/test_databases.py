@@ -16,10 +16,11 @@ from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
 import discreet
 from discreet.cli._main import run
 from discreet.confidential import _database, confidential, confidential_rows
-from discreet.confidential._frames import table_schema, to_frame_kind
+from discreet.confidential._database import addressed
+from discreet.confidential._frames import table_schema
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Domain, Integer, OpenLabels
-from discreet.errors import FileProblem, MissingExtra
+from discreet.errors import FileProblem, MissingExtra, ParameterError
 
 SQL_TYPES = ("REAL", "INTEGER", "VARCHAR(9)", "BOOLEAN", "DATE", "DATETIME", "TEXT", "")
 
@@ -59,7 +60,7 @@ def test_the_same_counts_from_a_database(kind: str, tmp_path: Path) -> None:
     assert sum(part.n for part in reveal(confidential_rows(data, DOMAIN)).parts()) == NASTY.height
     assert closed.provenance is not None
     assert closed.provenance.path == str(path)
-    assert isinstance(to_frame_kind(NASTY, closed.provenance.frame_kind), pl.DataFrame)
+    assert isinstance(closed.provenance.returned(NASTY, DOMAIN), pl.DataFrame)
     assert list(table_schema(data)) == NASTY.columns
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
@@ -177,6 +178,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "[columns.i]" in capsys.readouterr().out
     given = ["release", data, "--domain", str(domain), "--epsilon", "5", "--size", "50", "--accept-poor-utility"]
     assert run([*given, "--out", str(out)]) == 0
+    given[1:2] = [str(tmp_path / "t.csv"), "--table", "t"]
+    assert run([*given, "--out", str(tmp_path / "again.csv")]) == 0
     assert run(["verify", str(tmp_path / "out.certificate.json"), "--data", str(out)]) == 0
     assert run(["compare", data, str(out), "--domain", str(domain), "--resamples", "2"]) == 0
     before = (tmp_path / "t.csv").read_bytes()  # the database itself is never written
@@ -184,6 +187,35 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (tmp_path / "t.csv").read_bytes() == before
     with pytest.raises(discreet.errors.NotPublic):
         discreet.release(data, domain, epsilon=5.0, size=50, reference=data)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_tables_and_queries_by_options(kind: str, tmp_path: Path) -> None:
+    """The same names for every database; what a file is, its first bytes tell."""
+    path = tmp_path / "a b&.db"
+    _ = sqlite(NASTY, path, SQL_TYPES) if kind == "sqlite" else duckdb(NASTY, path)
+    before = path.read_bytes()
+    wanted = f"SELECT * FROM t WHERE {NASTY.columns[1]} IS NOT NULL OR TRUE;"
+    for asked in ({"table": "t", "query": None}, {"table": None, "query": wanted}):
+        data = addressed(str(path), **asked)
+        if kind == "duckdb" or asked["table"]:  # of a query of SQLite nothing tells which numbers are truth values
+            assert as_rows(counts(data)) == as_rows(counts(NASTY))
+        assert list(table_schema(data)) == NASTY.columns
+    domain = Domain(columns={"n": Integer(lower=0, upper=99)})
+    assert counts(addressed(str(path), table=None, query="SELECT count(*) AS n FROM t"), domain).n == 1
+    for query in ("DROP TABLE t", "DELETE FROM t RETURNING 1 AS n", "SELECT 1 AS n) ; DROP TABLE t; --", "", "SELECT"):
+        refused(addressed(str(path), table=None, query=query), domain, kind=FileProblem)
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    with pytest.raises(FileProblem, match="no file of SQLite or DuckDB"):
+        addressed(tmp_path / "t.csv", table="t", query=None)
+    with pytest.raises(FileProblem, match="no such file"):
+        addressed(tmp_path / "none", table="t", query=None)
+    with pytest.raises(ParameterError, match="Leave one of them out"):
+        addressed(tmp_path / "t.csv", table="t", query="SELECT 1")
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "folder"])

@@ -22,7 +22,7 @@ import pytest
 
 import discreet
 from discreet.confidential import confidential, confidential_rows
-from discreet.confidential._frames import table_schema, to_frame_kind
+from discreet.confidential._frames import table_schema
 from discreet.confidential._public import public_table
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
@@ -145,7 +145,7 @@ def test_the_same_counts_from_every_file(name: str, tmp_path: Path) -> None:
     public = DOMAIN.encode(public_table(data, DOMAIN))
     assert len(public) == frame.height
     assert closed.provenance is not None
-    assert isinstance(to_frame_kind(frame, closed.provenance.frame_kind), pl.DataFrame)
+    assert isinstance(closed.provenance.returned(frame, DOMAIN), pl.DataFrame)
     if ".csv" not in name and ".tsv" not in name.lower():
         assert table_schema(data) == table_schema(frame)
 
@@ -155,7 +155,7 @@ def test_the_same_counts_from_every_arrow_object(name: str) -> None:
     closed = confidential(OBJECTS[name](NASTY.to_arrow()), DOMAIN)
     assert as_rows(reveal(closed)) == as_rows(counts(NASTY))
     assert closed.provenance is not None
-    assert isinstance(to_frame_kind(NASTY, closed.provenance.frame_kind), pa.Table)
+    assert isinstance(closed.provenance.returned(NASTY, DOMAIN), pa.Table)
     assert table_schema(OBJECTS[name](NASTY.to_arrow())) == table_schema(NASTY)
 
 
