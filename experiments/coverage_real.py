@@ -31,7 +31,9 @@ from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.inference._mechanism_aware import counts_of, posterior_about
 from discreet.inference._summary import estimated
 from discreet.mechanisms import (
+    DataSpecificRevealOrObscure,
     DirichletMultinomial,
+    ExponentialHistogram,
     HierarchicalHistogram,
     PerturbedHistogram,
     SmoothedHistogram,
@@ -92,7 +94,11 @@ METHODS = {
     "stability-histogram, counts": (StabilityHistogram, None),
     "smoothed-histogram, records": (SmoothedHistogram, RELEASED),
     "dirichlet-multinomial, records": (DirichletMultinomial, RELEASED),
+    "data-specific-reveal-or-obscure, records": (DataSpecificRevealOrObscure, RELEASED),
+    "exponential-histogram, records": (ExponentialHistogram, RELEASED),
 }
+PURE = (SmoothedHistogram, DirichletMultinomial, DataSpecificRevealOrObscure, ExponentialHistogram)
+"""Calibrated at delta 0."""
 
 
 @cache
@@ -135,8 +141,7 @@ def without_privacy(values: np.ndarray, name: str) -> list[float]:
 
 def calibrated(method: str, name: str, epsilon: float) -> Any:
     kind, size = METHODS[method]
-    pure = kind is SmoothedHistogram or kind is DirichletMultinomial
-    budget = Budget(epsilon=epsilon, delta=0.0 if pure else DELTA)
+    budget = Budget(epsilon=epsilon, delta=0.0 if kind in PURE else DELTA)
     return kind.calibrated(budget, domain=Domain(columns={"x": COLUMNS[name].declared}), n=HELD, size=size)
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from discreet._core.errors import ParameterError
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import ContinuedUrn, DistinctRecords, DrawnFromCounts, NoisyCellCounts
+from discreet.mechanisms._evidence import (
+    ContinuedUrn,
+    DistinctRecords,
+    DrawnByLeast,
+    DrawnFromCounts,
+    NearestCounts,
+    NoisyCellCounts,
+)
 
-CellEvidence = DrawnFromCounts | DistinctRecords | NoisyCellCounts
+CellEvidence = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestCounts | NoisyCellCounts
 
 MOST_CELLS = 65_536
 

@@ -26,7 +26,7 @@ from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import DistinctRecords, DrawnFromCounts, NoisyTree, ThresholdedCounts
+from discreet.mechanisms._evidence import DistinctRecords, DrawnByLeast, DrawnFromCounts, NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.releases._read import read_certificate
@@ -199,7 +199,7 @@ def counts_of(
         leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
-    if strength is None and isinstance(evidence, (DistinctRecords, DrawnFromCounts)):
+    if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast, DrawnFromCounts)):
         strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
     priors: Sequence[Prior]

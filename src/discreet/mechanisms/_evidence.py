@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet.mechanisms._draws import Sampling
@@ -27,6 +27,52 @@ class DrawnFromCounts:
     """
 
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnFromHeld(DrawnFromCounts):
+    """Records were drawn given the counts, and the number of cells that are held has a factor of its own.
+
+    Parameters
+    ----------
+    log_held : callable
+        ``f(held, drawn)``: the logarithm of this factor, concave, at numbers of held cells and of released records.
+    """
+
+    log_held: Callable[[Integers, int], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnByLeast:
+    """Records were drawn given the counts by one of several laws, which the smallest count of all cells chooses.
+
+    Parameters
+    ----------
+    mixing : callable
+        ``f(n)``: a parameter of the law at each smallest count of a table of ``n`` records. It falls, and from the last
+        one on it stays.
+    given : callable
+        ``f(mixing)``: what the release tells at one value of the parameter.
+    """
+
+    mixing: Callable[[int], Floats]
+    given: Callable[[float], DrawnFromCounts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestCounts:
+    """The released records' counts were drawn, the nearer their shares are to the table's the likelier.
+
+    Parameters
+    ----------
+    rate : callable
+        ``f(n)``: the probability is proportional to ``exp(-rate distance)``.
+    loss : {"l1", "l2", "hellinger"}
+        The distance between shares of the cells.
+    """
+
+    rate: Callable[[int], float]
+    loss: Literal["l1", "l2", "hellinger"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,4 +154,4 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
 
-Evidence = ContinuedUrn | DistinctRecords | DrawnFromCounts | NoisyCellCounts
+Evidence = ContinuedUrn | DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestCounts | NoisyCellCounts

@@ -22,6 +22,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, feasible, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism
+from discreet.mechanisms._evidence import NearestCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._weights import draw_weighted, rounding
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
@@ -222,6 +223,10 @@ class ExponentialHistogram(DrawnMechanism):
             return 0.0
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
         return min(1.0, most * (self._cells - 1) / self._rate(n))
+
+    def evidence(self) -> NearestCounts:
+        """Return the factor of the distance in the exponent, and the distance."""
+        return NearestCounts(rate=self._rate, loss=self.loss)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the shares of one release of a table that has these shares."""
