@@ -35,8 +35,10 @@ from discreet.mechanisms import (
     DirichletMultinomial,
     ExponentialHistogram,
     HierarchicalHistogram,
+    Marginals,
     PerturbedHistogram,
     SmoothedHistogram,
+    StabilisedPitmanYor,
     StabilityHistogram,
 )
 from discreet.privacy import Budget
@@ -96,6 +98,9 @@ METHODS = {
     "dirichlet-multinomial, records": (DirichletMultinomial, RELEASED),
     "data-specific-reveal-or-obscure, records": (DataSpecificRevealOrObscure, RELEASED),
     "exponential-histogram, records": (ExponentialHistogram, RELEASED),
+    "stabilised-pitman-yor, records": (StabilisedPitmanYor, RELEASED),
+    "marginals, counts": (Marginals, None),
+    "marginals, records": (Marginals, RELEASED),
 }
 PURE = (SmoothedHistogram, DirichletMultinomial, DataSpecificRevealOrObscure, ExponentialHistogram)
 """Calibrated at delta 0."""

@@ -23,8 +23,10 @@ from discreet.inference._distinct import given_distinct
 from discreet.inference._drawn import Held, Least, product
 from discreet.inference._known import CellEvidence
 from discreet.inference._lattice import Counted, Lattice, OnLattice
+from discreet.inference._by_squares import BySquares
 from discreet.inference._nearest import Nearest
 from discreet.inference._noise import Noise
+from discreet.inference._opened import Opened
 from discreet.inference._positive import Moved, Positive
 from discreet.inference._prior import Prior
 from discreet.inference._splits import Splits
@@ -35,10 +37,12 @@ from discreet.mechanisms._evidence import (
     DrawnByLeast,
     DrawnFromCounts,
     DrawnFromHeld,
+    NearestBySquares,
     NearestCounts,
     NoisyCellCounts,
     NoisyTree,
     ThresholdedCounts,
+    ThresholdedUrn,
 )
 from discreet.mechanisms._tree import Tree
 
@@ -215,8 +219,12 @@ def given_records(
         return accepted([Least(evidence, one, records, drawn) for one in priors], draws, rng)
     if isinstance(evidence, NearestCounts):
         return accepted(Nearest.under(evidence, priors, records, drawn), draws, rng)
+    if isinstance(evidence, NearestBySquares):
+        return accepted([BySquares(evidence, one, records, drawn, draws) for one in priors], draws, rng)
     if isinstance(evidence, NoisyTree):
         return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
+    if isinstance(evidence, ThresholdedUrn):
+        return accepted(Opened.under(evidence, priors, records, drawn), draws, rng)
     kind = Moved if evidence.surplus == "moved" else Positive
     return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
 

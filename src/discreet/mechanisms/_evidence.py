@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet.mechanisms._draws import Sampling
@@ -63,16 +63,40 @@ class DrawnByLeast:
 class NearestCounts:
     """The released records' counts were drawn, the nearer their shares are to the table's the likelier.
 
+    The distance is the sum of the absolute differences between shares of the cells.
+
     Parameters
     ----------
     rate : callable
         ``f(n)``: the probability is proportional to ``exp(-rate distance)``.
-    loss : {"l1", "l2", "hellinger"}
-        The distance between shares of the cells.
     """
 
     rate: Callable[[int], float]
-    loss: Literal["l1", "l2", "hellinger"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestBySquares:
+    """The same, for a distance that is the root of a sum of squares.
+
+    Parameters
+    ----------
+    rate : callable
+        ``f(n)``, as above.
+    squares : callable
+        ``f(n, counts, drawn)``: what each cell adds to the square of the distance.
+    log_whole : callable
+        ``f(rate, n, counts)``: the logarithm of what normalises the law at this rate, for each row of counts.
+    listed : int
+        How many outcomes that lists.
+    sharpest : float
+        A rate at which one record more or less is told from none: beyond it the law is a rounding.
+    """
+
+    rate: Callable[[int], float]
+    squares: Callable[[int, Integers, Integers], Floats]
+    log_whole: Callable[[float, int, Integers], Floats]
+    listed: int
+    sharpest: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +166,22 @@ class ThresholdedCounts(NoisyCellCounts):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThresholdedUrn(ThresholdedCounts):
+    """Records continue the urn that holds the noisy counts that were kept, and new values for the records of others.
+
+    Parameters
+    ----------
+    strength : float
+        Of the urn, on top of the records that the noisy counts do not account for.
+    base : callable
+        Returns the probability that a new value is in each cell.
+    """
+
+    strength: float
+    base: Callable[[], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
 class NoisyTree(NoisyCellCounts):
     """The nodes of some levels of a tree over the cells got noise.
 
@@ -154,4 +194,12 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
 
-Evidence = ContinuedUrn | DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestCounts | NoisyCellCounts
+Evidence = (
+    ContinuedUrn
+    | DistinctRecords
+    | DrawnByLeast
+    | DrawnFromCounts
+    | NearestBySquares
+    | NearestCounts
+    | NoisyCellCounts
+)
