@@ -38,7 +38,6 @@ from discreet.mechanisms import (
     Marginals,
     PerturbedHistogram,
     SmoothedHistogram,
-    StabilisedPitmanYor,
     StabilityHistogram,
 )
 from discreet.privacy import Budget
@@ -98,7 +97,6 @@ METHODS = {
     "dirichlet-multinomial, records": (DirichletMultinomial, RELEASED),
     "data-specific-reveal-or-obscure, records": (DataSpecificRevealOrObscure, RELEASED),
     "exponential-histogram, records": (ExponentialHistogram, RELEASED),
-    "stabilised-pitman-yor, records": (StabilisedPitmanYor, RELEASED),
     "marginals, counts": (Marginals, None),
     "marginals, records": (Marginals, RELEASED),
 }

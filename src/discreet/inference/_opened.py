@@ -124,14 +124,16 @@ class Opened:
         return self._lattice.levels
 
     @cached_property
-    def _kinds(self) -> list[tuple[tuple[float, float], int, float]]:
-        """Of each cell: its prior, its released records, and its share of new values."""
-        return [*zip(self._lattice.cells, self._drawn.tolist(), self._base.tolist(), strict=True)]
+    def _kinds(self) -> list[tuple[int, float]]:
+        """Of each cell: its released records, and its share of new values."""
+        return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
 
     def _sums(self, opened: float) -> Sums:
-        made = {kind: self._told(kind[1], opened * kind[2]) for kind in {*self._kinds}}
-        laws = {kind: self._lattice.law(kind[0], told.numbers, told.logs) for kind, told in made.items()}
-        sums = Sums([laws[kind] for kind in self._kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        told = {kind: self._told(kind[0], opened * kind[1]) for kind in {*self._kinds}}
+        logs = {kind: each.logs for kind, each in told.items()}
+        kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
+        laws = {kind: self._lattice.law(kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in {*kinds}}
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums
 
@@ -140,30 +142,27 @@ class Opened:
         lattice, step = self._lattice, self._lattice.step
         spread = self._each * math.sqrt((drawn + 1.0) * (1.0 + 1.0 / self._each))
         high = max(float(self._least), self._each * drawn) + 20.0 * spread
-        low = max(float(self._least), min(self._each * drawn - 9.0 * spread, high))
-        y = step * np.arange(math.ceil(low / step), math.ceil(high / step) + 1)
-        read = _log_rising(y + opened, np.full(len(y), drawn)) - self._fall * y
+        low = max(float(self._least), self._each * drawn - 9.0 * spread)
+        y = np.arange(math.ceil(low / step), math.ceil(high / step) + 1)
+        read = _log_rising(step * y + opened, np.full(len(y), drawn)) - self._fall * step * y
         nothing = float(_log_rising(np.array([opened]), np.array([drawn]))[0])
         peak = max(float(read.max()), nothing)
-        y, read = y[read > peak - _DROP], read[read > peak - _DROP]
+        kept = read > peak - _DROP
         ends = [self._least + self._noise.reach, 0.0] if nothing > peak - _DROP else []
-        ends += [float(y[0]) - self._noise.reach, float(y[-1]) + self._noise.reach] if len(y) else []
+        if kept.any():
+            y, read = y[kept], read[kept]
+            ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
         numbers = lattice.numbers(min(ends), max(ends))
-        counts = lattice.counts(numbers)[:, None]
-        noise = np.exp(self._noise.log_pmf(y - counts) - self._noise.log_whole) * (counts > 0.0)
-        below = np.where(numbers > 0, self._noise.below(self._least - step * numbers), 1.0)
-        weights = np.concatenate((below[:, None] * math.exp(nothing - peak), noise * (step * np.exp(read - peak))), axis=1)
-        return _Told(numbers, np.append(0.0, y), weights, peak)
+        return _Told(self._noise, self._least, step, numbers, y, read - peak, nothing - peak, peak)
 
     def _noisy(self, numbers: Integers, opened: float, rng: np.random.Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
         noisy = np.empty(numbers.shape)
-        cells: dict[tuple[tuple[float, float], int, float], list[int]] = {}
+        cells: dict[tuple[int, float], list[int]] = {}
         for cell, kind in enumerate(self._kinds):
             cells.setdefault(kind, []).append(cell)
-        for kind, own in cells.items():
-            told = self._told(kind[1], opened * kind[2])
-            noisy[:, own] = told.noisy(numbers[:, own], rng)
+        for (drawn, share), own in cells.items():
+            noisy[:, own] = self._told(drawn, opened * share).noisy(numbers[:, own], rng)
         return noisy
 
 
@@ -171,31 +170,48 @@ class Opened:
 class _Told:
     """What the released records of a cell tell.
 
-    ``numbers``: lattice numbers of its count.
-    ``values``: of its noisy count, the first of which is that it was not kept.
-    ``weights``: of each count (rows) and noisy count.
-    ``peak``: logarithm of what the weights are to be multiplied with.
+    ``noise``, ``least``: of its count, and the least noisy count that was kept.
+    ``step``: of the lattice.
+    ``numbers``: lattice numbers of the count, one after the other.
+    ``kept``, ``read``: those of noisy counts that were kept, one after the other, and the log-likelihood of each.
+    ``nothing``: the log-likelihood where none was kept.
+    ``peak``: what was taken off these logarithms.
     """
 
+    noise: Noise
+    least: int
+    step: int
     numbers: Integers
-    values: Floats
-    weights: Floats
+    kept: Integers
+    read: Floats
+    nothing: float
     peak: float
+
+    def _below(self, numbers: Integers) -> Floats:
+        """Return the weight of each count where its noisy count was not kept."""
+        chance = np.where(numbers > 0, self.noise.below(self.least - self.step * numbers), 1.0)
+        return np.asarray(chance * math.exp(self.nothing))
 
     @property
     def logs(self) -> Floats:
+        apart = np.arange(self.kept[0] - self.numbers[-1], self.kept[-1] - self.numbers[0] + 1)
+        kernel = np.exp(self.noise.log_pmf(self.step * apart.astype(np.float64)) - self.noise.log_whole) * self.step
+        weights = np.convolve(kernel, np.exp(self.read)[::-1], mode="valid")[::-1]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.weights.sum(axis=1)) + self.peak)
+            return np.asarray(np.log(weights * (self.numbers > 0) + self._below(self.numbers)) + self.peak)
 
     def noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return a noisy count for each count."""
         held, place = np.unique(numbers, return_inverse=True)
-        cumulated = np.cumsum(self.weights[held - self.numbers[0]], axis=1)
+        apart = self.step * (self.kept - held[:, None]).astype(np.float64)
+        noise = np.exp(self.noise.log_pmf(apart) - self.noise.log_whole + self.read) * self.step
+        weights = np.concatenate((self._below(held)[:, None], noise * (held > 0)[:, None]), axis=1)
+        cumulated = np.cumsum(weights, axis=1)
         line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
         at = np.searchsorted(line, place.ravel() + rng.random(numbers.size), side="right")
-        width = len(self.values)
-        at = np.minimum(at - width * place.ravel(), width - 1)
-        return np.asarray(self.values[at].reshape(numbers.shape))
+        values = np.append(0, self.step * self.kept)
+        at = np.minimum(at - len(values) * place.ravel(), len(values) - 1)
+        return np.asarray(values[at].reshape(numbers.shape), dtype=np.float64)
 
 
 def _log_rising(a: Floats, drawn: Integers) -> Floats:
