@@ -70,7 +70,7 @@ def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generato
                 marks[at].append(mark[mark > largest])
         made += number
         kept = sum(int(np.count_nonzero(mark > largest)) for some in marks for mark in some)
-        number = min(int((draws - kept) * (made / max(1, kept)) * 1.1) + _FEW, 4 * draws + _FEW)
+        number = min(int((draws - kept) * (made / max(1, kept)) * 1.1) + _FEW, 16 * draws + _FEW)
     found = []
     for some, given in zip(held, marks, strict=True):
         found += [counts[mark > largest] for counts, mark in zip(some, given, strict=True)]

@@ -200,12 +200,20 @@ def _of_a_node(y: float, noise: Noise, lattice: Lattice) -> Callable[[Integers],
 
 
 def given_records(
-    evidence: CellEvidence, prior: Given, records: int, drawn: Integers, draws: int, rng: np.random.Generator
+    evidence: CellEvidence,
+    prior: Given,
+    records: int,
+    drawn: Integers,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    kept: int | None = None,
 ) -> Counted:
     """Draw the confidential counts given released records.
 
     ``evidence``, ``prior``, ``records``: as for :func:`given_counts`.
     ``drawn``, shape (k,): released records of each cell, or leaf.
+    ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
     """
     priors = Prior.all_of(prior)
     if isinstance(evidence, DistinctRecords):
@@ -224,7 +232,8 @@ def given_records(
     if isinstance(evidence, NoisyTree):
         return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
     if isinstance(evidence, ThresholdedUrn):
-        return accepted(Opened.under(evidence, priors, records, drawn), draws, rng)
+        assert kept is not None  # every certificate of such a release tells it
+        return accepted([Opened(evidence, one, records, drawn, kept, rng) for one in priors], draws, rng)
     kind = Moved if evidence.surplus == "moved" else Positive
     return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
 

@@ -71,9 +71,7 @@ class Nearest:
 
     @property
     def approximation(self) -> str:
-        return (
-            "the records of a cell are taken as rounded less sharply than they are" if self._law.blunted else ""
-        )
+        return "the records of a cell are taken as rounded less sharply than they are" if self._law.blunted else ""
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         logs = np.array([sums.log + node * self._law.size for node, sums in self._nodes])
@@ -197,10 +195,12 @@ class _Law:
         for start in range(1, period // 2 + 1, _BLOCK):
             at = np.arange(start, min(start + _BLOCK, period // 2 + 1))
             angles = 2.0 * math.pi / period * at
-            terms = np.exp(often @ self.log_generating(shares, t + 1j * angles) - near[:, 1:2] - 1j * angles * self.size)
+            terms = np.exp(
+                often @ self.log_generating(shares, t + 1j * angles) - near[:, 1:2] - 1j * angles * self.size
+            )
             half = np.where(2 * at == period, 0.5, 1.0)
             total += (terms.real * half).sum(axis=1)
-            if np.all(np.abs(terms[:, -1]) * (period / 2.0 - at[-1] + 1.0) < _EXACT * np.abs(total)) :
+            if np.all(np.abs(terms[:, -1]) * (period / 2.0 - at[-1] + 1.0) < _EXACT * np.abs(total)):
                 break
         return near[:, 1] - t * self.size + np.log(np.maximum(total, 1e-300) * 2.0 / period)
 

@@ -1,9 +1,9 @@
 r"""The confidential counts given records of an urn that holds noisy counts, and opens new values for all other records.
 
 The released records have a Dirichlet-multinomial law, whose masses are the noisy counts that were kept and a part of
-what they leave of the total, :math:`\theta + (n - \sum D)^+`, in every cell. This part is shared by all cells. Were it
-another number, a cell would have a factor of its own: counts are proposed at a few values of it, and kept in proportion
-to the rest.
+what they leave of the total, :math:`\theta + (n - \sum D)^+`, in every cell. The certificate tells the sum, so that a
+cell has a factor of its own. Counts and noisy ones are proposed without regard to the sum of the latter, tilted so that
+it is near, and kept where it is the one that is told.
 
 Theory: docs/theory/mechanism-aware-posterior.md.
 """
@@ -11,7 +11,6 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,51 +18,62 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import log_rising
-from discreet.inference._lattice import IMPOSSIBLE, Lattice
+from discreet.inference._lattice import Lattice
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
 from discreet.inference._sums import Level, Sums
 from discreet.mechanisms._evidence import ThresholdedUrn
 
-_DROP, _LEFT, _HOPELESS = 45.0, 14.0, 30.0  # in logarithms, below the largest
-_SPACING, _MOST_NODES = 0.7, 24  # in standard deviations; on each side
-_FEWEST = 0.05  # records of new values
+_DROP = 45.0  # in logarithms, below the largest
+_PILOT, _ROUNDS = 200, 8  # draws that tell how far the sum of the noisy counts is from what it has to be
+_FINE = 32.0  # parts of its standard deviation to which that sum is met, where it is large
 
 
 class Opened:
-    """The counts of cells under one prior, at all values of what new values have of the urn."""
+    """The counts of cells under one prior, with the noisy counts.
 
-    def __init__(self, evidence: ThresholdedUrn, prior: Prior, records: int, drawn: Integers) -> None:
-        self._records, self._drawn, self._size = records, drawn, int(drawn.sum())
+    ``kept``: the sum of the noisy counts that were kept, up to the number of records.
+    """
+
+    def __init__(
+        self,
+        evidence: ThresholdedUrn,
+        prior: Prior,
+        records: int,
+        drawn: Integers,
+        kept: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._records, self._drawn, self._size, self._kept = records, drawn, int(drawn.sum()), kept
         self._noise, self._least = Noise.of(evidence.law, evidence.scale), evidence.threshold
         self._strength, self._base = evidence.strength, evidence.base()
         total = records + evidence.strength
-        self._each, self._fall = total / self._size, math.log1p(self._size / total)
+        self._opened, self._each = evidence.strength + records - kept, total / self._size
         guess = drawn * (records / self._size)
         self._lattice = Lattice.fine(records, math.hypot(self._noise.spread, self._each), prior, guess)
         self._tilt: float | None = None
-        self._nodes: list[tuple[float, Sums]] = []
+        self._within = 0
+        self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
+        self._sums = self._made()
+        if kept < records:
+            self._settle(rng)
 
-    @classmethod
-    def under(
-        cls, evidence: ThresholdedUrn, priors: Sequence[Prior], records: int, drawn: Integers
-    ) -> Sequence[Opened]:
-        """Return the posteriors under several priors: they share the values, found under the last one."""
-        made = [cls(evidence, prior, records, drawn) for prior in priors]
-        nodes, best = made[-1]._placed()
-        logs = [one._log(best) for one in made]
-        for one, log in zip(made, logs, strict=True):
-            if log > max(logs) - _HOPELESS:
-                one._nodes = [(node, one._sums(node)) for node in nodes]
-        return made
+    def _settle(self, rng: np.random.Generator) -> None:
+        """Tilt the noisy counts until their sum is near what it has to be."""
+        for _ in range(_ROUNDS):
+            if self._sums.log == -math.inf:
+                return
+            sums = self._noisy(self._sums.draw(_PILOT, rng), rng).sum(axis=1)
+            apart, spread = float(sums.mean()) - self._kept, max(1.0, float(sums.std()))
+            self._within = max(int(spread / _FINE), self.step // 2)
+            if abs(apart) < 0.3 * spread:
+                return
+            self._fall += max(-2.0, min(2.0, apart / spread)) / spread
+            self._sums = self._made()
 
     @property
     def log(self) -> float:
-        return float(np.logaddexp.reduce(self._logs)) if self._nodes else -math.inf
-
-    @property
-    def _logs(self) -> Floats:
-        return np.array([sums.log - self._fall * opened for opened, sums in self._nodes])
+        return self._sums.log + self._fall * self._kept
 
     @property
     def step(self) -> int:
@@ -71,53 +81,18 @@ class Opened:
 
     @property
     def approximation(self) -> str:
-        return ""
+        text = "the sum of the noisy counts is met to within a small part of its standard deviation"
+        return text if self._within else ""
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        logs = self._logs
-        shares = np.exp(logs - np.logaddexp.reduce(logs))
-        counts, weights = [], []
-        for (opened, sums), held in zip(self._nodes, rng.multinomial(number, shares / shares.sum()), strict=True):
-            if held:
-                numbers = sums.draw(int(held), rng)
-                counts.append(self._lattice.counts(numbers))
-                weights.append(self._beside(self._noisy(numbers, opened, rng)))
-        return np.concatenate(counts), np.concatenate(weights)
-
-    def _beside(self, noisy: Floats) -> Floats:
-        """Return the log-likelihood of noisy counts over that with which they were proposed."""
-        whole = noisy.sum(axis=1)
-        opened = self._strength + np.maximum(0.0, self._records - whole)
-        own = self._log_read(noisy, opened[:, None]) - log_rising(opened + whole, np.full(len(whole), float(self._size)))
-        each = [self._log_read(noisy, node) - self._fall * (whole + node) for node, _ in self._nodes]
-        return np.asarray(own - np.logaddexp.reduce(each, axis=0))
-
-    def _log_read(self, noisy: Floats, opened: float | Floats) -> Floats:
-        return np.asarray(_log_rising(noisy + opened * self._base, self._drawn).sum(axis=1))
-
-    def _log(self, opened: float) -> float:
-        sums = self._sums(opened)
-        return sums.log - self._fall * opened if sums.log > -math.inf else -1e50 * (1.0 + sums.away)
-
-    def _placed(self) -> tuple[list[float], float]:
-        """Return values of what new values have of the urn, as far out as there is any weight, and the likeliest."""
-        from scipy.optimize import minimize_scalar
-
-        bounds = math.log(max(self._strength, _FEWEST)), math.log(self._records + self._strength)
-        options = {"xatol": 0.05}
-        found = minimize_scalar(lambda v: -self._log(math.exp(v)), bounds=bounds, method="bounded", options=options)
-        best, width = float(found.x), 1.0 / math.sqrt(1.0 + 0.1 * self._size)
-        top = self._log(math.exp(best))
-        curvature = sum(top - self._log(math.exp(best + side * width)) for side in (-1.0, 1.0))
-        step = _SPACING * min(1.0, width / math.sqrt(max(0.01, curvature)))
-        logs = {0: top}
-        for side in (-1, 1):
-            while logs[at := max(logs, key=lambda i: side * i)] > top - _LEFT and abs(at) < _MOST_NODES:
-                value = best + (at + side) * step
-                if not bounds[0] <= value <= bounds[1]:
-                    break
-                logs[at + side] = self._log(math.exp(value))
-        return [math.exp(best + at * step) for at in sorted(logs) if logs[at] > IMPOSSIBLE], math.exp(best)
+        numbers = self._sums.draw(number, rng)
+        whole = self._noisy(numbers, rng).sum(axis=1)
+        if self._kept < self._records:
+            beside = np.where(np.abs(whole - self._kept) <= self._within, self._fall * (whole - self._kept), -np.inf)
+        else:  # all that is told of the sum is that it is not less
+            law = log_rising(self._strength + whole, np.full(number, float(self._size)))
+            beside = np.where(whole >= self._kept, self._fall * (whole - self._kept) - law, -np.inf)
+        return self._lattice.counts(numbers), np.asarray(beside)
 
     @cached_property
     def _levels(self) -> list[Level]:
@@ -128,8 +103,8 @@ class Opened:
         """Of each cell: its released records, and its share of new values."""
         return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
 
-    def _sums(self, opened: float) -> Sums:
-        told = {kind: self._told(kind[0], opened * kind[1]) for kind in {*self._kinds}}
+    def _made(self) -> Sums:
+        told = {kind: self._told(*kind) for kind in {*self._kinds}}
         logs = {kind: each.logs for kind, each in told.items()}
         kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
         laws = {kind: self._lattice.law(kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in {*kinds}}
@@ -137,9 +112,9 @@ class Opened:
         self._tilt = sums.tilt
         return sums
 
-    def _told(self, drawn: int, opened: float) -> _Told:
-        """Return what so many released records tell of a cell, where new values have this much of the urn."""
-        lattice, step = self._lattice, self._lattice.step
+    def _told(self, drawn: int, share: float) -> _Told:
+        """Return what so many released records tell of a cell that has this share of new values."""
+        opened, lattice, step = self._opened * share, self._lattice, self._lattice.step
         spread = self._each * math.sqrt((drawn + 1.0) * (1.0 + 1.0 / self._each))
         high = max(float(self._least), self._each * drawn) + 20.0 * spread
         low = max(float(self._least), self._each * drawn - 9.0 * spread)
@@ -155,14 +130,14 @@ class Opened:
         numbers = lattice.numbers(min(ends), max(ends))
         return _Told(self._noise, self._least, step, numbers, y, read - peak, nothing - peak, peak)
 
-    def _noisy(self, numbers: Integers, opened: float, rng: np.random.Generator) -> Floats:
+    def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
         noisy = np.empty(numbers.shape)
         cells: dict[tuple[int, float], list[int]] = {}
         for cell, kind in enumerate(self._kinds):
             cells.setdefault(kind, []).append(cell)
         for (drawn, share), own in cells.items():
-            noisy[:, own] = self._told(drawn, opened * share).noisy(numbers[:, own], rng)
+            noisy[:, own] = self._told(drawn, share).noisy(numbers[:, own], rng)
         return noisy
 
 

@@ -195,11 +195,5 @@ class NoisyTree(NoisyCellCounts):
 
 
 Evidence = (
-    ContinuedUrn
-    | DistinctRecords
-    | DrawnByLeast
-    | DrawnFromCounts
-    | NearestBySquares
-    | NearestCounts
-    | NoisyCellCounts
+    ContinuedUrn | DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
 )

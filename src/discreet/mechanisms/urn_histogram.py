@@ -182,4 +182,3 @@ class UrnHistogram(PitmanYorUrn):
         weights: Floats = np.append(gammas, 0.0)
         total = float(weights.sum())
         return weights / total if total > 0.0 else np.append(shares, 0.0)
-
