@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet._core.errors import ParameterError
 from discreet.inference._lattice import IMPOSSIBLE, Counted, unknown
 
 _MOST_REFUSED = 2000  # proposals for a draw

@@ -18,12 +18,12 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
-from discreet.inference._accepted import accepted
+from discreet.inference._accepted import Proposals, accepted
+from discreet.inference._by_squares import BySquares
 from discreet.inference._distinct import given_distinct
 from discreet.inference._drawn import Held, Least, product
 from discreet.inference._known import CellEvidence
 from discreet.inference._lattice import Counted, Lattice, OnLattice
-from discreet.inference._by_squares import BySquares
 from discreet.inference._nearest import Nearest
 from discreet.inference._noise import Noise
 from discreet.inference._opened import Opened
@@ -219,23 +219,40 @@ def given_records(
     if isinstance(evidence, DistinctRecords):
         (one,) = priors
         return Counted(given_distinct(evidence.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
-    if isinstance(evidence, DrawnFromHeld):
-        return accepted([Held(evidence, one, records, drawn, rng) for one in priors], draws, rng)
+    if proposals := _proposals(evidence, priors, records, drawn, draws, rng, kept):
+        return accepted(proposals, draws, rng)
     if isinstance(evidence, DrawnFromCounts):
         return Counted.of([product(evidence, one, records, drawn) for one in priors], draws, rng)
-    if isinstance(evidence, DrawnByLeast):
-        return accepted([Least(evidence, one, records, drawn) for one in priors], draws, rng)
-    if isinstance(evidence, NearestCounts):
-        return accepted(Nearest.under(evidence, priors, records, drawn), draws, rng)
-    if isinstance(evidence, NearestBySquares):
-        return accepted([BySquares(evidence, one, records, drawn, draws) for one in priors], draws, rng)
     if isinstance(evidence, NoisyTree):
         return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
-    if isinstance(evidence, ThresholdedUrn):
-        assert kept is not None  # every certificate of such a release tells it
-        return accepted([Opened(evidence, one, records, drawn, kept, rng) for one in priors], draws, rng)
+    assert isinstance(evidence, NoisyCellCounts)
     kind = Moved if evidence.surplus == "moved" else Positive
     return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
+
+
+def _proposals(
+    evidence: CellEvidence,
+    priors: Sequence[Prior],
+    records: int,
+    drawn: Integers,
+    draws: int,
+    rng: np.random.Generator,
+    kept: int | None,
+) -> Sequence[Proposals]:
+    """Return what counts are proposed by, where all cells share a factor; none where they do not."""
+    made: Sequence[Proposals] = ()
+    if isinstance(evidence, DrawnFromHeld):
+        made = [Held(evidence, one, records, drawn, rng) for one in priors]
+    elif isinstance(evidence, DrawnByLeast):
+        made = [Least(evidence, one, records, drawn) for one in priors]
+    elif isinstance(evidence, NearestCounts):
+        made = Nearest.under(evidence, priors, records, drawn)
+    elif isinstance(evidence, NearestBySquares):
+        made = [BySquares(evidence, one, records, drawn, draws) for one in priors]
+    elif isinstance(evidence, ThresholdedUrn):
+        assert kept is not None  # the certificate of such a release tells it
+        made = [Opened(evidence, one, records, drawn, kept, rng) for one in priors]
+    return made
 
 
 @dataclass(frozen=True)

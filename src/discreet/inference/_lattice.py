@@ -79,21 +79,23 @@ class Lattice:
     ``step``: 1 where counts are exact.
     ``prior``: of the cells.
     ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
+    ``spread``: about the standard deviation of a count given the release.
     """
 
     records: int
     step: int
     prior: Prior
     guess: Floats
+    spread: float
 
     @classmethod
     def fine(cls, records: int, spread: float, prior: Prior, guess: Floats) -> Lattice:
         """Return the lattice on which a standard deviation has enough steps."""
-        return cls(records, max(1, int(spread / _FINE)), prior, guess)
+        return cls(records, max(1, int(spread / _FINE)), prior, guess, spread)
 
     @cached_property
     def _rates(self) -> list[Floats]:
-        return self.prior.log_rates(self.guess)
+        return self.prior.log_rates(self.guess, self.spread)
 
     @property
     def cells(self) -> list[tuple[float, float]]:

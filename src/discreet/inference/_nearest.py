@@ -1,8 +1,8 @@
 r"""The confidential counts given records whose own counts were drawn, the nearer to the table's the likelier.
 
-For l1 the released counts of cells are independent but for their sum, so that what normalises their law is a convolution
-:math:`Z(c)`. With the generating functions :math:`M_j(t) = \sum_z e^{-b|z - a_j| + tz}` of single cells, :math:`Z(c)` is
-a coefficient of their product, while its inverse is nearly :math:`\int e^{tm} / \prod_j M_j(t)\,dt`, where cells have
+The released counts of cells are independent but for their sum, so that what normalises their law is a convolution
+:math:`Z(c)`. With the generating functions :math:`M_j(t) = \sum_z e^{-b|z - a_j| + tz}` of single cells, it is a
+coefficient of their product, while its inverse is nearly :math:`\int e^{tm} / \prod_j M_j(t)\,dt`, where cells have
 factors of their own at every :math:`t`. Counts are proposed at a few values of ``t``, and kept in proportion to the
 rest.
 
