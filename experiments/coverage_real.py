@@ -31,10 +31,14 @@ from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.inference._mechanism_aware import counts_of, posterior_about
 from discreet.inference._summary import estimated
 from discreet.mechanisms import (
+    DataSpecificRevealOrObscure,
     DirichletMultinomial,
+    ExponentialHistogram,
     HierarchicalHistogram,
+    Marginals,
     PerturbedHistogram,
     SmoothedHistogram,
+    StabilisedPitmanYor,
     StabilityHistogram,
 )
 from discreet.privacy import Budget
@@ -92,7 +96,14 @@ METHODS = {
     "stability-histogram, counts": (StabilityHistogram, None),
     "smoothed-histogram, records": (SmoothedHistogram, RELEASED),
     "dirichlet-multinomial, records": (DirichletMultinomial, RELEASED),
+    "data-specific-reveal-or-obscure, records": (DataSpecificRevealOrObscure, RELEASED),
+    "exponential-histogram, records": (ExponentialHistogram, RELEASED),
+    "stabilised-pitman-yor, records": (StabilisedPitmanYor, RELEASED),
+    "marginals, counts": (Marginals, None),
+    "marginals, records": (Marginals, RELEASED),
 }
+PURE = (SmoothedHistogram, DirichletMultinomial, DataSpecificRevealOrObscure, ExponentialHistogram)
+"""Calibrated at delta 0."""
 
 
 @cache
@@ -135,8 +146,7 @@ def without_privacy(values: np.ndarray, name: str) -> list[float]:
 
 def calibrated(method: str, name: str, epsilon: float) -> Any:
     kind, size = METHODS[method]
-    pure = kind is SmoothedHistogram or kind is DirichletMultinomial
-    budget = Budget(epsilon=epsilon, delta=0.0 if pure else DELTA)
+    budget = Budget(epsilon=epsilon, delta=0.0 if kind in PURE else DELTA)
     return kind.calibrated(budget, domain=Domain(columns={"x": COLUMNS[name].declared}), n=HELD, size=size)
 
 
@@ -157,7 +167,10 @@ def one_release(
     domain, (_, size) = mechanism.domain, METHODS[method]
     table = np.sort(rng.choice(population(name), HELD))
     codes, frequencies = np.unique(domain.columns["x"].encode(pl.Series(table)), return_counts=True)
-    output = mechanism.kernel(Counts(records=domain.unflat(codes), frequencies=frequencies), rng=rng)
+    counts = Counts(records=domain.unflat(codes), frequencies=frequencies)
+    output = mechanism.kernel(counts, rng=rng)
+    outcome = mechanism.outcome(output, HELD)
+    share = None if outcome is None else outcome.share_from_data
     seen = np.full(domain.size, np.nan) if size is None else np.zeros(domain.size)
     if size is None:
         estimates = mechanism.estimates(output)
@@ -165,7 +178,7 @@ def one_release(
     else:
         for chunk in mechanism.finish(output, size=size, rng=rng):
             np.add.at(seen, domain.flat(chunk), 1)
-    told = counts_of(model, HELD, seen, released=size is not None, strength=strength, draws=DRAWS, rng=rng)
+    told = counts_of(model, HELD, seen, released=size is not None, strength=strength, draws=DRAWS, rng=rng, share=share)
     rows = []
     for of, true in zip(ASKED, (truth(population(name), name), truth(table, name)), strict=True):
         draws, _ = posterior_about(told, rng, of=of, within="bounds")._evaluate(numbers(name), None)

@@ -17,13 +17,7 @@ from discreet.planner import plan
 from discreet.releases._release import Release
 
 CELLS = Domain(columns={"x": Integer(lower=0, upper=3)})
-WITHOUT = {
-    "data-specific-reveal-or-obscure",
-    "exponential-histogram",
-    "marginals",  # of one table
-    "private-evolution",
-    "stabilised-pitman-yor",
-}
+WITHOUT = {"private-evolution"}
 """Mechanisms of which no posterior is known here: docs/theory/mechanism-aware-posterior.md says why."""
 
 

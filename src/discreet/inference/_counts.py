@@ -18,10 +18,15 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
+from discreet.inference._accepted import Proposals, accepted
+from discreet.inference._by_squares import BySquares
 from discreet.inference._distinct import given_distinct
+from discreet.inference._drawn import Held, Least, product
 from discreet.inference._known import CellEvidence
 from discreet.inference._lattice import Counted, Lattice, OnLattice
+from discreet.inference._nearest import Nearest
 from discreet.inference._noise import Noise
+from discreet.inference._opened import Opened
 from discreet.inference._positive import Moved, Positive
 from discreet.inference._prior import Prior
 from discreet.inference._splits import Splits
@@ -29,15 +34,19 @@ from discreet.inference._sums import Law, Level, Sums
 from discreet.inference._tree_records import TreeRecords
 from discreet.mechanisms._evidence import (
     DistinctRecords,
+    DrawnByLeast,
     DrawnFromCounts,
+    DrawnFromHeld,
+    NearestBySquares,
+    NearestCounts,
     NoisyCellCounts,
     NoisyTree,
     ThresholdedCounts,
+    ThresholdedUrn,
 )
 from discreet.mechanisms._tree import Tree
 
 Given = Prior | Sequence[Prior] | Floats
-_DROP = 45.0  # in logarithms, below the largest
 
 
 # -- released counts ----------------------------------------------------------------------------------------------
@@ -191,23 +200,59 @@ def _of_a_node(y: float, noise: Noise, lattice: Lattice) -> Callable[[Integers],
 
 
 def given_records(
-    evidence: CellEvidence, prior: Given, records: int, drawn: Integers, draws: int, rng: np.random.Generator
+    evidence: CellEvidence,
+    prior: Given,
+    records: int,
+    drawn: Integers,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    kept: int | None = None,
 ) -> Counted:
     """Draw the confidential counts given released records.
 
     ``evidence``, ``prior``, ``records``: as for :func:`given_counts`.
     ``drawn``, shape (k,): released records of each cell, or leaf.
+    ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
     """
     priors = Prior.all_of(prior)
     if isinstance(evidence, DistinctRecords):
         (one,) = priors
         return Counted(given_distinct(evidence.mixing, one, records, drawn, draws, rng), 1, "", (draws,))
+    if proposals := _proposals(evidence, priors, records, drawn, draws, rng, kept):
+        return accepted(proposals, draws, rng)
     if isinstance(evidence, DrawnFromCounts):
-        return Counted.of([_drawn(evidence, one, records, drawn) for one in priors], draws, rng)
+        return Counted.of([product(evidence, one, records, drawn) for one in priors], draws, rng)
     if isinstance(evidence, NoisyTree):
         return Counted.of([_Leaves.of(evidence, one, records, drawn) for one in priors], draws, rng)
+    assert isinstance(evidence, NoisyCellCounts)
     kind = Moved if evidence.surplus == "moved" else Positive
     return Counted.of(kind.under(priors, evidence, records, drawn), draws, rng)
+
+
+def _proposals(
+    evidence: CellEvidence,
+    priors: Sequence[Prior],
+    records: int,
+    drawn: Integers,
+    draws: int,
+    rng: np.random.Generator,
+    kept: int | None,
+) -> Sequence[Proposals]:
+    """Return what counts are proposed by, where all cells share a factor; none where they do not."""
+    made: Sequence[Proposals] = ()
+    if isinstance(evidence, DrawnFromHeld):
+        made = [Held(evidence, one, records, drawn, rng) for one in priors]
+    elif isinstance(evidence, DrawnByLeast):
+        made = [Least(evidence, one, records, drawn) for one in priors]
+    elif isinstance(evidence, NearestCounts):
+        made = Nearest.under(evidence, priors, records, drawn)
+    elif isinstance(evidence, NearestBySquares):
+        made = [BySquares(evidence, one, records, drawn, draws) for one in priors]
+    elif isinstance(evidence, ThresholdedUrn):
+        assert kept is not None  # the certificate of such a release tells it
+        made = [Opened(evidence, one, records, drawn, kept, rng) for one in priors]
+    return made
 
 
 @dataclass(frozen=True)
@@ -249,64 +294,3 @@ def _divided(sums: Floats, of: Indices, alpha: Floats, rng: np.random.Generator)
     starts = np.searchsorted(of[order], np.arange(sums.shape[1]))
     whole = np.add.reduceat(gammas[:, order], starts, axis=1)
     return np.asarray(sums[:, of] * gammas / whole[:, of])
-
-
-def _drawn(evidence: DrawnFromCounts, prior: Prior, records: int, drawn: Integers) -> OnLattice:
-    """Return the posterior where records were drawn from the counts without noise."""
-    cells = np.arange(len(prior.alpha))
-
-    def log_weight(counts: Integers, which: Integers = cells) -> Floats:
-        return evidence.log_weight(records, which, counts, drawn[which])
-
-    tilt = _tilt(log_weight, records, len(cells), int(drawn.sum()))
-    low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
-    guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
-    lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
-    laws = []
-    for cell, own in enumerate(lattice.cells):
-        numbers = lattice.numbers(low[cell], high[cell])
-        counts = np.minimum(numbers * lattice.step, records)
-        laws.append(lattice.law(own, numbers, log_weight(counts, np.full(len(counts), cell)) + tilt * counts))
-    return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
-
-
-def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
-    """Return where concave functions of a count are largest, by halving."""
-    low, high = np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)
-    while (high > low).any():
-        middle = (low + high) // 2
-        rising = log_weight(np.minimum(middle + 1, records)) > log_weight(middle)
-        low, high = np.where(rising, np.minimum(middle + 1, high), low), np.where(rising, high, middle)
-    return low
-
-
-def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> tuple[Integers, Integers]:
-    """Return from where to where concave functions of a count are within a distance of their largest values."""
-    mode = _mode(log_weight, records, cells)
-    least = log_weight(mode) - _DROP
-    ends = []
-    for far in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
-        inside, outside = mode.copy(), np.where(log_weight(far) >= least, mode, far)
-        inside = np.where(outside == mode, far, inside)
-        outside = np.where(inside == far, far, outside)
-        while (np.abs(outside - inside) > 1).any():
-            middle = (inside + outside) // 2
-            held = log_weight(middle) >= least
-            inside, outside = np.where(held, middle, inside), np.where(held, outside, middle)
-        ends.append(inside)
-    return ends[0], ends[1]
-
-
-def _tilt(log_weight: Callable[[Integers], Floats], records: int, cells: int, size: int) -> float:
-    """Return the slope that makes the likeliest counts of all cells, each by itself, have about the right sum."""
-
-    def excess(tilt: float) -> int:
-        return int(_mode(lambda c: log_weight(c) + tilt * c, records, cells).sum()) - records
-
-    low, high = -max(1.0, float(size)) / records, 0.0
-    while excess(low) > 0:
-        low *= 2.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
-    return low

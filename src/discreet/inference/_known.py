@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from discreet._core.errors import ParameterError
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import ContinuedUrn, DistinctRecords, DrawnFromCounts, NoisyCellCounts
+from discreet.mechanisms._evidence import (
+    ContinuedUrn,
+    DistinctRecords,
+    DrawnByLeast,
+    DrawnFromCounts,
+    NearestBySquares,
+    NearestCounts,
+    NoisyCellCounts,
+)
 
-CellEvidence = DrawnFromCounts | DistinctRecords | NoisyCellCounts
+CellEvidence = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
 
 MOST_CELLS = 65_536
 
@@ -14,15 +22,10 @@ MOST_CELLS = 65_536
 def no_posterior(mechanism: Mechanism) -> str:
     """Return why releases of a mechanism have no posterior here, from public facts; empty where they have one."""
     evidence, name, cells = mechanism.evidence(), mechanism.name, mechanism.domain.size
-    if "tables" in mechanism.known():
-        return (
-            f"no posterior is known of {name} given one table. Release several of it: discreet.read(...).estimate "
-            "gives intervals from them"
-        )
     if isinstance(evidence, ContinuedUrn):
         return ""
     if evidence is None:
-        return f"there is no mechanism-aware posterior for {name}"
+        return f"there is no mechanism-aware posterior for {name}, since {mechanism.no_evidence()}"
     if not getattr(evidence, "own_cells", True):
         return f"there is no mechanism-aware posterior for {name} around public points"
     if cells is None or cells > MOST_CELLS:

@@ -16,8 +16,13 @@ from discreet.inference._prior import Prior, log_prior
 from discreet.inference._sums import Law, Level, Sums
 
 _FEW = 64  # numbers, below which the sums of rounded parts are listed
-_IMPOSSIBLE = -1e49  # in logarithms
+IMPOSSIBLE = -1e49  # in logarithms
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least
+
+
+def unknown() -> ParameterError:
+    """Return what is raised where no counts explain a release, as far as can be computed."""
+    return ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
 
 
 class Posterior(Protocol):
@@ -58,10 +63,8 @@ class Counted:
     def of(cls, posteriors: Sequence[Posterior], draws: int, rng: np.random.Generator) -> Counted:
         """Return draws under priors of equal probability: the better one foresees the release, the more are its."""
         logs = np.array([one.log for one in posteriors])
-        if not logs.max() > _IMPOSSIBLE:
-            raise ParameterError(
-                "the posterior cannot be computed for this release. Write a strength, for another prior"
-            )
+        if not logs.max() > IMPOSSIBLE:
+            raise unknown()
         weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
         drawn = tuple(rng.multinomial(draws, weights / weights.sum()).tolist())
         counts = [one.draw(number, rng) for one, number in zip(posteriors, drawn, strict=True) if number]
@@ -76,21 +79,23 @@ class Lattice:
     ``step``: 1 where counts are exact.
     ``prior``: of the cells.
     ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
+    ``spread``: about the standard deviation of a count given the release.
     """
 
     records: int
     step: int
     prior: Prior
     guess: Floats
+    spread: float
 
     @classmethod
     def fine(cls, records: int, spread: float, prior: Prior, guess: Floats) -> Lattice:
         """Return the lattice on which a standard deviation has enough steps."""
-        return cls(records, max(1, int(spread / _FINE)), prior, guess)
+        return cls(records, max(1, int(spread / _FINE)), prior, guess, spread)
 
     @cached_property
     def _rates(self) -> list[Floats]:
-        return self.prior.log_rates(self.guess)
+        return self.prior.log_rates(self.guess, self.spread)
 
     @property
     def cells(self) -> list[tuple[float, float]]:

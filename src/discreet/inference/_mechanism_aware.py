@@ -26,7 +26,7 @@ from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import DistinctRecords, DrawnFromCounts, NoisyTree, ThresholdedCounts
+from discreet.mechanisms._evidence import DistinctRecords, DrawnByLeast, DrawnFromCounts, NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.releases._read import read_certificate
@@ -155,7 +155,7 @@ def mechanism_posterior(
         seen[domain.flat(released.records)] = released.counts
     return posterior_of_counts(
         mechanism, int(facts["records"]), seen, released=records, strength=strength, draws=draws,
-        rng=rng, of=of, within=within,
+        rng=rng, of=of, within=within, share=from_data,
     )  # fmt: skip
 
 
@@ -170,9 +170,10 @@ def posterior_of_counts(
     rng: np.random.Generator,
     of: Literal["population", "table"] = "population",
     within: Literal["even", "process", "bounds"] = "bounds",
+    share: float | None = None,
 ) -> Posterior:
     """Return the posterior given what was released of each cell; the rest as for :func:`counts_of`."""
-    told = counts_of(mechanism, records, seen, released=released, strength=strength, draws=draws, rng=rng)
+    told = counts_of(mechanism, records, seen, released=released, strength=strength, draws=draws, rng=rng, share=share)
     return posterior_about(told, rng, of=of, within=within)
 
 
@@ -185,12 +186,14 @@ def counts_of(
     strength: float | None,
     draws: int,
     rng: np.random.Generator,
+    share: float | None = None,
 ) -> Told:
     """Return what is known of the confidential counts; the rest as for :func:`mechanism_posterior`.
 
     ``records``: confidential ones.
     ``seen``, shape (cells,): released counts (nan: not in the table), or numbers of released records.
     ``released``: whether they are records.
+    ``share``: of the records that the released ones stand for, where the certificate tells it.
     """
     evidence, domain = known_evidence(mechanism), mechanism.domain
     base, wanted = _prior_masses(domain, 1.0), _number(draws, domain)
@@ -199,7 +202,7 @@ def counts_of(
         leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
-    if strength is None and isinstance(evidence, (DistinctRecords, DrawnFromCounts)):
+    if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast, DrawnFromCounts)):
         strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
     priors: Sequence[Prior]
@@ -210,7 +213,8 @@ def counts_of(
     else:
         priors = Prior.learned(masses, firmer=firmer)
     if released:
-        counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng)
+        kept = None if share is None else round(share * records)
+        counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
     else:
         counted = given_counts(evidence, priors, records, told, wanted, rng)
     return Told(domain, counted, priors, base, leaf, {"mechanism": mechanism.name, "records": records}, strength)

@@ -156,13 +156,15 @@ class Prior:
         levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
         return cls(masses[0], levels, order, plain, start)
 
-    def log_rates(self, guess: Floats) -> list[Floats]:
+    def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
         """Return a power of each cell's count, and of each set's, level by level, that changes no draw.
 
         With ``(a)_c / c!`` times ``e`` to this power times ``c``, the parts of a set add up to about the count that is
         guessed. The next level takes the power of their sum off again. Guesses are rounded, so that few laws differ.
 
         ``guess``, shape (k,): of the counts, in the tree's order.
+        ``spread``: how much larger than guessed the count of a cell or set may well be: a power that is too steep for
+        it would leave nothing of its weight.
         """
         if self.base is None:
             return [np.zeros(len(guess))]
@@ -171,7 +173,7 @@ class Prior:
         root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
         for of, strength in [*((level.of, level.strength) for level in self.levels), (root, 1.0)]:
             sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
-            rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums, 0.5))))[of])
+            rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5))))[of])
         return rates
 
     def masses(self, counts: Floats, rng: np.random.Generator) -> Floats:

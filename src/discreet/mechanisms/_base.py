@@ -277,6 +277,10 @@ class PrivateStep(ABC):
         """Return how a release's likelihood depends on the confidential counts; None where no posterior is known."""
         return None
 
+    def no_evidence(self) -> str:
+        """Return why no posterior is known where :meth:`evidence` gives none, and what to do, from public facts."""
+        return "how its likelihood depends on the confidential counts is not known"
+
     # -- its parameters -----------------------------------------------------------------------------------------
 
     @classmethod

@@ -30,6 +30,76 @@ class DrawnFromCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DrawnFromHeld(DrawnFromCounts):
+    """Records were drawn given the counts, and the number of cells that are held has a factor of its own.
+
+    Parameters
+    ----------
+    log_held : callable
+        ``f(held, drawn)``: the logarithm of this factor, concave, at numbers of held cells and of released records.
+    """
+
+    log_held: Callable[[Integers, int], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnByLeast:
+    """Records were drawn given the counts by one of several laws, which the smallest count of all cells chooses.
+
+    Parameters
+    ----------
+    mixing : callable
+        ``f(n)``: a parameter of the law at each smallest count of a table of ``n`` records. It falls, and from the last
+        one on it stays.
+    given : callable
+        ``f(mixing)``: what the release tells at one value of the parameter.
+    """
+
+    mixing: Callable[[int], Floats]
+    given: Callable[[float], DrawnFromCounts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestCounts:
+    """The released records' counts were drawn, the nearer their shares are to the table's the likelier.
+
+    The distance is the sum of the absolute differences between shares of the cells.
+
+    Parameters
+    ----------
+    rate : callable
+        ``f(n)``: the probability is proportional to ``exp(-rate distance)``.
+    """
+
+    rate: Callable[[int], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestBySquares:
+    """The same, for a distance that is the root of a sum of squares.
+
+    Parameters
+    ----------
+    rate : callable
+        ``f(n)``, as above.
+    squares : callable
+        ``f(n, counts, drawn)``: what each cell adds to the square of the distance.
+    log_whole : callable
+        ``f(rate, n, counts)``: the logarithm of what normalises the law at this rate, for each row of counts.
+    listed : int
+        How many outcomes that lists.
+    sharpest : float
+        A rate at which one record more or less is told from none: beyond it the law is a rounding.
+    """
+
+    rate: Callable[[int], float]
+    squares: Callable[[int, Integers, Integers], Floats]
+    log_whole: Callable[[float, int, Integers], Floats]
+    listed: int
+    sharpest: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class DistinctRecords:
     """Distinct records of the table, each replaced by a uniform cell with some probability.
 
@@ -96,6 +166,22 @@ class ThresholdedCounts(NoisyCellCounts):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThresholdedUrn(ThresholdedCounts):
+    """Records continue the urn that holds the noisy counts that were kept, and new values for the records of others.
+
+    Parameters
+    ----------
+    strength : float
+        Of the urn, on top of the records that the noisy counts do not account for.
+    base : callable
+        Returns the probability that a new value is in each cell.
+    """
+
+    strength: float
+    base: Callable[[], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
 class NoisyTree(NoisyCellCounts):
     """The nodes of some levels of a tree over the cells got noise.
 
@@ -108,4 +194,6 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
 
-Evidence = ContinuedUrn | DistinctRecords | DrawnFromCounts | NoisyCellCounts
+Evidence = (
+    ContinuedUrn | DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
+)

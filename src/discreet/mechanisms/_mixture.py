@@ -68,6 +68,17 @@ def mixture_log_prob(domain: Domain, y: Records, x: Counts, units: int) -> float
         return float(np.log((1.0 - q) * frequency / x.n + q / (domain.size or 1)).sum())
 
 
+def mixture_evidence(cells: int, mixing: float) -> DrawnFromCounts:
+    """Return the likelihood ``((1-q) c / n + q / k)^z`` of each cell."""
+
+    def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = drawn * np.log((1.0 - mixing) * counts / records + mixing / cells)
+        return np.where(drawn > 0, weight, 0.0)
+
+    return DrawnFromCounts(log_weight=log_weight)
+
+
 def mixed(shares: Floats, mixing: float, cells: int) -> Floats:
     """Return the mixture's probabilities; beyond the support, the base measure stands for the uniform cells."""
     uniform = mixing / cells
@@ -138,13 +149,7 @@ class Mixture(DrawnMechanism):
         """Return the mixture's likelihood, or that of distinct draws."""
         if self.distinct:
             return DistinctRecords(mixing=mixing_units(self.mixing) / UNIT)
-        return DrawnFromCounts(log_weight=self._log_weight)
-
-    def _log_weight(self, records: int, cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-        q = mixing_units(self.mixing) / UNIT
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = drawn * np.log((1.0 - q) * counts / records + q / self._cells)
-        return np.where(drawn > 0, weight, 0.0)
+        return mixture_evidence(self._cells, mixing_units(self.mixing) / UNIT)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture itself."""

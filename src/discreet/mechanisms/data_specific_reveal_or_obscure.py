@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,8 +21,9 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism, Looked
+from discreet.mechanisms._evidence import DrawnByLeast
 from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_log_prob
+from discreet.mechanisms._mixture import UNIT, draw_mixture, mixed, mixture_evidence, mixture_log_prob
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
 from discreet.privacy._minimum_pairs import MinimumPairs
 
@@ -165,6 +166,10 @@ class DataSpecificRevealOrObscure(DrawnMechanism):
     def most_not_from_data(self, n: int) -> float:
         """Return ``q_0``, the largest."""
         return self._units_of(n, 0) / UNIT if self._cells > 1 else 0.0
+
+    def evidence(self) -> DrawnByLeast:
+        """Return the mixture's likelihood at each probability of a uniform cell, and which smallest count has which."""
+        return DrawnByLeast(mixing=self.probabilities, given=partial(mixture_evidence, self._cells))
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture at the invented table's smallest count."""

@@ -22,6 +22,7 @@ from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, feasible, require_relation
 from discreet.mechanisms._drawn import DrawnMechanism
+from discreet.mechanisms._evidence import NearestBySquares, NearestCounts
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._weights import draw_weighted, rounding
 from discreet.privacy import Budget, ConstantProfile, Guarantee, Profile, Relation
@@ -222,6 +223,39 @@ class ExponentialHistogram(DrawnMechanism):
             return 0.0
         most = {"l1": 0.5, "l2": 0.5 * math.sqrt(self._cells), "hellinger": math.sqrt(2.0)}[self.loss]
         return min(1.0, most * (self._cells - 1) / self._rate(n))
+
+    def evidence(self) -> NearestCounts | NearestBySquares:
+        """Return the factor of the distance in the exponent, and the distance."""
+        if self.loss == "l1":
+            return NearestCounts(rate=self._rate)
+        return NearestBySquares(
+            rate=self._rate,
+            squares=self._squares,
+            log_whole=self._log_whole,
+            listed=math.comb(self.size + self._cells - 1, self._cells - 1),
+            sharpest=8.0 * (self.size if self.loss == "l2" else math.sqrt(self.size)),
+        )
+
+    def _squares(self, records: int, counts: Integers, drawn: Integers) -> Floats:
+        """Return what each cell adds to the square of the distance, ``l2`` and ``hellinger``."""
+        return np.asarray((self._placed(drawn, self.size) - self._placed(counts, records)) ** 2)
+
+    def _placed(self, counts: Integers, total: int) -> Floats:
+        """Return the coordinates in which the distance is the Euclidean one."""
+        return np.asarray(counts / total if self.loss == "l2" else np.sqrt(counts / (2.0 * total)))
+
+    def _log_whole(self, rate: float, records: int, counts: Integers) -> Floats:
+        """Return the logarithm of the sum over all count vectors of ``e^(-rate distance)``, for each row of counts."""
+        ends, found = self._placed(_vectors(self.size, self._cells), self.size), np.empty(len(counts))
+        lengths = (ends * ends).sum(axis=1)
+        step = max(1, (1 << 22) // len(ends))
+        for start in range(0, len(counts), step):
+            held = self._placed(counts[start : start + step], records)
+            squares = (held * held).sum(axis=1)[:, None] + lengths - 2.0 * held @ ends.T
+            terms = -rate * np.sqrt(np.maximum(squares, 0.0))
+            largest = terms.max(axis=1)
+            found[start : start + step] = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
+        return found
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the shares of one release of a table that has these shares."""

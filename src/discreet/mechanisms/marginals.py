@@ -37,6 +37,7 @@ from discreet.mechanisms._base import (
 )
 from discreet.mechanisms._counted_texts import TABLE, counted_texts
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, copies, draw_cells
+from discreet.mechanisms._evidence import NoisyCellCounts, NoisyTree
 from discreet.mechanisms._expansion import Expansion
 from discreet.mechanisms._kept_labels import (
     Coded,
@@ -53,7 +54,7 @@ from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
 from discreet.mechanisms._merged_cells import Merged
 from discreet.mechanisms._model_records import FromStrata
 from discreet.mechanisms._one_way import OneWay
-from discreet.mechanisms._units import label_units
+from discreet.mechanisms._units import label_units, worth_measuring
 from discreet.mechanisms._wide_facts import (
     MOST_CELLS,
     MOST_THRESHOLD,
@@ -64,6 +65,7 @@ from discreet.mechanisms._wide_facts import (
     worked_on,
 )
 from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.readings.tree import Consistent
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._guarantee import RelationName
 from discreet.privacy._thresholded_gaussian import ThresholdedGaussian
@@ -432,6 +434,34 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             return counted_texts(measured.tables(), made.domain, measured.merged)
         ((_, (cells,), counts, errors),) = measured.tables()
         return Estimates(self.domain.unflat(cells), counts, errors)
+
+    def evidence(self) -> NoisyCellCounts | None:
+        """Return the law of the noise on a single column; of several, one table has none."""
+        alone = len(self.sizes) == 1 and not self.open and not self.given_cells and self.tables is None
+        if not alone or self.domain.constraints or self.domain.published:
+            return None
+        left = self.units - int((self.copies * self.first**2).sum())
+        *_, again = worth_measuring(
+            np.empty(0), (), self.one_way_cost, self.copies, self.first, units=left, scale=self.scale
+        )
+        # sums of both rounds' noise are discrete Gaussian noise, to within 1e-300
+        noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(float((self.first**2 + again**2)[0]))}
+        (nodes,) = self.nodes
+        if nodes is None:
+            return NoisyCellCounts(**noise, surplus="shifted", sampling=self.sampling)
+        consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
+        return NoisyTree(**noise, surplus="moved", sampling=self.sampling, consistent=consistent)
+
+    def no_evidence(self) -> str:
+        """Return that one table is a function of a model of all tables."""
+        if self.tables is not None:
+            return "several tables are analysed together. Take discreet.read(...).estimate"
+        if len(self.sizes) == 1 and not self.open:
+            return "what is declared besides the column, or asked of the records, changes what the noise tells"
+        return (
+            "the model that one table is drawn from tells nothing of its own error. Release several tables: "
+            "discreet.read(...).estimate gives intervals from them"
+        )
 
     def outcome(self, y: Output, n: int) -> Outcome:
         """Return how many two-way tables were measured; with open columns, how many labels were kept.

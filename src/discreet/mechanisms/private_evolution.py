@@ -459,6 +459,13 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def _drawn_by(self) -> Sampling:
         return "stratified" if self.variant == "theoretical" else self.sampling
 
+    def no_evidence(self) -> str:
+        """Return that the candidates, for which records voted, are not released."""
+        return (
+            "its records are drawn from candidates, and those of which none was drawn are not released, so it is not "
+            "known which candidates the table's records could vote for. Take another mechanism for intervals"
+        )
+
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the probabilities that an evolution on an invented table ends with.
 

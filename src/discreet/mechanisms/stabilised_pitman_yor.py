@@ -18,8 +18,10 @@ from discreet._core.checks import positive_size, real
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output, require_made_for
+from discreet.mechanisms._evidence import ThresholdedUrn
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms._urn import draw_blocks, records_of
+from discreet.mechanisms.noise import LAPLACE
 
 _UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
 
@@ -109,6 +111,30 @@ class StabilisedPitmanYor(StableCounts):
             rng=rng,
         )
         return records_of(blocks, kept, self.domain, rng=rng)
+
+    def evidence(self) -> ThresholdedUrn | None:
+        """Return the law of the noise, the threshold, and the urn's strength."""
+        if self.discount:
+            return None
+        return ThresholdedUrn(
+            law=LAPLACE,
+            scale=self.scale,
+            threshold=self.threshold,
+            surplus="rescaled",
+            sampling="iid",
+            strength=math.ceil(Fraction(self.strength) * _UNIT) / _UNIT,
+            base=self._base,
+        )
+
+    def _base(self) -> Floats:
+        return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells)))))
+
+    def no_evidence(self) -> str:
+        """Return why there is none with a discount."""
+        return (
+            "with a discount, which released records share a new value is not told, and the law sums over all ways. "
+            "Take discount 0"
+        )
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return posterior weights drawn from what remains of the table's expected counts with one draw of noise."""

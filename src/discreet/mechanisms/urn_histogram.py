@@ -19,7 +19,7 @@ from discreet._core.text import counted_up
 from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
-from discreet.mechanisms._evidence import DrawnFromCounts
+from discreet.mechanisms._evidence import DrawnFromCounts, DrawnFromHeld
 from discreet.mechanisms._mechanism import Remedy
 from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
@@ -154,9 +154,22 @@ class UrnHistogram(PitmanYorUrn):
         """Return the expected share, under the urn's own prior: ``n / (theta + n)`` at discount 0, for every table."""
         return 1.0 - self._expected_new(n)
 
-    def evidence(self) -> DrawnFromCounts | None:
-        """Return the urn's likelihood ``(C)_Z`` of each cell at discount 0; else cells depend on how many are held."""
-        return None if self.discount_units else DrawnFromCounts(log_weight=_log_weight)
+    def evidence(self) -> DrawnFromCounts:
+        """Return the likelihood ``(C - sigma)_Z`` of each held cell, and ``(theta + j sigma)_L`` of the ``j`` of them.
+
+        ``L`` draws were dropped. At discount 0 they tell nothing.
+        """
+        if not self.discount_units:
+            return DrawnFromCounts(log_weight=self._log_weight)
+        return DrawnFromHeld(log_weight=self._log_weight, log_held=self._log_held)
+
+    def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+        rising = log_rising(np.maximum(counts, 1) - self.discount_units / UNIT, drawn.astype(np.float64))
+        return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))
+
+    def _log_held(self, held: CellCounts, drawn: int) -> Floats:
+        opening = self.strength_units / UNIT + held * (self.discount_units / UNIT)
+        return np.asarray(log_rising(opening, np.full(len(opening), float(self.size - drawn))))
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return 0: every released record is one of the table's."""
@@ -169,8 +182,3 @@ class UrnHistogram(PitmanYorUrn):
         weights: Floats = np.append(gammas, 0.0)
         total = float(weights.sum())
         return weights / total if total > 0.0 else np.append(shares, 0.0)
-
-
-def _log_weight(_records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-    rising = log_rising(np.maximum(counts, 1).astype(np.float64), drawn.astype(np.float64))
-    return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))

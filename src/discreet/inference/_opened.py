@@ -1,0 +1,194 @@
+r"""The confidential counts given records of an urn that holds noisy counts, and opens new values for all other records.
+
+The released records have a Dirichlet-multinomial law, whose masses are the noisy counts that were kept and a part of
+what they leave of the total, :math:`\theta + (n - \sum D)^+`, in every cell. The certificate tells the sum, so that a
+cell has a factor of its own. Counts and noisy ones are proposed without regard to the sum of the latter, tilted so that
+it is near, and kept where it is the one that is told.
+
+Theory: docs/theory/mechanism-aware-posterior.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import log_rising
+from discreet.inference._lattice import Lattice
+from discreet.inference._noise import Noise
+from discreet.inference._prior import Prior
+from discreet.inference._sums import Level, Sums
+from discreet.mechanisms._evidence import ThresholdedUrn
+
+_DROP = 45.0  # in logarithms, below the largest
+_PILOT, _ROUNDS = 200, 8  # draws that tell how far the sum of the noisy counts is from what it has to be
+_FINE = 32.0  # parts of its standard deviation to which that sum is met, where it is large
+
+
+class Opened:
+    """The counts of cells under one prior, with the noisy counts.
+
+    ``kept``: the sum of the noisy counts that were kept, up to the number of records.
+    """
+
+    def __init__(
+        self,
+        evidence: ThresholdedUrn,
+        prior: Prior,
+        records: int,
+        drawn: Integers,
+        kept: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._records, self._drawn, self._size, self._kept = records, drawn, int(drawn.sum()), kept
+        self._noise, self._least = Noise.of(evidence.law, evidence.scale), evidence.threshold
+        self._strength, self._base = evidence.strength, evidence.base()
+        total = records + evidence.strength
+        self._opened, self._each = evidence.strength + records - kept, total / self._size
+        guess = drawn * (records / self._size)
+        self._lattice = Lattice.fine(records, math.hypot(self._noise.spread, self._each), prior, guess)
+        self._tilt: float | None = None
+        self._within = 0
+        self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
+        self._sums = self._made()
+        if kept < records:
+            self._settle(rng)
+
+    def _settle(self, rng: np.random.Generator) -> None:
+        """Tilt the noisy counts until their sum is near what it has to be."""
+        for _ in range(_ROUNDS):
+            if self._sums.log == -math.inf:
+                return
+            sums = self._noisy(self._sums.draw(_PILOT, rng), rng).sum(axis=1)
+            apart, spread = float(sums.mean()) - self._kept, max(1.0, float(sums.std()))
+            self._within = max(int(spread / _FINE), self.step // 2)
+            if abs(apart) < 0.3 * spread:
+                return
+            self._fall += max(-2.0, min(2.0, apart / spread)) / spread
+            self._sums = self._made()
+
+    @property
+    def log(self) -> float:
+        return self._sums.log + self._fall * self._kept
+
+    @property
+    def step(self) -> int:
+        return self._lattice.step
+
+    @property
+    def approximation(self) -> str:
+        text = "the sum of the noisy counts is met to within a small part of its standard deviation"
+        return text if self._within else ""
+
+    def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        numbers = self._sums.draw(number, rng)
+        whole = self._noisy(numbers, rng).sum(axis=1)
+        if self._kept < self._records:
+            beside = np.where(np.abs(whole - self._kept) <= self._within, self._fall * (whole - self._kept), -np.inf)
+        else:  # all that is told of the sum is that it is not less
+            law = log_rising(self._strength + whole, np.full(number, float(self._size)))
+            beside = np.where(whole >= self._kept, self._fall * (whole - self._kept) - law, -np.inf)
+        return self._lattice.counts(numbers), np.asarray(beside)
+
+    @cached_property
+    def _levels(self) -> list[Level]:
+        return self._lattice.levels
+
+    @cached_property
+    def _kinds(self) -> list[tuple[int, float]]:
+        """Of each cell: its released records, and its share of new values."""
+        return [*zip(self._drawn.tolist(), self._base.tolist(), strict=True)]
+
+    def _made(self) -> Sums:
+        told = {kind: self._told(*kind) for kind in {*self._kinds}}
+        logs = {kind: each.logs for kind, each in told.items()}
+        kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
+        laws = {kind: self._lattice.law(kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in {*kinds}}
+        sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
+        self._tilt = sums.tilt
+        return sums
+
+    def _told(self, drawn: int, share: float) -> _Told:
+        """Return what so many released records tell of a cell that has this share of new values."""
+        opened, lattice, step = self._opened * share, self._lattice, self._lattice.step
+        spread = self._each * math.sqrt((drawn + 1.0) * (1.0 + 1.0 / self._each))
+        high = max(float(self._least), self._each * drawn) + 20.0 * spread
+        low = max(float(self._least), self._each * drawn - 9.0 * spread)
+        y = np.arange(math.ceil(low / step), math.ceil(high / step) + 1)
+        read = _log_rising(step * y + opened, np.full(len(y), drawn)) - self._fall * step * y
+        nothing = float(_log_rising(np.array([opened]), np.array([drawn]))[0])
+        peak = max(float(read.max()), nothing)
+        kept = read > peak - _DROP
+        ends = [self._least + self._noise.reach, 0.0] if nothing > peak - _DROP else []
+        if kept.any():
+            y, read = y[kept], read[kept]
+            ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
+        numbers = lattice.numbers(min(ends), max(ends))
+        return _Told(self._noise, self._least, step, numbers, y, read - peak, nothing - peak, peak)
+
+    def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        """Return draws of the noisy counts given the counts, 0 where none was kept."""
+        noisy = np.empty(numbers.shape)
+        cells: dict[tuple[int, float], list[int]] = {}
+        for cell, kind in enumerate(self._kinds):
+            cells.setdefault(kind, []).append(cell)
+        for (drawn, share), own in cells.items():
+            noisy[:, own] = self._told(drawn, share).noisy(numbers[:, own], rng)
+        return noisy
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the released records of a cell tell.
+
+    ``noise``, ``least``: of its count, and the least noisy count that was kept.
+    ``step``: of the lattice.
+    ``numbers``: lattice numbers of the count, one after the other.
+    ``kept``, ``read``: those of noisy counts that were kept, one after the other, and the log-likelihood of each.
+    ``nothing``: the log-likelihood where none was kept.
+    ``peak``: what was taken off these logarithms.
+    """
+
+    noise: Noise
+    least: int
+    step: int
+    numbers: Integers
+    kept: Integers
+    read: Floats
+    nothing: float
+    peak: float
+
+    def _below(self, numbers: Integers) -> Floats:
+        """Return the weight of each count where its noisy count was not kept."""
+        chance = np.where(numbers > 0, self.noise.below(self.least - self.step * numbers), 1.0)
+        return np.asarray(chance * math.exp(self.nothing))
+
+    @property
+    def logs(self) -> Floats:
+        apart = np.arange(self.kept[0] - self.numbers[-1], self.kept[-1] - self.numbers[0] + 1)
+        kernel = np.exp(self.noise.log_pmf(self.step * apart.astype(np.float64)) - self.noise.log_whole) * self.step
+        weights = np.convolve(kernel, np.exp(self.read)[::-1], mode="valid")[::-1]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(weights * (self.numbers > 0) + self._below(self.numbers)) + self.peak)
+
+    def noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+        """Return a noisy count for each count."""
+        held, place = np.unique(numbers, return_inverse=True)
+        apart = self.step * (self.kept - held[:, None]).astype(np.float64)
+        noise = np.exp(self.noise.log_pmf(apart) - self.noise.log_whole + self.read) * self.step
+        weights = np.concatenate((self._below(held)[:, None], noise * (held > 0)[:, None]), axis=1)
+        cumulated = np.cumsum(weights, axis=1)
+        line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
+        at = np.searchsorted(line, place.ravel() + rng.random(numbers.size), side="right")
+        values = np.append(0, self.step * self.kept)
+        at = np.minimum(at - len(values) * place.ravel(), len(values) - 1)
+        return np.asarray(values[at].reshape(numbers.shape), dtype=np.float64)
+
+
+def _log_rising(a: Floats, drawn: Integers) -> Floats:
+    """Return ``log (a)_z``, 0 where nothing was drawn."""
+    return np.asarray(np.where(drawn > 0, log_rising(np.maximum(a, 1e-300), drawn.astype(np.float64)), 0.0))

@@ -1,0 +1,193 @@
+"""Counts that are proposed and kept with a probability, against the mechanisms' own laws on small universes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_distinct import CELLS, DRAWS, PRIORS, N, apart, held
+
+from discreet._core.random import seeded
+from discreet.domain import Domain, Integer
+from discreet.errors import ParameterError
+from discreet.inference._accepted import accepted
+from discreet.inference._counts import given_counts, given_records
+from discreet.inference._known import known_evidence
+from discreet.inference._lattice import Counted
+from discreet.inference._nearest import Nearest
+from discreet.inference._prior import Prior
+from discreet.mechanisms import (
+    DataSpecificRevealOrObscure,
+    ExponentialHistogram,
+    Marginals,
+    StabilisedPitmanYor,
+    UrnHistogram,
+)
+
+
+def urn(discount: float, strength: float = 1.5) -> UrnHistogram:
+    return UrnHistogram(domain=CELLS, size=8, strength=strength, discount=discount)
+
+
+def obscured(epsilon: float) -> DataSpecificRevealOrObscure:
+    return DataSpecificRevealOrObscure(domain=CELLS, size=12, draw_epsilon=epsilon)
+
+
+def nearest(epsilon: float, size: int = 6, loss: Any = "l1") -> ExponentialHistogram:
+    return ExponentialHistogram(domain=CELLS, size=size, pure_epsilon=epsilon, loss=loss)
+
+
+MADE: dict[str, tuple[Any, Any, list[int]]] = {
+    "urn with a discount": (urn(0.6), urn(0.0), [3, 0, 1]),
+    "urn of negative strength": (urn(0.9, -0.5), urn(0.1), [2, 0, 0]),
+    "by the smallest count": (obscured(0.2), obscured(3.0), [5, 3, 4]),
+    "l1": (nearest(2.0), nearest(4.0), [3, 0, 3]),
+    "l1, few records": (nearest(9.0, 2), nearest(3.0, 2), [1, 0, 1]),
+    "l1, many records": (nearest(3.0, 40), nearest(9.0, 40), [20, 0, 20]),
+    "l2": (nearest(2.0, 6, "l2"), nearest(6.0, 6, "l2"), [3, 0, 3]),
+    "hellinger": (nearest(4.0, 6, "hellinger"), nearest(12.0, 6, "hellinger"), [3, 0, 3]),
+}
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("name", MADE)
+def test_counts_against_all_tables(name: str, prior: str) -> None:
+    mechanism, wrong, drawn = MADE[name]
+    records = CELLS.unflat(np.repeat(np.arange(3), drawn))
+
+    def given(made: Any) -> Counted:
+        return given_records(known_evidence(made), PRIORS[prior], N, np.array(drawn), DRAWS, seeded(3))
+
+    def log_likelihood(c: tuple[int, ...]) -> float:
+        return float(mechanism.log_prob(records, held(c)))
+
+    right = given(mechanism)
+    assert not right.approximation
+    assert right.step == 1
+    assert len(right.counts) == DRAWS
+    assert apart(right, PRIORS[prior], log_likelihood) < 0.02
+    assert apart(given(wrong), PRIORS[prior], log_likelihood) > 0.03
+
+
+@pytest.mark.parametrize("kept", [3, N])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_the_stabilised_urn_against_all_tables_and_all_noisy_counts(prior: str, kept: int) -> None:
+    """Of noisy counts with the sum that the certificate tells; where it is that of the table, with any that is not less."""
+    mechanism = StabilisedPitmanYor(domain=CELLS, records=N, scale=0.5, threshold=2, strength=1.5)
+    z = np.array([4, 0, 2])
+    law = {d: math.log(math.tanh(1.0)) - 2.0 * abs(d) for d in range(-N, 16)}
+    short = {c: math.log(sum(math.exp(law[d]) for d in law if c + d < 2)) if c else 0.0 for c in range(N + 1)}
+    noisy = [d for d in itertools.product((0, *range(2, 12)), repeat=3) if (sum(d) == kept if kept < N else sum(d) >= N)]
+
+    def log_read(d: tuple[int, ...]) -> float:
+        opened = 1.5 + max(0, N - sum(d))
+        masses = np.array(d) + opened / 3.0
+        rising = sum(math.lgamma(a + x) - math.lgamma(a) for a, x in zip(masses, z, strict=True))
+        return rising - math.lgamma(opened + sum(d) + 6.0) + math.lgamma(opened + sum(d))
+
+    read = {d: log_read(d) for d in noisy}
+
+    def log_likelihood(c: tuple[int, ...]) -> float:
+        logs = [
+            value + sum(law[y - x] if y else short[x] for x, y in zip(c, d, strict=True))
+            for d, value in read.items()
+            if all(x > 0 or y == 0 for x, y in zip(c, d, strict=True))
+        ]
+        return float(np.logaddexp.reduce(logs)) if logs else -math.inf
+
+    def given(released: np.ndarray) -> Counted:
+        return given_records(known_evidence(mechanism), PRIORS[prior], N, released, DRAWS, seeded(3), kept=kept)
+
+    assert apart(given(z), PRIORS[prior], log_likelihood) < 0.02
+    assert apart(given(z[::-1].copy()), PRIORS[prior], log_likelihood) > 0.04
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_counts_of_a_single_column_of_marginals_against_all_tables(prior: str) -> None:
+    """Both rounds of measurement together are one of less noise."""
+    mechanism = Marginals(domain=CELLS, records=N, scale=9.0, units=90)
+    assert not mechanism.once
+    y = mechanism.kernel(held((1, 0, 5)), rng=seeded(2))
+    counts = mechanism.estimates(y).counts
+
+    def log_likelihood(c: tuple[int, ...]) -> float:
+        return mechanism.log_prob(y, held(c))
+
+    def given(made: Marginals) -> Counted:
+        return given_counts(known_evidence(made), PRIORS[prior], N, counts, DRAWS, seeded(3))
+
+    assert apart(given(mechanism), PRIORS[prior], log_likelihood) < 0.02
+    louder = Marginals(domain=CELLS, records=N, scale=18.0, units=90)
+    assert apart(given(louder), PRIORS[prior], log_likelihood) > 0.04
+
+
+WIDE = Domain(columns={"x": Integer(lower=1, upper=12)})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: UrnHistogram(domain=WIDE, size=4000, strength=3.0, discount=0.5),
+        lambda: DataSpecificRevealOrObscure(domain=WIDE, size=4000, draw_epsilon=0.01),
+        lambda: ExponentialHistogram(domain=WIDE, size=500, pure_epsilon=0.1),
+        lambda: ExponentialHistogram(domain=WIDE, size=20, pure_epsilon=1.0),
+        lambda: StabilisedPitmanYor(domain=WIDE, records=20_000, scale=30.0, threshold=200),
+        lambda: Marginals(domain=WIDE, records=20_000, scale=200.0, units=40),
+    ],
+    ids=["urn", "smallest count", "nearest, in steps", "nearest, sharply rounded", "stabilised", "marginals"],
+)
+def test_larger_tables(made: Callable[[], Any]) -> None:
+    """Their counts, some of them 0, are within six posterior standard deviations of the means; so are sums of four."""
+    mechanism, n = made(), 20_000
+    truth = np.array([0, 6000, 400, 30, 1, 0, 2500, 5000, 69, 0, 2000, 4000])
+    x = np.flatnonzero(truth)
+    table = type(held((1, 0, 0)))(records=WIDE.unflat(x), frequencies=truth[x])
+    output = mechanism.kernel(table, rng=seeded(7))
+    outcome = mechanism.outcome(output, n)
+    drawn = np.zeros(12, dtype=np.int64)
+    for chunk in mechanism.finish(output, size=getattr(mechanism, "size", 4000), rng=seeded(8)):
+        np.add.at(drawn, WIDE.flat(chunk), 1)
+    kept = None if outcome is None or outcome.share_from_data is None else round(outcome.share_from_data * n)
+    found = given_records(
+        known_evidence(mechanism), Prior.learned(np.full(12, 1 / 12), firmer=2), n, drawn, 400, seeded(9), kept=kept
+    )
+    assert len(found.counts) == sum(found.drawn) == 400
+    assert np.abs(found.counts.sum(axis=1) - n).max() <= found.step
+    for draws, true in ((found.counts, truth), (found.counts.reshape(400, 3, 4).sum(axis=2), truth.reshape(3, 4).sum(1))):
+        assert (np.abs(draws.mean(axis=0) - true) < 6.0 * draws.std(axis=0) + found.step).all()
+
+
+def test_what_normalises_the_law_is_that_of_the_mechanism() -> None:
+    """By Fourier's formula as by the convolution that draws the counts, up to what all tables have in common."""
+    mechanism = nearest(1.0, 30)
+    prior = PRIORS["process"]
+    (one,) = Nearest.under(mechanism.evidence(), [prior], N, np.array([20, 5, 5]))  # type: ignore[arg-type]
+    counts = np.array([[6, 0, 0], [2, 2, 2], [0, 1, 5]])
+    nodes = np.array(one._law.nodes)
+    proposed = [
+        np.logaddexp.reduce(nodes * 30 - one._law.log_generating(row * 30 / N, nodes).sum(axis=0)) for row in counts
+    ]
+    records = CELLS.unflat(np.repeat(np.arange(3), [20, 5, 5]))
+    for row, beside, other in zip(counts, one._law.beside_nodes(counts, 1), proposed, strict=True):
+        near = -np.abs(np.array([20, 5, 5]) - row * 5.0).sum() * one._law.steep
+        ways = math.lgamma(31) - math.lgamma(21) - 2 * math.lgamma(6)
+        own = mechanism.log_prob(records, held(tuple(row.tolist()))) + ways - near
+        assert math.isclose(beside + other, own, abs_tol=1e-7)
+
+
+class Hopeless:
+    """Proposals none of which can be."""
+
+    log, step, approximation = 0.0, 1, ""
+
+    def propose(self, number: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((number, 3)), np.full(number, -np.inf)
+
+
+def test_proposals_that_cannot_be_are_given_up() -> None:
+    with pytest.raises(ParameterError, match="the posterior cannot be computed"):
+        accepted([Hopeless()], 5, seeded(1))
