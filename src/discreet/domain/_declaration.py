@@ -86,8 +86,8 @@ def _check_keys(name: str, kind: str, rest: Mapping[str, Any]) -> None:
     for fact, value in rest.items():
         if fact == "weight":
             raise DomainError(
-                f"column {name!r}: it is declared as a survey weight, which no domain declares. Drop the key weight. A "
-                "model takes the column as survey_weight=..., every other release as an ordinary column"
+                f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
+                "domain is not. Drop the key weight"
             )
         if fact not in known:
             raise DomainError(

@@ -351,7 +351,7 @@ class CensoredPosterior:
                 "the delta is an upper bound",
                 *((f"{rounded_up(each, 6)} for each of {self.tables} tables",) * (self.tables > 1)),
                 *((_CHAINS,) if self.grid is None else ()),
-                *unit_caveats(self.unit),
+                *unit_caveats(self.unit, same_number=self.size is None),
                 *partial_caveats(self.synthesiser, self.survey_weight),
             ),
         )

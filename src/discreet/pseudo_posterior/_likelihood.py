@@ -74,7 +74,10 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
         raise ParameterError("the model has no observed site. Pass the data as obs=data[...] to numpyro.sample")
     for site in found:
         if site["scale"] is not None:
-            raise ParameterError(f"site {site['name']!r} is scaled or subsampled already. Weights need the whole table")
+            raise ParameterError(
+                f"site {site['name']!r} is scaled or subsampled, which no bound would know of. Leave that out, and "
+                "name the column of survey weights (survey_weight=...)"
+            )
         logs = site["fn"].log_prob(site["value"])
         if logs.shape != (count,):
             raise ParameterError(

@@ -45,11 +45,15 @@ def units_in(columns: Columns, column: str | None) -> npt.NDArray[np.int64] | No
     return np.asarray(index, dtype=np.int64)
 
 
-def unit_caveats(column: str | None) -> tuple[str, ...]:
-    """Return what the bound is about, in words."""
+def unit_caveats(column: str | None, *, same_number: bool = True) -> tuple[str, ...]:
+    """Return what the bound is about, in words.
+
+    ``same_number``: whether neighbours have as many records in the unit that they differ in.
+    """
     if column is None:
         return ()
     return (
         f"the privacy unit is all records with one value of {column}: the bound is about them together, and each of "
         "them is protected as a part of the unit",
+        *(("how many records each unit has is not protected",) * same_number),
     )

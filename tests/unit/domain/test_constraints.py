@@ -489,7 +489,7 @@ def test_what_is_declared_cannot_be_changed() -> None:
         ("[implies]\nx = 1", "implies must be a list of tables"),
         ("[totals]\nx = 1", "totals must be a list of tables"),
         ("[[impossibles]]\nworks = true", "unknown table 'impossibles': a domain has [columns.NAME], [metric_weights]"),
-        ('[columns.w]\ntype = "numeric"\nlower = 0\nupper = 9\nweight = true', "no theorem covers weights yet"),
+        ('[columns.w]\ntype = "numeric"\nlower = 0\nupper = 9\nweight = true', "Drop the key weight"),
         ('[columns.w]\ntype = "boolean"\nweight = false', "column 'w': it is declared as a survey weight"),
     ],
 )

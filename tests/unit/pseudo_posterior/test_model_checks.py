@@ -84,6 +84,14 @@ def survey_weights_in_a_factor(data):
     numpyro.factor("survey", (3.0 * dist.Normal(mean, 1.0).log_prob(data["y"])).sum())
 
 
+def survey_weights_as_a_scale(data):
+    from numpyro import handlers
+
+    mean = latent()
+    with handlers.scale(scale=3.0):
+        normal(mean, 1.0, data)
+
+
 def prior_scaled_by_the_data(data):
     from numpyro import handlers
 
@@ -131,6 +139,7 @@ REFUSED = {
     prior_at_the_mean: (("y",), "'mean' changes with the sensitive columns"),
     prior_as_wide_as_the_data: (("y",), "'mean' changes with the sensitive columns"),
     survey_weights_in_a_factor: (("y",), "'survey' changes with the sensitive columns"),
+    survey_weights_as_a_scale: (("y",), "'y' is scaled or subsampled, which no bound would know of"),
     prior_scaled_by_the_data: (("y",), "'mean' changes with the sensitive columns"),
     likelihood_at_the_mean: (("y",), "not the sum of those of its records"),
     likelihood_standardised: (("y",), "not the sum of those of its records"),

@@ -374,7 +374,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
         spread = numpyro.sample("mean", dist.Uniform(1.0, 300.0))
         middle, length = centre[sensitive], MIXED.columns[sensitive].scale
         with numpyro.plate("records", len(data[sensitive])):
-            # Far wider than the bounds: what lies outside goes to the nearest of them.
+            # Far wider than the bounds: what lies outside is drawn again.
             numpyro.sample(sensitive, dist.Normal(middle, length * (1.0 + spread / 300.0)), obs=data[sensitive])
 
     centre = {name: float(np.nanmean(MIXED.columns[name].positions(np.arange(MIXED.columns[name].values))))
@@ -385,8 +385,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
     assert found.schema == table.schema
     assert found.drop(sensitive).sort(others).equals(table.drop(sensitive).sort(others))
     codes = MIXED.columns[sensitive].encode(found[sensitive])  # an error where a value is no declared one
-    assert codes.min() == 0
-    assert codes.max() == MIXED.columns[sensitive].values - 1
+    assert np.isin(codes, [0, MIXED.columns[sensitive].values - 1]).sum() < 10  # clipped, it was about every second
     assert len(np.unique(codes)) > 10
     assert int((read["region"] == 2).sum()) == 2
     assert int(np.isnan(read["born"]).sum()) == 4

@@ -217,12 +217,14 @@ def test_the_target_of_the_mixtures_chain_has_the_weights(bound) -> None:
     shares, coefficients, excess = np.array([0.3, 0.7]), np.array([[0.5], [-1.0]]), np.array([0.4, 1.0])
     target = _Mixture(DirichletShares(clusters=2, knee=0.0), 0.4, bound)
     weights = alpha if bound is not None else alpha * v
-    facts = _Facts(*(jnp.asarray(x, jnp.float32) for x in (design, y, weights, v)), jnp.eye(1))
+    design, y, weights, survey = (jnp.asarray(x, jnp.float32) for x in (design, y, weights, v))
+    facts = _Facts(design=design, response=y, weights=weights, map=jnp.eye(1), survey=survey)
     with quiet():
         logs = target.logs(facts, jnp.log(shares), jnp.log(excess), jnp.asarray(coefficients))
         found = float(target.log_likelihood(facts, logs))
     scales = 0.4 + excess
-    densities = (shares / scales * np.exp(-0.5 * ((y[:, None] - coefficients.T) / scales) ** 2)).sum(axis=1)
+    gaps = (np.asarray(y)[:, None] - coefficients.T) / scales
+    densities = (shares / scales * np.exp(-0.5 * gaps**2)).sum(axis=1)
     by_record = v * np.log(densities / math.sqrt(2 * math.pi))
     if bound is not None:
         by_record = np.clip(by_record, -bound, 0.0)

@@ -53,13 +53,13 @@ class _State(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What does not move: design (n, R), response, weights, survey weights (n,), map to orthonormal coordinates."""
+    """What does not move: design (n, R), response and weights (n,), map to orthonormal coordinates, survey weights."""
 
     design: Any
     response: Any
     weights: Any
-    survey: Any
     map: Any
+    survey: Any = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def mixture_chain(
             design=jnp.asarray(data["design"], jnp.float32),
             response=jnp.asarray(data[response], jnp.float32),
             weights=jnp.asarray(weights, jnp.float32),
-            survey=jnp.asarray(data.get(SURVEY, jnp.ones(len(weights))), jnp.float32),
+            survey=jnp.asarray(data.get(SURVEY, 1.0), jnp.float32),
             map=jnp.asarray(data[map_name], jnp.float64),
         )
         if bound is not None:
