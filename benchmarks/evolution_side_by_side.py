@@ -290,9 +290,6 @@ def others(table: Table, seeds: int) -> None:
     shares = table.frequencies / table.n
     table.measure(FLOOR, lambda seed: table.distinct[seeded(seed).choice(len(shares), p=shares, size=SIZE)], seeds)
     facts: dict[str, Any] = {"n": table.n, "size": SIZE}
-    continuous = table.domain()
-    none = PrivateEvolution.calibrated(BUDGET, domain=continuous, n=table.n, api=table.api)
-    table.release("the API alone, no step", replace(none, steps=0), seeds)
     grid = PerturbedHistogram.calibrated(BUDGET, domain=table.domain(32), **facts)
     table.release("noisy grid 32 x 32, clipped", replace(grid, projection="clip"), seeds)
     for kind, name in ((SignedMeasure, "signed measure"), (HierarchicalHistogram, TREE)):

@@ -25,6 +25,7 @@ from discreet.domain._records import Parts, Units
 from discreet.evolution import API
 from discreet.evolution._api import NamedAPI
 from discreet.evolution._registry import api_from
+from discreet.evolution._step import EvolvedStep
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._cells import nearest_of
@@ -46,7 +47,6 @@ from discreet.privacy._thresholded_laplace import ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.evolution._neighbours import Voters
-    from discreet.evolution._step import EvolvedStep
 
 Variant = Literal["projection", "practical", "theoretical"]
 
@@ -307,8 +307,6 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
     def _shown(self, step: int, released: Votes) -> EvolvedStep:
         """Return what a step released as it is shown: public post-processing."""
-        from discreet.evolution._step import EvolvedStep
-
         return EvolvedStep(
             number=step + 1,
             of=self.steps,
@@ -683,9 +681,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         return other.steps > 0 and other.share_not_from_data(n) < self.share_not_from_data(n)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters under their public names."""
+        """Return the parameters under their public names; how votes are cast only where it is not the usual way."""
         api = {"name": self._api.name, "variations_each": self._api.variations_each(), **self._api.parameters()}
-        return {**super().parameters(), "api": api}
+        usual = {"nearest": 1, "unit_votes": 0, "lookahead": False}
+        stated = {name: value for name, value in super().parameters().items() if usual.get(name, ...) != value}
+        return {**stated, "api": api}
 
     @classmethod
     def calibrated(

@@ -66,9 +66,9 @@ def check_frozen(kind: type[Mechanism]) -> None:
 def check_parameters(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is rebuilt from its parameters, as a certificate has to be.
 
-    Every field but the domain and the numbers of records is among the parameters, unless it is None; they are JSON; and
-    with each field changed in turn, ``of(parameters())`` gives the mechanism back. Raises AssertionError when a field
-    is left out or comes back as something else.
+    Every field but the domain and the numbers of records is among the parameters, unless it has its default, as one
+    that earlier versions did not know; they are JSON; and with each field changed in turn, ``of(parameters())`` gives
+    the mechanism back. Raises AssertionError when a field is left out or comes back as something else.
 
     Examples
     --------
@@ -79,7 +79,9 @@ def check_parameters(kind: type[Mechanism]) -> None:
     for made in (mechanism, *_varied(mechanism)):
         stated = made.parameters()
         kept = {item.name: getattr(made, item.name) for item in fields(kind) if item.init}
-        lacking = {name for name, value in kept.items() if value is not None} - set(stated) - set(_ELSEWHERE)
+        usual = {item.name: item.default for item in fields(kind)}
+        told = {name for name, value in kept.items() if value is not None and value != usual[name]}
+        lacking = told - set(stated) - set(_ELSEWHERE)
         assert not lacking, f"{kind.__name__}.parameters() leaves out {min(lacking)!r}"
         read = json.loads(json.dumps(stated, allow_nan=False))
         again = kind.of(read, domain=made.domain, records=kept.get("records", _RECORDS), size=kept.get("size"))
