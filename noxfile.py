@@ -144,7 +144,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def man(session: nox.Session) -> None:
     """Man pages of the command and each of its parts, in build/man; `man build/man/discreet-release.1` shows one."""
-    session.install(".", "click-man>=0.5")
+    session.install(".", "click-man>=0.6")
     folder = Path("build/man")
     folder.mkdir(parents=True, exist_ok=True)
     program = (
