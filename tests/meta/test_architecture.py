@@ -209,6 +209,7 @@ def named(text: str) -> set[str]:
 MAY_NAME = {
     "releases/_errata.py",  # which earlier versions said wrong things of which mechanisms
     "pseudo_posterior/_from_domain.py",  # its dirichlet-process is a model
+    "report/_demo.py",  # which asks for a mechanism as a user does
 }
 
 

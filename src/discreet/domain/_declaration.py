@@ -140,7 +140,8 @@ _HINTS = {
 
 def template(schema: Mapping[str, str]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
-    blocks = [_HEAD]
+    untyped = any(given != "string" and given not in KINDS for given in schema.values())
+    blocks = [_HEAD + (_asked_by_type() if untyped else "")]
     for name, given in schema.items():
         kind = "category" if given == "string" else given
         if kind not in KINDS:
@@ -152,3 +153,13 @@ def template(schema: Mapping[str, str]) -> str:
         lines += [f'{fact} = "{_BLANK}"  # {says}, such as {example}' for fact, example, says in _FACTS[kind]]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
+
+
+def _asked_by_type() -> str:
+    """Say what each type asks for, where a file does not state the types of its columns."""
+    lines = ["# What each type asks for:"]
+    for kind in sorted(KINDS):
+        wanted = ", ".join(f"{fact} = {example}" for fact, example, _ in _FACTS[kind]) or "nothing else"
+        lines.append(f"#   {kind}: {wanted}")
+        lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
+    return "\n".join(lines) + "\n"

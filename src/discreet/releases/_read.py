@@ -135,6 +135,8 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
     if not where.exists() and path.is_file():
         named = told(path, CERTIFICATE_KEY)
         where = where if named is None else path.with_name(Path(named).name)
+    if not where.exists() and not path.exists():
+        raise FileProblem(path, "there is no such file", "check the path")
     if not where.exists():
         raise FileProblem(path, f"its certificate {where.name} is not beside it", "say where it is")
     return where

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -244,6 +245,18 @@ def test_the_template_asks_for_every_public_fact_in_turn() -> None:
     assert domain.names == tuple(f"c {kind}" for kind in ALL_TYPES)
     facts = {"numeric": 2, "integer": 2, "date": 2, "datetime": 3, "duration": 3, "decimal": 3, "string": 1}
     assert {kind: asked[f"c {kind}"] for kind in facts} == facts
+
+
+def test_a_template_of_columns_without_types_says_what_each_type_asks_for() -> None:
+    text = Domain.template({"a": "unknown", "b": "integer"})
+    head = text[: text.index("[columns.a]")]
+    assert all(line.startswith("#") or not line for line in head.splitlines())
+    asked = dict(re.findall(r"^#   (\w+): (.*)$", head, re.MULTILINE))
+    assert {"integer", "category", "date", "boolean", "numeric", "open_labels"} <= asked.keys()
+    for kind, facts in asked.items():  # what it shows can be declared as it stands
+        lines = "" if facts == "nothing else" else re.sub(r", (?=\w+ = )", "\n", facts)
+        assert Domain.from_toml(f'[columns.x]\ntype = "{kind}"\n{lines}').names == ("x",)
+    assert "asks for" not in Domain.template({"b": "integer", "c": "string"})
 
 
 def test_importing_the_domain_loads_no_dataframe_library() -> None:
