@@ -16,7 +16,7 @@ from discreet.confidential._cells import Cells, coded_frame
 from discreet.confidential._duckdb import DuckDBCells
 from discreet.confidential._source import cells_of, open_source
 from discreet.confidential._wrapper import reveal
-from discreet.domain import Category, Counts, Date, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Category, Counts, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -194,6 +194,31 @@ def test_infinite_days_of_duckdb_lie_outside() -> None:
         confidential(table, Domain(columns={"d": Date(**bounds)}))
     clip = Domain(columns={"d": Date(**bounds, cells=3, out_of_bounds="clip")})
     assert reveal(confidential(table, clip)).frequencies.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS"])
+def test_infinite_moments_of_duckdb_lie_outside(kind: str) -> None:
+    """Of seconds, they would leave DuckDB as the seconds beside 1970."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    table = duckdb.connect().sql(f"SELECT unnest(['infinity'::{kind}, '-infinity'::{kind}, '2000-01-01'::{kind}]) AS t")
+    bounds = {"lower": "1900-01-01", "upper": "2500-12-31", "step": "1h"}
+    with pytest.raises(DataError):
+        confidential(table, Domain(columns={"t": Datetime(**bounds)}))
+    clip = Domain(columns={"t": Datetime(**bounds, cells=3, out_of_bounds="clip")})
+    assert tally(reveal(confidential(table, clip))) == Counter({(0,): 2, (2,): 1})
+    days = Domain(columns={"t": Date(lower="1900-01-01", upper="2500-12-31", out_of_bounds="clip", cells=3)})
+    with pytest.raises(DataError):  # they are no days
+        confidential(table, days)
+
+
+def test_seconds_of_duckdb() -> None:
+    """Polars has no such unit."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    texts = ["1969-12-31 23:59:59", "2024-02-29 12:30:00", "1950-01-01 00:00:00"]
+    table = duckdb.connect().sql(f"SELECT unnest({texts}::TIMESTAMP_S[]) AS t")
+    domain = Domain(columns={"t": Datetime(lower="1950-01-01", upper="2030-01-01", step="1h")})
+    data = pl.DataFrame({"t": pl.Series(texts).str.to_datetime()})
+    assert tally(reveal(confidential(table, domain))) == tally(reveal(confidential(data, domain)))
 
 
 def test_an_engine_that_fails_has_its_values_grouped(put: Any, raw: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
