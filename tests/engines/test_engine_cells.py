@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -184,6 +187,29 @@ def test_labels_are_told_apart_whatever_the_collation() -> None:
     assert tally(counts) == Counter({(0, "e"): 2, (1, "é"): 1})
     slots = reveal(confidential(connection.table("t"), domain, unit="who", max_records=2))
     assert tally(slots) == Counter({(0, "e"): 2, (1, "é"): 1, (2, None): 1})
+
+
+def test_no_database_groups_texts_by_its_own_collation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where raw values are taken: one row more could otherwise give all of a label's rows to another label."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, n INTEGER)")
+    connection.execute("INSERT INTO t VALUES ('x', 1), ('X', 1), ('x', 1), (NULL, 2)")
+    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: "no_such_function(1)")
+    domain = Domain(columns={"a": Category(categories=["x", "X"], nulls="category"), "n": Integer(lower=0, upper=9)})
+    assert tally(reveal(confidential(connection.table("t"), domain))) == Counter({(0, 1): 2, (1, 1): 1, (2, 2): 1})
+
+
+@pytest.mark.engines
+def test_no_database_behind_ibis_does(tmp_path: Path) -> None:
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+    pytest.importorskip("ibis.backends.sqlite", reason="Ibis has no SQLite here")
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
+        database.execute("CREATE TABLE t (a TEXT COLLATE NOCASE)")
+        database.executemany("INSERT INTO t VALUES (?)", [("x",), ("X",), ("x",)])
+    backend = ibis.sqlite.connect(tmp_path / "t.db")
+    domain = Domain(columns={"a": Category(categories=["x", "X"])})
+    assert tally(reveal(confidential(backend.table("t"), domain))) == Counter({(0,): 2, (1,): 1})
 
 
 def test_infinite_days_of_duckdb_lie_outside() -> None:

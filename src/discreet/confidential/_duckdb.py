@@ -61,11 +61,7 @@ class DuckDBCells(Cells):
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Stream codes."""
-        coded = self._coded()
-        reader = (
-            coded.to_arrow_reader(_BATCH) if hasattr(coded, "to_arrow_reader") else coded.fetch_arrow_reader(_BATCH)
-        )
-        for batch in reader:
+        for batch in streamed(self._coded()):
             yield self._named(pl.DataFrame(batch))
 
     def misfits(self) -> pl.DataFrame:
@@ -156,6 +152,15 @@ def duckdb_relation(frame: Any) -> Any | None:
 def none_of(relation: Any, columns: Iterable[str]) -> pl.DataFrame:
     """Return some columns of a relation without its rows; a dot in a name is no path to a field."""
     return _fetched(relation.project(_listed(map(quoted, columns))).limit(0))
+
+
+def streamed(relation: Any) -> Any:
+    """Return a reader of record batches."""
+    return (
+        relation.to_arrow_reader(_BATCH)
+        if hasattr(relation, "to_arrow_reader")
+        else relation.fetch_arrow_reader(_BATCH)
+    )
 
 
 def _grouped(relation: Any, by: Sequence[str]) -> Any:

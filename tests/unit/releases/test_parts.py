@@ -581,6 +581,7 @@ OPEN = Domain(columns={"a": Integer(lower=0, upper=9), "word": OpenLabels()})
 MANY = Domain(columns={"a": Integer(lower=0, upper=9), "b": Integer(lower=0, upper=5000)})
 HIDDEN = Domain(columns={"a": Integer(lower=0, upper=9), "_b": Boolean()})
 ALIKE = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["x", "X"])})
+COMPOSED = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["caf\u00e9", "cafe\u0301"])})
 ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
 
 
@@ -605,6 +606,7 @@ ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
         (MANY, {"partition_by": "b"}, "5,001 cells"),
         (HIDDEN, {"partition_by": "_b"}, "Rename the column"),
         (ALIKE, {"partition_by": "b"}, "told apart"),
+        (COMPOSED, {"partition_by": "b"}, "told apart"),
         (ALONE, {"partition_by": "a"}, "only column"),
     ],
 )
