@@ -33,7 +33,7 @@ from discreet.confidential._database import (
 from discreet.confidential._duckdb import DuckDBCells, duckdb_relation, none_of, streamed
 from discreet.confidential._folder import scanned_folder
 from discreet.confidential._returned import Returned, as_arrow, as_frames_of, as_polars, unchanged
-from discreet.confidential._workers import DaskCells, SparkCells
+from discreet.confidential._workers import DaskCells, SparkCells, none_of_spark
 from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
 from discreet.domain._spreadsheet import unescaped
@@ -417,7 +417,9 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
         if kind == "polars" or isinstance(frame, nw.DataFrame):
             return None
         relation = duckdb_relation(frame)
-        if relation is None:
+        if kind == "pyspark":
+            nothing = none_of_spark(frame.to_native(), columns)
+        elif relation is None:
             nothing = frame.select(*columns).head(0).collect().to_polars()
         else:
             nothing = none_of(relation, columns)
