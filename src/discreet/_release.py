@@ -28,7 +28,7 @@ from discreet.inference._known import no_posterior
 from discreet.ledger import Ledger
 from discreet.ledger._payment import Payment
 from discreet.ledger._which import ledger_for
-from discreet.mechanisms import REGISTRY, Mechanism, named, require_kept
+from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms._base import PartsMechanism, feasible, require_relation
 from discreet.mechanisms._checkpoint import steps_held
 from discreet.mechanisms._steps import SteppedMechanism
@@ -256,6 +256,7 @@ def release(
         mechanism=mechanism,
         records=records,
         parameters=parameters if tables == 1 else {**parameters, "tables": tables},
+        by_value=partition_by is not None,
     )
     table = _Table(
         data=data,
@@ -330,6 +331,7 @@ class _Asked:
     mechanism: str | None
     records: int | None
     parameters: Mapping[str, Any]
+    by_value: bool
 
     def __post_init__(self) -> None:
         if self.relation != "replacement" and not isinstance(self.relation, AddRemove):
@@ -409,15 +411,15 @@ def _divided(asked: _Asked, domain: Domain, out: Path_ | None, parts: Partitions
     if asked.several or asked.counts:
         raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
     if parts.by is not None:
-        if asked.kind is None:
-            raise ParameterError(
-                "partition_by needs a named mechanism, since not every one that a plan may choose can fill folders by "
-                "value. Write mechanism=..."
-            )
-        if not (asked.kind.expands() and asked.kind.by_value):
+        if asked.kind is not None and not _fills_folders(asked.kind):
             raise no_folders(asked.kind.name)
         parts.require_folders(domain)
     return True
+
+
+def _fills_folders(kind: type[Any]) -> bool:
+    """Whether a mechanism's records can be divided by the values of a column."""
+    return bool(kind.expands() and kind.by_value)
 
 
 def _checked_files(
@@ -597,6 +599,7 @@ def _chosen(asked: _Asked, known: _Known) -> tuple[Mechanism, str]:
 
 def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses from public facts, and why."""
+    able = _fills_folders if asked.by_value else (lambda kind: kind.gives_counts()) if asked.counts else None
     chosen = plan(
         held.domain,
         records=n,
@@ -605,7 +608,7 @@ def _by_plan(asked: _Asked, held: _Known, n: int) -> tuple[Mechanism, str]:
         size=asked.size,
         group=held.group,
         largest_sizes=False,
-        mechanisms=[name for name, kind in REGISTRY.items() if kind.gives_counts()] if asked.counts else None,
+        mechanisms=None if able is None else [name for name in first_names() if able(named(name))],
         reference=held.reference,
         sampling=asked.sampling,
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ from discreet.confidential._cells import Cells, coded_frame
 from discreet.confidential._duckdb import DuckDBCells
 from discreet.confidential._source import cells_of, open_source
 from discreet.confidential._wrapper import reveal
-from discreet.domain import Category, Counts, Date, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Category, Counts, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -186,6 +189,29 @@ def test_labels_are_told_apart_whatever_the_collation() -> None:
     assert tally(slots) == Counter({(0, "e"): 2, (1, "é"): 1, (2, None): 1})
 
 
+def test_no_database_groups_texts_by_its_own_collation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where raw values are taken: one row more could otherwise give all of a label's rows to another label."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, n INTEGER)")
+    connection.execute("INSERT INTO t VALUES ('x', 1), ('X', 1), ('x', 1), (NULL, 2)")
+    monkeypatch.setattr("discreet.confidential._duckdb.code", lambda *_: "no_such_function(1)")
+    domain = Domain(columns={"a": Category(categories=["x", "X"], nulls="category"), "n": Integer(lower=0, upper=9)})
+    assert tally(reveal(confidential(connection.table("t"), domain))) == Counter({(0, 1): 2, (1, 1): 1, (2, 2): 1})
+
+
+@pytest.mark.engines
+def test_no_database_behind_ibis_does(tmp_path: Path) -> None:
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+    pytest.importorskip("ibis.backends.sqlite", reason="Ibis has no SQLite here")
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
+        database.execute("CREATE TABLE t (a TEXT COLLATE NOCASE)")
+        database.executemany("INSERT INTO t VALUES (?)", [("x",), ("X",), ("x",)])
+    backend = ibis.sqlite.connect(tmp_path / "t.db")
+    domain = Domain(columns={"a": Category(categories=["x", "X"])})
+    assert tally(reveal(confidential(backend.table("t"), domain))) == Counter({(0,): 2, (1,): 1})
+
+
 def test_infinite_days_of_duckdb_lie_outside() -> None:
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
     table = duckdb.connect().sql("SELECT unnest(['infinity'::DATE, '-infinity'::DATE, '2000-01-01'::DATE]) AS d")
@@ -194,6 +220,31 @@ def test_infinite_days_of_duckdb_lie_outside() -> None:
         confidential(table, Domain(columns={"d": Date(**bounds)}))
     clip = Domain(columns={"d": Date(**bounds, cells=3, out_of_bounds="clip")})
     assert reveal(confidential(table, clip)).frequencies.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS"])
+def test_infinite_moments_of_duckdb_lie_outside(kind: str) -> None:
+    """Of seconds, they would leave DuckDB as the seconds beside 1970."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    table = duckdb.connect().sql(f"SELECT unnest(['infinity'::{kind}, '-infinity'::{kind}, '2000-01-01'::{kind}]) AS t")
+    bounds = {"lower": "1900-01-01", "upper": "2500-12-31", "step": "1h"}
+    with pytest.raises(DataError):
+        confidential(table, Domain(columns={"t": Datetime(**bounds)}))
+    clip = Domain(columns={"t": Datetime(**bounds, cells=3, out_of_bounds="clip")})
+    assert tally(reveal(confidential(table, clip))) == Counter({(0,): 2, (2,): 1})
+    days = Domain(columns={"t": Date(lower="1900-01-01", upper="2500-12-31", out_of_bounds="clip", cells=3)})
+    with pytest.raises(DataError):  # they are no days
+        confidential(table, days)
+
+
+def test_seconds_of_duckdb() -> None:
+    """Polars has no such unit."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    texts = ["1969-12-31 23:59:59", "2024-02-29 12:30:00", "1950-01-01 00:00:00"]
+    table = duckdb.connect().sql(f"SELECT unnest({texts}::TIMESTAMP_S[]) AS t")
+    domain = Domain(columns={"t": Datetime(lower="1950-01-01", upper="2030-01-01", step="1h")})
+    data = pl.DataFrame({"t": pl.Series(texts).str.to_datetime()})
+    assert tally(reveal(confidential(table, domain))) == tally(reveal(confidential(data, domain)))
 
 
 def test_an_engine_that_fails_has_its_values_grouped(put: Any, raw: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlspli
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet._core.lazy import pl
+from discreet._core.writing import spill_folder
 from discreet.domain._spreadsheet import escaped, escaped_frame
 
 _BATCH = 2**17
@@ -152,13 +153,21 @@ def duckdb_table(where: Address) -> Any:
         import duckdb
     except ImportError:
         raise MissingExtra("reading a DuckDB file needs DuckDB", "duckdb") from None
-    options = {"enable_external_access": "false"}
+    # What does not fit in memory would otherwise go beside the file, for all to read whom the umask lets.
+    spilled, removed = spill_folder()
+    options = {"enable_external_access": "false", "temp_directory": spilled}
 
     def opened() -> Any:
         connection = duckdb.connect(str(where.path), read_only=True, config=options)
         return connection.sql(f"SELECT * FROM {where.source}") if where.query else connection.table(where.table)  # noqa: S608
 
-    return quietly(opened, where.broken)
+    try:
+        relation = quietly(opened, where.broken)
+    except BaseException:
+        removed()
+        raise
+    weakref.finalize(relation, removed)
+    return relation
 
 
 def sqlite_types(where: Address) -> dict[str, str]:

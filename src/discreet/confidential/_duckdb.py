@@ -25,6 +25,7 @@ _BATCH = 2**17
 _SEARCHED = 4096  # edges that a search is written for
 _PLAIN = 32  # edges that are searched without a guess
 _DAY = 86_400_000_000
+_EXACT = 15  # digits of a decimal that a float64 holds, whichever they are
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 
 
@@ -60,11 +61,7 @@ class DuckDBCells(Cells):
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Stream codes."""
-        coded = self._coded()
-        reader = (
-            coded.to_arrow_reader(_BATCH) if hasattr(coded, "to_arrow_reader") else coded.fetch_arrow_reader(_BATCH)
-        )
-        for batch in reader:
+        for batch in streamed(self._coded()):
             yield self._named(pl.DataFrame(batch))
 
     def misfits(self) -> pl.DataFrame:
@@ -157,6 +154,15 @@ def none_of(relation: Any, columns: Iterable[str]) -> pl.DataFrame:
     return _fetched(relation.project(_listed(map(quoted, columns))).limit(0))
 
 
+def streamed(relation: Any) -> Any:
+    """Return a reader of record batches."""
+    return (
+        relation.to_arrow_reader(_BATCH)
+        if hasattr(relation, "to_arrow_reader")
+        else relation.fetch_arrow_reader(_BATCH)
+    )
+
+
 def _grouped(relation: Any, by: Sequence[str]) -> Any:
     return relation.aggregate(f"{_listed(by)}, {_counted()}", _listed(by))
 
@@ -230,6 +236,24 @@ def _as_double(x: str, dtype: pl.DataType) -> str:
     return x if dtype == pl.Float64 else f"CAST({x} AS DOUBLE)"
 
 
+def _as_number(x: str, dtype: pl.DataType) -> str | None:
+    """Return a value as the nearest float64; None where DuckDB and Polars could round otherwise.
+
+    Up to fifteen digits of a decimal, and the power of ten, are float64s, so that their quotient is rounded once.
+    """
+    if _plain(dtype):
+        return _as_double(x, dtype)
+    if isinstance(dtype, pl.Decimal) and dtype.precision is not None and dtype.precision <= _EXACT:
+        return f"(CAST({_digits(x, dtype)} AS DOUBLE) / {_double(10.0**dtype.scale)})"
+    return None
+
+
+def _digits(x: str, dtype: pl.Decimal) -> str:
+    """Return a decimal without its point. Without the first cast, DuckDB multiplies in 64 bits."""
+    wide = f"CAST({x} AS DECIMAL(38, {dtype.scale}))"
+    return f"CAST({wide} * CAST({10**dtype.scale} AS DECIMAL({dtype.scale + 1}, 0)) AS HUGEINT)"
+
+
 def _is_missing(x: str, dtype: pl.DataType) -> str:
     return f"({x} IS NULL OR isnan({x}))" if dtype.is_float() else f"{x} IS NULL"
 
@@ -240,9 +264,9 @@ def _plain(dtype: pl.DataType) -> bool:
 
 
 def _of_number(column: Numeric, x: str, dtype: pl.DataType) -> str | None:
-    if not _plain(dtype):
+    v = _as_number(x, dtype)
+    if v is None:
         return None
-    v = _as_double(x, dtype)
     if column.grid is not None:
         points = np.array(column.grid)
         inner = np.nextafter((points[:-1] + points[1:]) / 2, np.inf)  # a value on the middle goes below
@@ -356,17 +380,25 @@ def _units(column: LatticeColumn, x: str, dtype: pl.DataType) -> tuple[str, str 
 
 
 def _units_of_time(column: Date | Datetime, x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
-    """Return days or microseconds since 1970."""
+    """Return days or microseconds since 1970: of nanoseconds, rounded down; infinite moments lie outside all bounds."""
     days = f"CAST({x} - DATE '1970-01-01' AS BIGINT)"
     if dtype == pl.Date:
         return (days if isinstance(column, Date) else f"({days} * {_DAY})"), None
-    if not isinstance(dtype, pl.Datetime) or dtype.time_unit != "us":
+    if not isinstance(dtype, pl.Datetime):
         return None
     end = 2**63 - 1  # as which the infinite moments leave DuckDB
-    moment = f"coalesce(epoch_us({x}), CASE WHEN {x} > CAST('2000-01-01' AS TIMESTAMP) THEN {end} ELSE -{end} END)"
-    if isinstance(column, Datetime):
-        return f"CASE WHEN {x} IS NOT NULL THEN {moment} END", None
-    return f"(epoch_us({x}) // {_DAY})", f"({moment}) % {_DAY} <> 0"
+    infinite = f"CASE WHEN {x} > CAST('2000-01-01' AS TIMESTAMP) THEN {end} ELSE -{end} END"
+    moment, day = (f"epoch_ns({x})", _DAY * 1000) if dtype.time_unit == "ns" else (f"epoch_us({x})", _DAY)
+    if isinstance(column, Date):
+        whole, stray = _floored(moment, day), f"NOT isfinite({x}) OR {moment} % {day} <> 0"
+    else:
+        whole, stray = moment if day == _DAY else _floored(moment, 1000), None
+    return f"CASE WHEN isfinite({x}) THEN {whole} WHEN {x} IS NOT NULL THEN {infinite} END", stray
+
+
+def _floored(whole: str, by: int) -> str:
+    """Return a quotient rounded down: that of DuckDB is rounded towards zero."""
+    return f"(({whole}) // {by} - CASE WHEN ({whole}) % {by} < 0 THEN 1 ELSE 0 END)"
 
 
 def _units_of_integer(x: str, dtype: pl.DataType) -> tuple[str, str | None] | None:
@@ -389,7 +421,7 @@ def _units_of_decimal(column: Decimal, x: str, dtype: pl.DataType) -> tuple[str,
     precision, scale, more = dtype.precision, dtype.scale, column.digits - dtype.scale
     if precision + scale + 1 > 38 or precision + max(more, 0) > 37:
         return None
-    digits = f"CAST({x} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS HUGEINT)"
+    digits = _digits(x, dtype)
     if more >= 0:
         return f"({digits} * {10**more})", None
     return f"({digits} // {10**-more})", f"{digits} % {10**-more} <> 0"

@@ -30,10 +30,10 @@ from discreet.confidential._database import (
     sqlite_batches,
     sqlite_types,
 )
-from discreet.confidential._duckdb import DuckDBCells, duckdb_relation, none_of
+from discreet.confidential._duckdb import DuckDBCells, duckdb_relation, none_of, streamed
 from discreet.confidential._folder import scanned_folder
 from discreet.confidential._returned import Returned, as_arrow, as_frames_of, as_polars, unchanged
-from discreet.confidential._workers import DaskCells, SparkCells
+from discreet.confidential._workers import DaskCells, SparkCells, none_of_spark
 from discreet.confidential._wrapper import Confidential
 from discreet.domain._column import Column, Misfit
 from discreet.domain._spreadsheet import unescaped
@@ -406,13 +406,20 @@ def _of_frame(frame: Any, unsupported: DiscreetError) -> Source:
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         if isinstance(frame, nw.DataFrame):
             return _sliced(frame, columns)
-        return _scanned(frame.to_native(), columns, broken) if kind == "polars" else _grouped(frame, columns, broken)
+        if kind == "polars":
+            return _scanned(frame.to_native(), columns, broken)
+        collated = kind in ("duckdb", "ibis") and any(
+            _type_name(schema[name]) in ("string", "unknown") for name in columns
+        )
+        return _streamed(frame, columns, broken) if collated else _grouped(frame, columns, broken)
 
     def cells(columns: Mapping[str, Column]) -> Cells | None:
         if kind == "polars" or isinstance(frame, nw.DataFrame):
             return None
         relation = duckdb_relation(frame)
-        if relation is None:
+        if kind == "pyspark":
+            nothing = none_of_spark(frame.to_native(), columns)
+        elif relation is None:
             nothing = frame.select(*columns).head(0).collect().to_polars()
         else:
             nothing = none_of(relation, columns)
@@ -499,6 +506,15 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
     """Count distinct rows where the table is; only these and their frequencies come back."""
     counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
     yield quietly(lambda: counted.collect().to_polars(), broken)
+
+
+def _streamed(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Take the rows of a database as they are: its collation could take different texts for equal ones."""
+    native = frame.select(*columns).to_native()
+    ibis = hasattr(native, "to_pyarrow_batches")
+    batches = quietly(lambda: iter(native.to_pyarrow_batches(chunk_size=_BATCH) if ibis else streamed(native)), broken)
+    while (batch := quietly(lambda: next(batches, None), broken)) is not None:
+        yield quietly(lambda part=batch: pl.DataFrame(part), broken)  # type: ignore[misc]
 
 
 def _type_name(dtype: Any) -> str:

@@ -145,18 +145,22 @@ class SparkCells(Cells):
 
     def _mapped(self, *others: Any) -> Any:
         """Return the codes and frequencies of batches, by the other columns too, which are texts."""
+        from pyspark.sql import functions
+
         columns, places = self.columns, self._places
         kinds = [
             "bigint" if column.finite else "string" if column._code_type is object else "double"
             for column in columns.values()
         ]
-        rows = self.frame.select(*others, *map(_quoted, columns))
+        named = [functions.col(_quoted(name)).alias(place) for name, place in zip(columns, places, strict=True)]
+        rows = self.frame.select(*others, *named)  # a column may be called what another one is here
         by = rows.columns[: len(others)]
 
         def counted(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
                 frame = pl.DataFrame(batch)
-                coded = coded_frame(frame, columns).rename(dict(zip(columns, places, strict=True)))
+                values = pl.DataFrame([frame[place].alias(name) for name, place in zip(columns, places, strict=True)])
+                coded = coded_frame(values, columns).rename(dict(zip(columns, places, strict=True)))
                 found = _grouped(coded.with_columns(frame[name] for name in by), _FREQUENCY)
                 named = found.select(*by, *places, _FREQUENCY)
                 yield from named.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
@@ -166,6 +170,11 @@ class SparkCells(Cells):
 
     def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.rename({**dict(zip(self._places, self.columns, strict=True)), _FREQUENCY: self.frequency})
+
+
+def none_of_spark(frame: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Return some columns of a table of Spark without its rows, whatever their names."""
+    return pl.DataFrame(frame.select(*map(_quoted, columns)).limit(0).toArrow())
 
 
 def _summed(frame: Any, by: list[str]) -> Any:

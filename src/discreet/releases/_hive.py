@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
 from urllib.parse import unquote
 
 from discreet._core.errors import ParameterError
@@ -53,7 +54,9 @@ def folders_of(domain: Domain, name: str) -> list[str]:
     texts = durations_as_texts(values)[name].cast(pl.String).to_list()
     folders = [f"{escaped(name)}={_NULL if text is None else escaped(text)}" for text in texts]
     reserved = any(text in ("", _NULL) for text in texts)
-    if reserved or len({one.casefold() for one in folders}) < len(folders):
+    # File systems exist that tell neither capitals nor ways of composing a letter apart.
+    alike = {normalize("NFC", normalize("NFC", one).casefold()) for one in folders}
+    if reserved or len(alike) < len(folders):
         raise ParameterError(
             f"partition_by: values of {name!r} cannot be told apart as names of folders. Name another column"
         )

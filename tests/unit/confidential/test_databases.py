@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from test_sources import DOMAIN, NASTY, TEXT, as_rows, counts, refused
 import discreet
 from discreet.cli._main import run
 from discreet.confidential import _database, confidential, confidential_rows
-from discreet.confidential._database import addressed
+from discreet.confidential._database import address, addressed, duckdb_table
 from discreet.confidential._frames import table_schema
 from discreet.confidential._wrapper import reveal
 from discreet.domain import Domain, Integer, OpenLabels
@@ -206,6 +207,32 @@ def test_tables_and_queries_by_options(kind: str, tmp_path: Path) -> None:
     for query in ("DROP TABLE t", "DELETE FROM t RETURNING 1 AS n", "SELECT 1 AS n) ; DROP TABLE t; --", "", "SELECT"):
         refused(addressed(str(path), table=None, query=query), domain, kind=FileProblem)
     assert path.read_bytes() == before
+
+
+def test_what_duckdb_cannot_hold_in_memory_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """A group by of more than its memory is spilled: into a private folder, which is gone afterwards."""
+    module = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    path = tmp_path / "t.db"
+    with module.connect(str(path)) as database:
+        database.execute("CREATE TABLE t AS SELECT range AS x, hash(range)::VARCHAR AS s FROM range(300000)")
+    where = address(f"duckdb:///{path}?table=t")
+    assert where is not None
+    table = duckdb_table(where)
+    (spilled,) = table.limit(1).project("current_setting('temp_directory')").fetchall()[0]
+    assert Path(spilled).stat().st_mode & 0o777 == 0o700
+    for setting in ("memory_limit = '30MB'", "threads = 1"):
+        table.limit(0).query("settings", f"SET {setting}")
+    rows, spills = 0, 0
+    reader = table.aggregate("s, max(x), count(*)", "s").to_arrow_reader(10_000)
+    for batch in reader:
+        rows += batch.num_rows
+        spills += any(Path(spilled).iterdir())
+    assert rows == 300_000
+    assert spills
+    assert [file.name for file in tmp_path.iterdir()] == ["t.db"]
+    del table, reader, batch
+    gc.collect()
+    assert not Path(spilled).exists()
 
 
 def test_what_is_no_database(tmp_path: Path) -> None:

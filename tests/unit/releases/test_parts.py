@@ -42,8 +42,9 @@ from discreet.domain import (
     Numeric,
     OpenLabels,
 )
-from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.errors import DiscreetError, Fault, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
+from discreet.mechanisms import named
 from discreet.mechanisms._draws import BLOCK
 from discreet.releases import publish, verify
 from discreet.releases._manifest import MANIFEST
@@ -398,6 +399,27 @@ def test_a_part_by_itself_is_refused(whole: Path) -> None:
         discreet.read(whole).write("x.parquet")
 
 
+def test_the_plan_chooses_among_mechanisms_that_fill_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it would choose another one, it does not: which are able is known before the table is opened."""
+    domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10), "member": Boolean()})
+    table, how = (
+        held().select("age", "member"),
+        {"epsilon": 2.0, "delta": 1e-6, "size": 900, "seed": 1, "accept_poor_utility": True},
+    )
+    made = discreet.release(table, domain, out=tmp_path / "out", partitions=1, partition_by="member", **how)
+    kind = named(made.certificate.facts["mechanism"]["name"])
+    assert kind.expands()
+    assert kind.by_value
+    assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"member=true", "member=false"}
+    assert all(check.agrees for check in verify(tmp_path / "out" / "_certificate.json", data=tmp_path / "out"))
+    ruled = Domain(columns=domain.columns, impossible=[{"member": True, "age": {"below": 10}}])
+    assert discreet.release(table, ruled, **how).certificate.facts["mechanism"]["name"] == "marginals"
+    monkeypatch.delattr("discreet._release.confidential")
+    with pytest.raises(DiscreetError) as refused:
+        discreet.release(table, ruled, out=tmp_path / "no", partitions=1, partition_by="member", records=HELD, **how)
+    assert not isinstance(refused.value, Fault)
+
+
 def test_whoever_reads_a_release_reads_a_folder(whole: Path) -> None:
     assert all(check.agrees for check in verify(whole / "_certificate.json", data=whole))
     assert pl.scan_parquet(whole / "*.parquet").select(pl.len()).collect().item() == 5000
@@ -559,6 +581,7 @@ OPEN = Domain(columns={"a": Integer(lower=0, upper=9), "word": OpenLabels()})
 MANY = Domain(columns={"a": Integer(lower=0, upper=9), "b": Integer(lower=0, upper=5000)})
 HIDDEN = Domain(columns={"a": Integer(lower=0, upper=9), "_b": Boolean()})
 ALIKE = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["x", "X"])})
+COMPOSED = Domain(columns={"a": Integer(lower=0, upper=9), "b": Category(categories=["caf\u00e9", "cafe\u0301"])})
 ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
 
 
@@ -576,13 +599,14 @@ ALONE = Domain(columns={"a": Integer(lower=0, upper=9)})
         (DOMAIN, {"certificate": "c.json"}, "holds its certificate"),
         (DOMAIN, {"partition_by": "nobody"}, "declared column"),
         (DOMAIN, {"partition_by": "age"}, "several values"),
-        (DOMAIN, {"partition_by": "member", "mechanism": None}, r"Write mechanism=\.\.\."),
+        (DOMAIN, {"partition_by": "age", "mechanism": None}, "several values"),
         (DOMAIN, {"partition_by": "member", "mechanism": "marginals"}, "does not count the values"),
         (DOMAIN, {"partition_by": "born", "partitions": 2001}, "10,005|more than 10,000 files"),
         (OPEN, {"partition_by": "word", "mechanism": "stability-histogram", "delta": 1e-6}, "any number of values"),
         (MANY, {"partition_by": "b"}, "5,001 cells"),
         (HIDDEN, {"partition_by": "_b"}, "Rename the column"),
         (ALIKE, {"partition_by": "b"}, "told apart"),
+        (COMPOSED, {"partition_by": "b"}, "told apart"),
         (ALONE, {"partition_by": "a"}, "only column"),
     ],
 )

@@ -19,7 +19,7 @@ from discreet._core.writing._paths import (
 )
 from discreet._core.writing._pending import Move, recover, require_settled
 from discreet._core.writing._promised import Keeper, break_promises, keep_folder, keep_promise
-from discreet._core.writing._together import new_folder, own_folder, repeatable, together
+from discreet._core.writing._together import new_folder, own_folder, repeatable, spill_folder, together
 
 __all__ = [
     "OWN",
@@ -41,6 +41,7 @@ __all__ = [
     "require_settled",
     "same_file",
     "save_figure",
+    "spill_folder",
     "together",
     "writing_problem",
 ]

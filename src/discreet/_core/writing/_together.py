@@ -7,8 +7,10 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -227,6 +229,18 @@ def own_folder(path: Path, *, private: bool) -> None:
         path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
     except OSError as error:
         raise writing_problem(path, error) from None
+
+
+def spill_folder() -> tuple[str, Callable[[], None]]:
+    """Make a folder that is its owner's alone, for what a library cannot hold in memory; return what removes it too.
+
+    Raises FileProblem when it cannot be made.
+    """
+    try:
+        path = tempfile.mkdtemp(prefix="discreet-")
+    except OSError as error:
+        raise writing_problem(Path(tempfile.gettempdir()), error) from None
+    return path, partial(shutil.rmtree, path, ignore_errors=True)
 
 
 def _require_free(path: Path) -> None:
