@@ -174,6 +174,7 @@ def examined(
     error: float = ERROR,
     seed: int = 0,
     law: float | None = None,
+    listed: bool = True,
     **parameters: Any,
 ) -> Examined:
     """Examine a mechanism on tables of few records.
@@ -185,6 +186,7 @@ def examined(
     ``runs``, ``error``: as for :func:`~discreet.audit._black_box.compared`.
     ``seed``: of the runs, which read no confidential table.
     ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
+    ``listed``: whether all outputs are listed too, where that is possible.
     ``**parameters``: the mechanism's own, and ``cells``.
     """
     real("epsilon", epsilon, above=0, most=100, error=BudgetError)
@@ -201,7 +203,7 @@ def examined(
     return Examined(
         claim=f"{name} for epsilon {as_written(epsilon)}, delta {as_written(delta)}, "
         f"{counted(records, 'record')}, by {case.guarantee.theorem}",
-        exact=_exact(made, twins, case, records),
+        exact=_exact(made, twins, case, records) if listed else None,
         findings=found,
         caught=caught,
         error=error,
