@@ -134,6 +134,13 @@ def r(session: nox.Session) -> None:
 
 
 @nox.session
+def testers(session: nox.Session) -> None:
+    """Testers of other libraries on every mechanism, and compositions beside dp-accounting; writes their counts."""
+    session.install("-e", ".[transport]", *GROUPS["testers"])
+    session.run("python", "experiments/testers.py", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation: tutorials run, warnings are errors, nothing is loaded from elsewhere, links lead somewhere."""
     session.install("-e", ".[demo,formula,transport,bayes]", *GROUPS["docs"])

@@ -49,7 +49,8 @@ def differences(scene: Scene) -> tuple[list[str], Floats]:
     Returns: the attack that each score belongs to, and an array of shape (pairs, scores).
     """
     found = [(FREQUENCIES, score) for score in _by_frequencies(scene)]
-    found += [(NEIGHBOURS, score) for score in _by_neighbours(scene)]
+    if scene.released.counts is None:
+        found += [(NEIGHBOURS, score) for score in _by_neighbours(scene)]
     scores = np.column_stack([score for _, score in found])
     return [name for name, _ in found], np.nan_to_num(scores, nan=0.0, posinf=1e6, neginf=-1e6)
 
@@ -91,8 +92,9 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
     size = int(cells.max()) + 1
     coins = np.bincount(np.concatenate((first, second, unknown)), minlength=size)
     expected = np.bincount(held, minlength=size) + 0.5 * coins
-    rate = expected.sum() / len(released)
-    surplus = np.bincount(released, minlength=size) * rate - expected
+    counts = scene.released.counts
+    rate = expected.sum() / len(released) if counts is None else 1.0
+    surplus = np.bincount(released, weights=counts, minlength=size) * rate - expected
     spread = 1.0 + 0.25 * coins
     even, growing = surplus / spread, surplus / (spread + rate * expected)
     return even[first] - even[second], growing[first] - growing[second]

@@ -22,10 +22,12 @@ class Coded:
 
     ``codes``: by resolution, shape (rows, columns): the number of each value.
     ``points``, shape (rows, coordinates): numbers by their rank in [0, 1], a coordinate of 0 or 1 for each label.
+    ``counts``: of a release of counts, how many records each of its cells is said to hold; None where rows are records.
     """
 
     codes: dict[str, Integers]
     points: Floats
+    counts: Floats | None = None
 
     def take(self, index: Integers) -> Coded:
         """Return some of the rows."""
@@ -63,6 +65,16 @@ def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:
     everything = Coded(codes=codes, points=np.column_stack(points))
     ends = np.cumsum([table.height for table in tables])
     return [everything.take(np.arange(end - table.height, end)) for table, end in zip(tables, ends, strict=True)]
+
+
+def coded_counts(counts: Floats, domain: Domain) -> Coded:
+    """Code released counts: a row for each cell that has one, at the resolution of cells alone.
+
+    ``counts``: by cell; nan where there is none.
+    """
+    held = np.flatnonzero(~np.isnan(counts))
+    codes = np.column_stack([np.asarray(column, dtype=np.int64) for column in domain.unflat(held).columns])
+    return Coded(codes={"cells": codes}, points=np.empty((len(held), 0)), counts=counts[held])
 
 
 def _numbers(columns: Sequence[pl.Series]) -> Floats | None:

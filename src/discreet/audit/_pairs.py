@@ -99,7 +99,7 @@ def attacked(
     tails = {share: null.tail(max(1, round(share * len(scored))), len(scored)) for share in _SHARES}
     shares = [share for share in _SHARES if tails[share][-1] <= level] or [1.0]
     found = []
-    for name in ATTACKS:
+    for name in (one for one in ATTACKS if one in names or one == CLASSIFIER):
         choices = _choices(name, names, tuned, final, tuning.first_is_in)
         _, share, chosen = min(
             (_quality(trial, tuning.first_is_in, share, tails[share], rng), share, place)

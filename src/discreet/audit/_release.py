@@ -16,7 +16,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.audit._attacks import ATTACKS
-from discreet.audit._coded import coded
+from discreet.audit._coded import coded, coded_counts
 from discreet.audit._guesses import POWER, Null, StatedProfile, detectable
 from discreet.audit._instance import BANNER
 from discreet.audit._pairs import Attack, attacked
@@ -28,6 +28,7 @@ from discreet.domain import Domain
 from discreet.privacy import Budget, Profile, Relation
 from discreet.privacy._group import ChainProfile
 from discreet.releases import Certificate
+from discreet.releases._counts import released_counts
 from discreet.releases._read import read
 from discreet.releases._table import scanned, unreadable
 from discreet.releases._verify import guarantee_of
@@ -127,8 +128,8 @@ def claimed(
 ) -> Claim:
     """Return the claim to test: that of a certificate, or a bare one.
 
-    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, or
-    its privacy unit has several records.
+    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, its
+    privacy unit has several records, or it is of counts of labels that nobody declared.
     """
     if epsilon is None:
         if delta is not None or relation is not None:
@@ -148,12 +149,26 @@ def _of_an_exchange(profile: Profile, relation: Relation, words: str, certificat
     return Claim(profile=chained, steps=steps, words=words, certificate=certificate)
 
 
+def _of_counts(certificate: Certificate | None) -> bool:
+    return certificate is not None and certificate.facts["size"] is None
+
+
+def _open(domain: Domain) -> str:
+    return next(f"column {name!r}" for name, column in domain.columns.items() if column.size is None)
+
+
 def _certified(certificate: Certificate) -> Claim:
     guarantee = guarantee_of(certificate)
     if certificate.facts["unit"] is not None or guarantee.relation.group > 1:
-        raise ParameterError("a claim about a privacy unit of several records cannot be audited by single records")
-    if certificate.facts["size"] is None:
-        raise ParameterError("a release of counts holds no records to audit. Audit records instead")
+        raise ParameterError(
+            "a claim about units of several records cannot be audited, since the control is drawn record by record and "
+            "parts the records of a unit. Audit a release of one record per unit, by the same mechanism and budget"
+        )
+    if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts["domain"])).size is None:
+        raise ParameterError(
+            f"counts of undeclared labels cannot be audited, since {_open(domain)} declares no cells that records of "
+            "the control could be counted in. Audit a release of records, by the same mechanism and budget"
+        )
     if guarantee.delta(certificate.epsilon) > certificate.delta * (1.0 + 1e-6):
         raise ParameterError("the certificate claims more than follows from its facts. Check it with discreet verify")
     budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
@@ -181,13 +196,17 @@ def audit_release(
     """
     real("level", level, above=0, below=1)
     exploratory, seed = _standing(data, control, record, claim)
-    released = _released(release, claim.certificate)
-    names = released.columns
+    released, of_counts = _released(release, claim.certificate), _of_counts(claim.certificate)
+    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])
+    names = list(domain.columns) if domain is not None and of_counts else released.columns
     table = open_confidential(raw_rows(data, names, what="data"), caller=__name__)
     kept = open_confidential(raw_rows(control, names, what="control"), caller=__name__)
     _require_own_number(claim.certificate, table.height)
-    domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])
-    held, out, shown = quietly(lambda: coded([table, kept, released], domain), _uncommon())
+    if domain is not None and of_counts:
+        shown = coded_counts(released_counts(released, domain), domain)
+        held, out = quietly(lambda: coded([table, kept], domain), _uncommon())
+    else:
+        held, out, shown = quietly(lambda: coded([table, kept, released], domain), _uncommon())
     each = level / len(ATTACKS)
     attacks = attacked(held, out, shown, Null.of(claim.profile), level=each, rng=seeded(seed))
     found = [detectable(np.flatnonzero(one.tail <= each), one.guesses) for one in attacks]

@@ -6,14 +6,14 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import quietly
 from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import DataError, ParameterError
+from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
@@ -28,15 +28,12 @@ from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._evidence import DistinctRecords, DrawnByLeast, DrawnFromCounts, NoisyTree, ThresholdedCounts
 from discreet.releases import Certificate
+from discreet.releases._counts import released_counts
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.releases._read import read_certificate
 from discreet.releases._table import unreadable
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _MOST_NUMBERS = 1 << 28
-_COUNT, _ERROR = "count", "standard_error"
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
@@ -146,7 +143,7 @@ def mechanism_posterior(
     _number(draws, domain)
     records, from_data = facts["size"] is not None, facts["released"].get("share_from_data")
     if not records:
-        seen = _read_counts(release, domain)
+        seen = released_counts(quietly(_table(release).collect, unreadable()), domain)
     elif isinstance(evidence, ThresholdedCounts) and from_data == 0.0:  # none was kept: as a table of counts says it
         seen, records = np.full(domain.size or 0, np.nan), False
     else:
@@ -352,29 +349,3 @@ def _said(strength: float | None) -> str:
         "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, "
         "and for neighbouring cells as narrow as the release suggests"
     )
-
-
-def _read_counts(release: Any, domain: Domain) -> Floats:
-    """Return the released counts, cell by cell; nan where a cell is not in the table.
-
-    Raises DataError when the table does not fit the domain.
-    """
-    import polars as pl
-
-    table: pl.DataFrame = quietly(_table(release).collect, unreadable())
-    cells = domain.describe(_all(domain), rng=seeded(0)).with_row_index("\0cell")
-    names = cells.columns[1:]
-    for name in (*names, _COUNT):
-        if name not in table.columns:
-            raise DataError(name, "is not in the released table of counts", "check that the certificate is its own")
-    try:
-        typed = table.with_columns([pl.col(name).cast(cells.schema[name]) for name in names])
-    except pl.exceptions.PolarsError:
-        raise DataError(None, "the released counts have columns of other types", "check the certificate") from None
-    joined = typed.join(cells, on=names, how="left", nulls_equal=True)
-    found = joined["\0cell"]
-    if found.null_count() or found.n_unique() != len(found):
-        raise DataError(None, "the released counts are not of the declared cells", "check the certificate")
-    counts = np.full(len(cells), np.nan)
-    counts[found.to_numpy()] = joined[_COUNT].cast(pl.Float64).to_numpy()
-    return counts

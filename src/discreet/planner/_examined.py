@@ -7,7 +7,7 @@ claim of the smaller one. An examination that does not catch it says nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, Para
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_down, rounded_up
 from discreet.audit._black_box import ERROR, Finding, Sampler, compared
+from discreet.audit._guesses import POWER
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.planner._stated import calibrated
@@ -25,12 +26,11 @@ from discreet.privacy import Guarantee
 from discreet.testing import brute_force_profile
 from discreet.testing._enumeration import outcome_of
 
-FACTORS = (1.1, 1.3, 1.6, 2.0, 4.0)
+FACTORS = (1.1, 1.3, 1.6, 2.0, 4.0, 10.0)
 """By how much the budgets of twins are too large, epsilon and delta alike."""
 
 _MOST_TABLES = 100  # whose laws are listed
 
-POWER = 0.95
 _ROUNDING, _TINY = 1e-9, 1e-13
 
 
@@ -108,6 +108,61 @@ class Examined:
         return "\n".join([*lines, "rejected" if self.rejected else "not rejected"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A mechanism that is calibrated for a budget, beside neighbouring tables of few records.
+
+    ``claimed``, ``guarantee``: the mechanism and its promise.
+    ``at``: the same mechanism calibrated for another epsilon, and a delta that is larger by as much.
+    ``values``: that tables may hold.
+    ``pairs``: of neighbours.
+    ``epsilons``: at which the promise is looked at.
+    """
+
+    claimed: Mechanism
+    guarantee: Guarantee
+    at: Callable[[float], Mechanism]
+    values: Records
+    pairs: tuple[tuple[Counts, Counts], ...]
+    epsilons: tuple[float, ...]
+
+    @classmethod
+    def of(cls, name: str, *, records: int, epsilon: float, delta: float, size: int | None, **parameters: Any) -> Case:
+        """Calibrate a mechanism; see :func:`examined`."""
+        asked = {"records": records, "size": size, **parameters}
+
+        def at(level: float) -> tuple[Mechanism, Guarantee]:
+            return calibrated(name, epsilon=level, delta=min(delta * level / epsilon, 0.99), **asked)
+
+        claimed, guarantee = at(epsilon)
+        values = _values(claimed, records)
+        return cls(
+            claimed=claimed,
+            guarantee=guarantee,
+            at=lambda level: at(level)[0],
+            values=values,
+            pairs=tuple(_pairs(values, records)),
+            epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),
+        )
+
+    def findings(
+        self, mechanism: Mechanism, *, rng: np.random.Generator, runs: int, error: float
+    ) -> tuple[Finding, ...]:
+        """Run a mechanism, held to this promise, on all pairs in both directions."""
+        found: list[Finding] = []
+        for x, y in self.pairs:
+            samplers = _sampler(mechanism, x, x, y), _sampler(mechanism, y, x, y)
+            found += compared(
+                *samplers,
+                self.guarantee.delta,
+                rng=rng,
+                runs=runs,
+                error=error / len(self.pairs),
+                epsilons=self.epsilons,
+            )
+        return tuple(found)
+
+
 def examined(
     name: str,
     *,
@@ -119,6 +174,7 @@ def examined(
     error: float = ERROR,
     seed: int = 0,
     law: float | None = None,
+    listed: bool = True,
     **parameters: Any,
 ) -> Examined:
     """Examine a mechanism on tables of few records.
@@ -130,48 +186,33 @@ def examined(
     ``runs``, ``error``: as for :func:`~discreet.audit._black_box.compared`.
     ``seed``: of the runs, which read no confidential table.
     ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
+    ``listed``: whether all outputs are listed too, where that is possible.
     ``**parameters``: the mechanism's own, and ``cells``.
     """
     real("epsilon", epsilon, above=0, most=100, error=BudgetError)
-    asked = {"records": records, "size": size, **parameters}
-
-    def at(level: float) -> tuple[Mechanism, Guarantee]:
-        return calibrated(name, epsilon=level, delta=min(delta * level / epsilon, 0.99), **asked)
-
-    claimed, guarantee = at(epsilon)
-    made = claimed if law is None else at(law)[0]
-    twins = {factor * epsilon: twin for factor in FACTORS if (twin := _twin(at, factor * epsilon)) is not None}
-    values = _values(claimed, records)
-    epsilons = [share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)]
-    pairs, rng = _pairs(values, records), seeded(seed)
-
-    def run(mechanism: Mechanism, share: float) -> tuple[Finding, ...]:
-        found: list[Finding] = []
-        for x, y in pairs:
-            samplers = _sampler(mechanism, x, x, y), _sampler(mechanism, y, x, y)
-            found += compared(*samplers, guarantee.delta, rng=rng, runs=runs, error=share, epsilons=epsilons)
-        return tuple(found)
-
-    each = error / len(pairs)
-    found, caught = run(made, each), None
+    case = Case.of(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
+    made = case.claimed if law is None else case.at(law)
+    twins = {factor * epsilon: twin for factor in FACTORS if (twin := _twin(case.at, factor * epsilon)) is not None}
+    rng = seeded(seed)
+    found, caught = case.findings(made, rng=rng, runs=runs, error=error), None
     for level, twin in twins.items():
-        power = max(one.power for one in run(twin, each))
+        power = max(one.power for one in case.findings(twin, rng=rng, runs=runs, error=error))
         if power >= POWER:
             caught = (level, power)
             break
     return Examined(
         claim=f"{name} for epsilon {as_written(epsilon)}, delta {as_written(delta)}, "
-        f"{counted(records, 'record')}, by {guarantee.theorem}",
-        exact=_exact(made, twins, guarantee, records, values, epsilons),
+        f"{counted(records, 'record')}, by {case.guarantee.theorem}",
+        exact=_exact(made, twins, case, records) if listed else None,
         findings=found,
         caught=caught,
         error=error,
     )
 
 
-def _twin(at: Callable[[float], tuple[Mechanism, Guarantee]], epsilon: float) -> Mechanism | None:
+def _twin(at: Callable[[float], Mechanism], epsilon: float) -> Mechanism | None:
     try:
-        return at(epsilon)[0]
+        return at(epsilon)
     except (Infeasible, BudgetError):
         return None
 
@@ -199,16 +240,10 @@ def _sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
     return lambda rng, runs: [outcome_of(mechanism, mechanism.kernel(table, rng=rng), *tables) for _ in range(runs)]
 
 
-def _exact(
-    made: Mechanism,
-    twins: dict[float, Mechanism],
-    guarantee: Guarantee,
-    records: int,
-    values: Records,
-    epsilons: Sequence[float],
-) -> Exact | None:
+def _exact(made: Mechanism, twins: dict[float, Mechanism], case: Case, records: int) -> Exact | None:
     """List all outputs for all neighbours; None where there are too many, or no law."""
-    promised = np.array([guarantee.delta(epsilon) for epsilon in epsilons])
+    values, epsilons = case.values, case.epsilons
+    promised = np.array([case.guarantee.delta(epsilon) for epsilon in epsilons])
     own = None if made.domain.finite else values
     cells = (made.domain.size or 1) if own is None else len(values)
     if math.comb(records + cells - 1, records) > _MOST_TABLES:

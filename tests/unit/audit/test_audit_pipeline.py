@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -75,6 +76,21 @@ def test_a_leak_is_caught(place: Path, leak: str, capsys: pytest.CaptureFixture[
     line, where = LEAKS[leak]
     assert run(asked(place, *command(place, line))) == 1
     assert where in [one["what"] for one in json.loads(capsys.readouterr().out)["differences"]]
+
+
+def test_the_leaking_program_of_the_page_is_caught_as_the_page_says(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "audit-a-pipeline.md").read_text(encoding="utf-8")
+    (place / "leaks.py").write_text(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0])
+    women = ["34,f", "52,f"]
+    (place / "a.csv").write_text("\n".join(["age,sex", *women, "71,f", "20,m", "41,m"]) + "\n")
+    (place / "b.csv").write_text("\n".join(["age,sex", *women, "95,m", "20,m", "41,m"]) + "\n")
+    asked = ["audit", "pipeline", "a.csv", "b.csv", "--work", "leaks", "--"]
+    assert run([*asked, sys.executable, "{here}/leaks.py", "{data}"]) == 1
+    said = capsys.readouterr().out
+    assert said in page
+    assert said.count(" and '") == 3
 
 
 def test_the_release_command_agrees(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

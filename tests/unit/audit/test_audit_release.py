@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from discreet._core.random import seeded
 from discreet.audit._attacks import ATTACKS
-from discreet.audit._coded import Coded, coded
+from discreet.audit._coded import Coded, coded, coded_counts
 from discreet.audit._guesses import Null, StatedProfile
 from discreet.audit._pairs import attacked, divided, paired
 from discreet.audit._release import LEVEL, audit_release, claimed
@@ -303,3 +303,92 @@ def test_the_result_is_closed(place: Path) -> None:
     closed = audit_release(known["a"], known["a"], known["b"], claimed(known["a"], epsilon=1.0))
     assert isinstance(closed, Confidential)
     assert repr(closed) == "<confidential ReleaseAudit>"
+
+
+# -- counts, and units -------------------------------------------------------------------------------------------------
+
+
+def counts_p_value(twin: str, claim: float, seed: int) -> float:
+    """Make a table, its control and noisy counts of it, and return the p-value of a claim about them."""
+    rng = seeded(seed)
+    rows = pl.DataFrame({"x": rng.integers(0, CELLS, 1200)})
+    table, control = rows[:600], rows[600:]
+    scale = {"right": 2.0 / claim, "a tenth of the noise": 0.2 / claim, "no noise": 1e-3}[twin]
+    mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
+    made = mechanism.estimates(mechanism.kernel(codes(table), rng=rng)).counts
+    null = Null.of(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
+    found = attacked(*coded([table, control], DOMAIN), coded_counts(made, DOMAIN), null, level=LEVEL / 3, rng=rng)
+    assert [one.name for one in found] == ["frequencies", "classifier"]  # counts are no points with neighbours
+    return min(1.0, len(ATTACKS) * min(one.p_value for one in found))
+
+
+def test_counts_are_rejected_at_most_at_the_level_and_broken_ones_are() -> None:
+    """Of 40 right ones at level 0.05, and 20 of each twin: false failures and passes below 1e-6, as above."""
+    rejected = sum(counts_p_value("right", 1.0, seed) <= 0.05 for seed in range(40))
+    assert rejected <= binom.isf(RATE, 40, 0.05)
+    for twin in ("a tenth of the noise", "no noise"):
+        assert all(counts_p_value(twin, 1.0, seed) <= LEVEL for seed in range(20))
+
+
+def test_a_release_of_counts_is_audited(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = files(place)
+    out = place / f"r{Path(known['a']).suffix}"
+    asked = ["release", known["a"], "--domain", str(place / "d.toml"), "--epsilon", "1", "--counts", "--mechanism"]
+    assert run([*asked, "perturbed-histogram", "--accept-poor-utility", "--out", str(out)]) == 0
+    capsys.readouterr()
+    assert run(audited(place, "r", "--json")) == 0
+    found = answer(capsys)
+    assert found["rejected"] is False
+    assert [one["name"] for one in found["attacks"]] == ["frequencies", "classifier"]
+    assert found["power"]["epsilon"] > 1.0
+    if out.suffix == ".csv":
+        table = pl.read_csv(out)
+        exact = read(known["a"]).group_by("age", "sex").len()  # what a broken release would give: the counts themselves
+        true = table.with_columns(pl.col("sex").str.strip_prefix("'")).join(exact, on=["age", "sex"], how="left")
+        forge(place, table.with_columns(true["len"].fill_null(0).cast(pl.Float64).alias("count")))
+        assert run(audited(place, "r", "--json")) == 1
+        assert answer(capsys)["rejected"] is True
+        for spoilt, problem in (
+            (table.drop("count"), "column 'count': is not in the released table of counts"),
+            (pl.concat([table, table[:1]]), "the released counts are not of the declared cells"),
+            (table.with_columns(pl.lit("many").alias("count")), "have columns of other types"),
+        ):
+            forge(place, spoilt)
+            assert run(audited(place, "r")) == 2
+            assert problem in capsys.readouterr().err
+
+
+def forge(place: Path, table: pl.DataFrame) -> None:
+    """Write another table in place of a released one, with a certificate that names it."""
+    table.write_csv(place / "r.csv")
+    certificate = place / "r.certificate.json"
+    facts = json.loads(certificate.read_text())
+    facts["released"]["sha256"] = hashlib.sha256((place / "r.csv").read_bytes()).hexdigest()
+    certificate.write_text(json.dumps(facts))
+
+
+def test_units_and_counts_of_undeclared_labels_are_refused_with_a_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = seeded(2)
+    labels = [f"l{i}" for i in rng.integers(0, 4, 400)]
+    pl.DataFrame({"who": [i // 2 for i in range(400)], "label": labels}).write_csv(tmp_path / "a.csv")
+    (tmp_path / "open.toml").write_text('[columns.label]\ntype = "open_labels"\n')
+    (tmp_path / "closed.toml").write_text(
+        '[columns.label]\ntype = "category"\ncategories = ["l0", "l1", "l2", "l3"]\nnulls = "category"\n'
+    )
+    out = tmp_path / "r.csv"
+    common = ["release", str(tmp_path / "a.csv"), "--epsilon", "5", "--accept-poor-utility", "--out", str(out)]
+    asked = ["audit", "release", str(out), "--data", str(tmp_path / "a.csv"), "--control", str(tmp_path / "a.csv")]
+    units = ["--unit", "who", "--max-records", "2", "--mechanism", "perturbed-histogram", "--size", "200"]
+    assert run([*common, "--domain", str(tmp_path / "closed.toml"), *units]) == 0
+    capsys.readouterr()
+    assert run(asked) == 2
+    said = capsys.readouterr().err
+    assert "since the control is drawn record by record and parts the records of a unit. Audit a release of one" in said
+    opened = ["--counts", "--delta", "1e-3", "--mechanism", "stability-histogram", "--ignore-other-columns"]
+    assert run([*common, "--domain", str(tmp_path / "open.toml"), *opened]) == 0
+    capsys.readouterr()
+    assert run(asked) == 2
+    said = capsys.readouterr().err
+    assert "since column 'label' declares no cells that records of the control could be counted in. Audit" in said
