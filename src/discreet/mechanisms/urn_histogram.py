@@ -164,7 +164,8 @@ class UrnHistogram(PitmanYorUrn):
         return DrawnFromHeld(log_weight=self._log_weight, log_held=self._log_held)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-        rising = log_rising(np.maximum(counts, 1) - self.discount_units / UNIT, drawn.astype(np.float64))
+        held = np.asarray(np.maximum(counts, 1) - self.discount_units / UNIT, dtype=np.float64)
+        rising = log_rising(held, drawn.astype(np.float64))
         return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))
 
     def _log_held(self, held: CellCounts, drawn: int) -> Floats:
