@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
 from discreet.inference._known import no_posterior
-from discreet.mechanisms import REGISTRY, PitmanYor, StabilityHistogram
+from discreet.mechanisms import REGISTRY, Marginals, PitmanYor, StabilisedPitmanYor, StabilityHistogram
 from discreet.planner import plan
 from discreet.releases._release import Release
 
@@ -21,18 +22,19 @@ WITHOUT = {"private-evolution"}
 """Mechanisms of which no posterior is known here: docs/theory/mechanism-aware-posterior.md says why."""
 
 
-def released(name: str | None, said: list[str]) -> Release:
+def released(name: str | None, said: list[str], **asked: Any) -> Release:
     return release(
         pl.DataFrame({"x": [0, 1, 1, 2, 2, 2] * 6}),
         CELLS,
         epsilon=1.0,
         delta=0.05,
-        size=8,
+        size=None if asked.get("counts") else 8,
         mechanism=name,
         seed=1,
         accept=["empirical"],
         accept_poor_utility=True,
         watch=Watch(announce=said.append),
+        **asked,
     )
 
 
@@ -52,6 +54,34 @@ def test_a_release_has_a_posterior_or_says_before_that_it_has_none(name: str) ->
         with pytest.raises(ParameterError) as error:
             made.posterior()
     assert str(error.value).split(".")[0] in told[0]
+
+
+RELEASES = [
+    ("laplace-projection-sampler", {"counts": True}),
+    ("laplace-projection-sampler", {"sampling": "iid"}),
+    ("laplace-projection-sampler", {"sampling": "stratified"}),
+    ("signed-measure", {"counts": True}),
+    ("signed-measure", {"sampling": "iid"}),
+    ("signed-measure", {"sampling": "stratified"}),
+    ("stabilised-pitman-yor", {"counts": True}),
+    ("urn-histogram", {"discount": 0.5}),
+    ("exponential-histogram", {"loss": "l2"}),
+    ("exponential-histogram", {"loss": "hellinger"}),
+    ("marginals", {"counts": True}),
+    ("marginals", {"sampling": "iid"}),
+]
+
+
+@pytest.mark.parametrize(("name", "asked"), RELEASES)
+def test_every_form_of_a_release_has_one(name: str, asked: dict[str, Any]) -> None:
+    assert isinstance(released(name, [], **asked).posterior(draws=50), Posterior)
+
+
+def test_several_columns_of_marginals_and_a_discount_have_none_and_say_what_to_do() -> None:
+    two = Domain(columns={"x": Integer(lower=0, upper=3), "y": Integer(lower=0, upper=3)})
+    assert no_posterior(Marginals(domain=two, records=99, scale=20.0, units=40)).endswith("gives intervals from them")
+    urn = StabilisedPitmanYor(domain=CELLS, records=99, scale=1.0, threshold=9, discount=0.2)
+    assert no_posterior(urn).endswith("Take discount 0")
 
 
 def test_what_nobody_can_list_has_no_posterior_and_a_urn_has() -> None:

@@ -36,7 +36,7 @@ class BySquares:
         self._rate, self._blunted = min(rate, evidence.sharpest), rate > evidence.sharpest
         self._listed = 3 * draws * evidence.listed <= _MOST_LISTED
         spread = min(self._spread(), records / _FEWEST)
-        guess = drawn * (records / max(1, int(drawn.sum())))
+        guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
         self._lattice = Lattice.fine(records, spread, prior, guess)
 
     def _spread(self) -> float:
@@ -99,6 +99,6 @@ class BySquares:
         proposed = np.logaddexp.reduce([weight - v * squares for v, weight, _ in self._nodes], axis=0)
         beside = -self._rate * np.sqrt(squares) - proposed
         if self._listed:
-            tables, which = np.unique(counts, axis=0, return_inverse=True)
+            tables, which = np.unique(counts.astype(np.int64), axis=0, return_inverse=True)
             beside -= self._evidence.log_whole(self._rate, self._records, tables)[which.ravel()]
         return counts, np.asarray(beside)

@@ -114,7 +114,7 @@ class Held:
             none = [1.0 - _rounded_away(lattice, *cell) for cell in lattice.cells]
             chances = np.array(odds) / (np.array(odds) + none)
             held += np.count_nonzero((counts == 0.0) & (rng.random(counts.shape) < chances), axis=1)
-        return held
+        return np.asarray(held)
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         counts = self._plain.draw(number, rng)

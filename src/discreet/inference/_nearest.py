@@ -49,7 +49,7 @@ class Nearest:
         sharp = evidence.rate(records) / size
         law = _Law(min(sharp, _STEEPEST), size / records, size, len(drawn), sharp > _STEEPEST)
         spread = math.hypot(math.sqrt(2.0) / law.steep, math.sqrt(1.0 / 12.0)) / law.each
-        guess = drawn / law.each
+        guess = drawn.astype(np.float64) / law.each
         made = [cls(Lattice.fine(records, spread, prior, guess), drawn, law) for prior in priors]
         best, width = made[-1]._best()
         logs = [one._log(best) for one in made]
@@ -174,7 +174,7 @@ class _Law:
         rows = np.repeat(np.arange(len(numbers)), numbers.shape[1])
         ones = np.ones(numbers.size)
         often = csr_array((ones, (rows, place.ravel())), shape=(len(numbers), len(held)))  # of each number, its cells
-        shares = held * (step * self.each)
+        shares = held.astype(np.float64) * (step * self.each)
         nodes = np.array(self.nodes)
         proposed = np.logaddexp.reduce(nodes * self.size - often @ self.log_generating(shares, nodes), axis=1)
         return np.asarray(-self._log_whole(often, shares) - proposed)
@@ -202,7 +202,7 @@ class _Law:
             total += (terms.real * half).sum(axis=1)
             if np.all(np.abs(terms[:, -1]) * (period / 2.0 - at[-1] + 1.0) < _EXACT * np.abs(total)):
                 break
-        return near[:, 1] - t * self.size + np.log(np.maximum(total, 1e-300) * 2.0 / period)
+        return np.asarray(near[:, 1] - t * self.size + np.log(np.maximum(total, 1e-300) * 2.0 / period))
 
 
 def _geometric(u: Any, number: Any) -> Any:

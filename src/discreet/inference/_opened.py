@@ -49,7 +49,7 @@ class Opened:
         self._strength, self._base = evidence.strength, evidence.base()
         total = records + evidence.strength
         self._opened, self._each = evidence.strength + records - kept, total / self._size
-        guess = drawn * (records / self._size)
+        guess = drawn.astype(np.float64) * (records / self._size)
         self._lattice = Lattice.fine(records, math.hypot(self._noise.spread, self._each), prior, guess)
         self._tilt: float | None = None
         self._within = 0
@@ -119,7 +119,7 @@ class Opened:
         high = max(float(self._least), self._each * drawn) + 20.0 * spread
         low = max(float(self._least), self._each * drawn - 9.0 * spread)
         y = np.arange(math.ceil(low / step), math.ceil(high / step) + 1)
-        read = _log_rising(step * y + opened, np.full(len(y), drawn)) - self._fall * step * y
+        read = _log_rising(step * y.astype(np.float64) + opened, np.full(len(y), drawn)) - self._fall * step * y
         nothing = float(_log_rising(np.array([opened]), np.array([drawn]))[0])
         peak = max(float(read.max()), nothing)
         kept = read > peak - _DROP

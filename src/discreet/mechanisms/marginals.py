@@ -21,6 +21,7 @@ from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
+from discreet.domain._metric import is_ordered
 from discreet.domain._records import Parts
 from discreet.mechanisms._base import (
     NEIGHBOURS,
@@ -447,8 +448,9 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         # sums of both rounds' noise are discrete Gaussian noise, to within 1e-300
         noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(float((self.first**2 + again**2)[0]))}
         (nodes,) = self.nodes
-        if nodes is None:
-            return NoisyCellCounts(**noise, surplus="shifted", sampling=self.sampling)
+        if nodes is None:  # within a run of merged cells, negative counts are set off against the others
+            runs = is_ordered(next(iter(self.domain.columns.values())))
+            return NoisyCellCounts(**noise, surplus="moved" if runs else "shifted", sampling=self.sampling)
         consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
         return NoisyTree(**noise, surplus="moved", sampling=self.sampling, consistent=consistent)
 

@@ -164,11 +164,12 @@ class UrnHistogram(PitmanYorUrn):
         return DrawnFromHeld(log_weight=self._log_weight, log_held=self._log_held)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-        rising = log_rising(np.maximum(counts, 1) - self.discount_units / UNIT, drawn.astype(np.float64))
+        held = np.asarray(np.maximum(counts, 1) - self.discount_units / UNIT, dtype=np.float64)
+        rising = log_rising(held, drawn.astype(np.float64))
         return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))
 
     def _log_held(self, held: CellCounts, drawn: int) -> Floats:
-        opening = self.strength_units / UNIT + held * (self.discount_units / UNIT)
+        opening = np.asarray(self.strength_units / UNIT + held * (self.discount_units / UNIT), dtype=np.float64)
         return np.asarray(log_rising(opening, np.full(len(opening), float(self.size - drawn))))
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
