@@ -1,7 +1,8 @@
 """Coverage on real columns: do intervals hold the table's own numbers, and those of the population it is a sample of?
 
-Run ``python experiments/coverage_real.py [--releases 4] [--only NAME]``: it writes ``results/coverage_real/``,
-and needs ../shared/data, which is not part of the project.
+Run ``python experiments/coverage_real.py [--releases 50] [--only NAME] [--processes 1] [--blocks FOLDER]``: it writes
+``results/coverage_real/``, and needs ../shared/data, which is not part of the project. Fifty releases of a setting and
+a column are a block with its own seed; with ``--blocks`` blocks are kept, and not computed a second time.
 
 Twelve real columns, with heaps at round numbers, ties and long tails. A column is a population; a confidential table is
 2,000 records drawn from it with replacement. Of each release, and with what the library takes by default, come 95 %
@@ -17,9 +18,12 @@ import csv
 import math
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -156,9 +160,7 @@ def narrower(mechanism: Any) -> Any:
     return replace(mechanism, **part)
 
 
-def one_release(
-    method: str, name: str, mechanism: Any, model: Any, rng: np.random.Generator, strength: float | None
-) -> np.ndarray:
+def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.random.Generator) -> np.ndarray:
     """Return what one release gives.
 
     Shape (2, numbers, 5): for population and table, whether intervals hold the number, whether those of mass that is
@@ -178,7 +180,7 @@ def one_release(
     else:
         for chunk in mechanism.finish(output, size=size, rng=rng):
             np.add.at(seen, domain.flat(chunk), 1)
-    told = counts_of(model, HELD, seen, released=size is not None, strength=strength, draws=DRAWS, rng=rng, share=share)
+    told = counts_of(model, HELD, seen, released=size is not None, strength=None, draws=DRAWS, rng=rng, share=share)
     rows = []
     for of, true in zip(ASKED, (truth(population(name), name), truth(table, name)), strict=True):
         draws, _ = posterior_about(told, rng, of=of, within="bounds")._evaluate(numbers(name), None)
@@ -193,39 +195,75 @@ def one_release(
     return np.array(rows, dtype=np.float64)
 
 
-def measured(
-    method: str, name: str, epsilon: float, releases: int, *, wrong: bool = False, strength: float | None = None
-) -> np.ndarray:
-    """Return what a setting's releases give, shape (releases, 2, numbers, 5)."""
-    mechanism = calibrated(method, name, epsilon)
-    model = narrower(mechanism) if wrong else mechanism
-    rng = seeded(zlib.crc32(f"{method}, {name}, {epsilon}".encode()))
-    return np.stack([one_release(method, name, mechanism, model, rng, strength) for _ in range(releases)])
+BLOCK = 50
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some releases of a setting and a column, with a seed of their own."""
+
+    method: str
+    epsilon: float
+    wrong: bool
+    name: str
+    number: int
+
+    def measured(self, releases: int = BLOCK) -> np.ndarray:
+        """Return what the releases give, shape (releases, 2, numbers, 5)."""
+        mechanism = calibrated(self.method, self.name, self.epsilon)
+        model = narrower(mechanism) if self.wrong else mechanism
+        rng = seeded(zlib.crc32(f"{self.method}, {self.name}, {self.epsilon}".encode()) + self.number)
+        return np.stack([one_release(self.method, self.name, mechanism, model, rng) for _ in range(releases)])
+
+    def kept(self, folder: Path) -> np.ndarray:
+        """Return the same from a folder, where it is computed at the first time."""
+        path = folder / f"{zlib.crc32(repr(self).encode()):08x}.npy"
+        if not path.exists():
+            np.save(path.with_suffix(".part.npy"), self.measured().astype(np.float32))
+            path.with_suffix(".part.npy").rename(path)
+        return np.load(path).astype(np.float64)
 
 
 WRONG = ("perturbed-histogram, counts", "hierarchical-histogram, counts")
 SLICE_RELEASES = 2
 HEAD = ("method", "epsilon", "about", "releases", "without_bounds", "with_bounds", "mass_spread_evenly", "least",
         "least_of", "length_by_whole_tables")  # fmt: skip
-WITHOUT_SLICE = {"coverage_real.csv": "a row needs all columns; slice.csv has rows of one"}
+LOW = 0.9
+LOW_HEAD = """# Single numbers that fewer than 90 % of intervals hold
+
+| method | epsilon | about | number | releases | % |
+|---|--:|---|---|--:|--:|"""
+WITHOUT_SLICE = {"coverage_real.csv": "a row needs all releases; slice.csv has rows of two"}
+Found = dict[str, np.ndarray]
+"""What the releases of a setting give, by column, as in a block."""
 
 
-def rows(method: str, epsilon: float, releases: int, *, names: list[str], wrong: bool = False) -> list[list[Any]]:
-    """Return a row for the population and one for the table, over some columns."""
-    found = np.stack([measured(method, name, epsilon, releases, wrong=wrong) for name in names])
-    label = f"{method}, fitted to a quarter of the noise" if wrong else method
-    made = []
+def label(method: str, wrong: bool) -> str:
+    return f"{method}, fitted to a quarter of the noise" if wrong else method
+
+
+def rows(method: str, epsilon: float, wrong: bool, found: Found) -> Iterator[list[Any]]:
+    """Yield a row for the population and one for the table."""
+    names, all_columns = list(found), np.stack(list(found.values()))
     for at, of in enumerate(ASKED):
-        held, even, bounds, length, whole = np.moveaxis(found[:, :, at], -1, 0)
+        held, even, bounds, length, whole = np.moveaxis(all_columns[:, :, at], -1, 0)
         each = held.mean(axis=1)
         place, number = np.unravel_index(int(each.argmin()), each.shape)
         plain = bounds == 0
         ratio = float(np.median(length / np.maximum(whole, 1e-12)))
-        made.append([
-            label, epsilon, of, releases * len(names), _mean(held[plain]), _mean(held[~plain]), _mean(even),
+        yield [
+            label(method, wrong), epsilon, of, held[..., 0].size, _mean(held[plain]), _mean(held[~plain]), _mean(even),
             float(each.min()), f"{names[place]}: {numbers(names[place])[number]}", ratio,
-        ])  # fmt: skip
-    return made
+        ]  # fmt: skip
+
+
+def low(method: str, epsilon: float, found: Found) -> Iterator[str]:
+    """Yield a line for each number that is held too seldom."""
+    for name, results in found.items():
+        for of, each in zip(ASKED, results[..., 0].mean(axis=0), strict=True):
+            for number, held in zip(numbers(name), each, strict=True):
+                if held < LOW:
+                    yield f"| {method} | {epsilon:g} | {of} | {name}: {number} | {len(results)} | {100 * held:.0f} |"
 
 
 def _mean(values: np.ndarray) -> float:
@@ -234,27 +272,51 @@ def _mean(values: np.ndarray) -> float:
 
 def slices() -> Iterator[tuple[str, Any]]:
     """Yield the rows of two releases of one column."""
-    for row in rows("perturbed-histogram, counts", 1.0, SLICE_RELEASES, names=["sampling weight"]):
+    setting, name = ("perturbed-histogram, counts", 1.0, False), "sampling weight"
+    for row in rows(*setting, {name: Block(*setting, name, 0).measured(SLICE_RELEASES)}):
         yield "slice.csv", row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--releases", type=int, default=4, help="of each column, mechanism and epsilon")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--releases", type=int, default=BLOCK, help="of each column, mechanism and epsilon")
+    parser.add_argument("--only", default="", help="the beginning of a method's name")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--blocks", type=Path, help="a folder for blocks of releases that were computed")
     options = parser.parse_args()
-    done: list[list[Any]] = []
-    path = RESULTS / "coverage_real.csv"
-    if options.only and path.exists():
-        with path.open(newline="", encoding="utf-8") as file:
-            done = [row for row in list(csv.reader(file))[1:] if not row[0].startswith(options.only)]
+    settings = [(method, EPSILONS[0], True) for method in WRONG]
+    settings += [(method, epsilon, False) for method in METHODS for epsilon in EPSILONS]
+    settings = [setting for setting in settings if setting[0].startswith(options.only)]
     write(RESULTS / "slice.csv", HEAD, [row for _, row in slices()])
-    asked = [(method, epsilon, False) for method in METHODS for epsilon in EPSILONS]
-    for method, epsilon, wrong in [*((method, EPSILONS[0], True) for method in WRONG), *asked]:
-        if method.startswith(options.only):
-            done += rows(method, epsilon, options.releases, names=list(COLUMNS), wrong=wrong)
-            print(*done[-2:], sep="\n", flush=True)
-            write(path, HEAD, done)
+    with TemporaryDirectory() as own, ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        folder = options.blocks or Path(own)
+        folder.mkdir(exist_ok=True)
+        numbered = range(math.ceil(options.releases / BLOCK))
+        blocks = [Block(*setting, name, k) for k in numbered for setting in settings for name in COLUMNS]
+        for done, _ in enumerate(pool.map(Block.kept, blocks, [folder] * len(blocks)), start=1):
+            if done % 100 == 0:
+                print(f"{done} of {len(blocks)} blocks", flush=True)
+        means, lows = others(options.only)
+        for setting in settings:
+            found = {
+                name: np.concatenate([Block(*setting, name, k).kept(folder) for k in numbered]) for name in COLUMNS
+            }
+            means += rows(*setting, found)
+            method, epsilon, wrong = setting
+            lows += [] if wrong else low(method, epsilon, found)
+    write(RESULTS / "coverage_real.csv", HEAD, means)
+    (RESULTS / "below_90.md").write_text("\n".join([LOW_HEAD, *lows]) + "\n", encoding="utf-8")
+
+
+def others(only: str) -> tuple[list[list[Any]], list[str]]:
+    """Return the rows and lines of the methods that were not asked for."""
+    if not only:
+        return [], []
+    with (RESULTS / "coverage_real.csv").open(newline="", encoding="utf-8") as file:
+        means = [row for row in list(csv.reader(file))[1:] if not row[0].startswith(only)]
+    path = RESULTS / "below_90.md"
+    lines = path.read_text(encoding="utf-8").splitlines()[4:] if path.exists() else []
+    return means, [line for line in lines if not line.startswith(f"| {only}")]
 
 
 if __name__ == "__main__":
