@@ -546,10 +546,8 @@ def schedule(epsilon: Any, n: int, k: int) -> list[int]:
 
 
 def dotted(one: Profile, pure: Any, times: int) -> Profile:
-    """Return the composition of a profile by connecting dots: chords are above a convex curve.
-
-    Masses are whole numbers in units of ``10**-digits``, rounded down, and long decimals multiply as polynomials do.
-    """
+    """Return the composition of a profile by connecting dots: chords are above a convex curve."""
+    # Masses are whole numbers in units of 10**-digits, rounded down, and long decimals multiply as polynomials do.
     half, digits = max(100, min(300, 20_000 // times)), 50
     slot = 2 * digits + 8
     points = [exp(pure * j / half) for j in range(half + 1)]
@@ -658,10 +656,7 @@ Curves = list[tuple[Any, list[tuple[Any, Any]]]]
 
 
 def thresholded(facts: Facts, *, one_side: bool) -> tuple[Curves, Any]:
-    """Return the curves of which T8's profile is the maximum, and the chance that a label of one record is shown.
-
-    A curve is the chance of an infinite loss, then finite losses with their probabilities.
-    """
+    """Return T8's curves, each a chance of infinite loss and finite losses, and the chance that one record is shown."""
     scale, g = number(drawn(facts.parameters["scale"])), facts.group
     t, r = whole(facts.parameters["threshold"], "threshold", 2), exp(-1 / scale)
 
@@ -696,16 +691,15 @@ def stability(facts: Facts) -> Promise:
 
 def evolution(facts: Facts) -> Promise:
     """T16."""
-    steps, one_side = whole(facts.parameters["steps"], "steps"), facts.relation == "add-remove"
+    p, steps, one_side = facts.parameters, whole(facts.parameters["steps"], "steps"), facts.relation == "add-remove"
+    nearest, most = whole(p.get("nearest", 1), "nearest", 1), whole(p.get("unit_votes", 0), "unit_votes")
     if steps == 0:
         return Promise(lambda _: mpf(0), mpf(0))
-    if facts.parameters["noise"] == "gaussian":
-        scale, nearest = drawn(facts.parameters["scale"]), whole(facts.parameters.get("nearest", 1), "nearest", 1)
-        most = whole(facts.parameters.get("unit_votes", 0), "unit_votes")
+    if p["noise"] == "gaussian":
         group, each = (1, min(most, nearest * facts.group)) if most else (facts.group, nearest)
-        changed = steps * each * (1 if one_side else 2)
-        return Promise(gaussian(scale, group, changed), exact=one_side and each == 1)
-    if facts.parameters.get("nearest", 1) != 1 or facts.parameters.get("unit_votes", 0) != 0:
+        changed = gaussian(drawn(p["scale"]), group, steps * each * (1 if one_side else 2))
+        return Promise(changed, exact=one_side and each == 1)
+    if (nearest, most) != (1, 0):
         raise StoppedError(WRONG, "T16 has one vote of each record where noise is added above a threshold")
     composed = composition(thresholded(facts, one_side=one_side)[0], steps)
     return Promise(lambda e: composed(number(e)))
@@ -911,8 +905,8 @@ def _sentence(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
             wrong.append("the sentence states a smaller epsilon than the fields")
     if facts.unit is not None and facts.unit["max_records"] != group:
         wrong.append(f"a unit has up to {facts.unit['max_records']} records, and the promise is about {group}")
-    slots = facts.unit is not None and not facts.parameters.get("unit_votes")  # else units are counted
-    if slots and facts.relation == "replacement" and facts.n % facts.unit["max_records"]:
+    slots = facts.unit["max_records"] if facts.unit and not facts.parameters.get("unit_votes") else 1
+    if facts.relation == "replacement" and facts.n % slots:
         wrong.append("the number of records is no multiple of a unit's slots")
     yield Check("guarantee.statement", WRONG if wrong else AGREES, "; ".join(wrong) or "as the fields")
 
