@@ -381,9 +381,14 @@ def main() -> None:
     given = options.parse_args()
     commit = public_checkout()
     chosen = [tables()[name]() for name in given.tables]
-    result: dict[str, Any] = {"epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "size": SIZE}
-    result |= {"dpsda": commit, "seeds": given.seeds}
-    result["tables"] = {}
+    result: dict[str, Any] = {
+        "epsilon": BUDGET.epsilon,
+        "delta": BUDGET.delta,
+        "size": SIZE,
+        "dpsda": commit,
+        "seeds": given.seeds,
+        "tables": {},
+    }
     for table in chosen:
         print(f"{table.name}: {table.n:,} records, {BUDGET}, {SIZE:,} released", flush=True)
         others(table, given.seeds)

@@ -85,11 +85,11 @@ def row(name: str, kind: type[Mechanism]) -> Row:
 
 def intervals(made: Mechanism, on_cells: Mechanism) -> str:
     """Return whether an analyst gets intervals from a release."""
+    if "tables" in made.known():
+        return "from several tables"  # of one column, from one
     if not no_posterior(made):
         return "yes"
-    if not no_posterior(on_cells):
-        return "on cells"
-    return "from several tables" if "tables" in made.known() else "no"
+    return "no" if no_posterior(on_cells) else "on cells"
 
 
 def mechanisms_table() -> list[str]:

@@ -100,7 +100,11 @@ def public_view(action: Callable[[], Release]) -> Any:
         "rows": None if varies else rows,
     }
     frame = made.records  # the types of pandas depend on whether a null was released, which is chance
-    types = None if isinstance(frame, pd.DataFrame) else [str(kind) for kind in nw.from_native(frame).schema.values()]
+    types = (
+        None
+        if isinstance(frame, pd.DataFrame)
+        else [str(kind) for kind in nw.from_native(frame).collect_schema().values()]
+    )
     return facts, list(nw.from_native(frame).columns), types, type(frame).__name__, made.info
 
 

@@ -279,6 +279,7 @@ def test_a_guarantee_is_stated_for_add_remove_where_there_is_a_theorem(capsys: p
         answer = json.loads(capsys.readouterr().out)
         scales[relation] = answer["solved"]["scale"]
         given = ["--param", f"scale={scales[relation]}", "--param", "population=100", "--delta", "1e-6"]
+        given += ["--param", f"nearest={answer['parameters']['nearest']}"]
         assert run(["privacy", *asked, *given, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert (answer["relation"], found["relation"]) == (relation, relation)

@@ -65,7 +65,9 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
     command = group.commands["release"]
     options = {option[2:].replace("-", "_") for one in command.params for option in one.opts if option[:2] == "--"}
     assert arguments - options == {"accept", "watch"}
-    assert options - arguments == {"dataset", "json", "param", "redraw"}  # the first and last are of ledger, checkpoint
+    of_files = {"table", "query", "separator", "encoding", "decimal_comma", "out_separator"}
+    of_keepers = {"dataset", "redraw"}  # the ledger and the checkpoint
+    assert options - arguments == {"json", "param"} | of_files | of_keepers
 
 
 @pytest.mark.parametrize("command", ["release", "synthesize"])

@@ -307,7 +307,7 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
 
     References
     ----------
-    "Private Evolution Converges", Algorithm 4, before its division by the number of points, for one vote a record.
+    "Private Evolution Converges", Algorithm 4, before its division by the number of points, for one vote per record.
 
     Examples
     --------

@@ -55,8 +55,8 @@ class EvolvedStep:
     def __str__(self) -> str:
         half = int(np.searchsorted(np.cumsum(np.sort(self.shares)[::-1]), 0.5)) + 1
         return (
-            f"step {self.number} of {self.of}: {counted(len(self.votes), 'candidate')}, {int(self.votes.sum()):,} "
-            f"noisy votes, half of the probability on {half:,}"
+            f"step {self.number} of {self.of}: {counted(len(self.votes), 'candidate')}, "
+            f"{counted(int(self.votes.sum()), 'noisy vote')}, half of the probability on {half:,}"
         )
 
     def records(self, count: int, *, seed: int = 0) -> pl.DataFrame:
