@@ -33,6 +33,7 @@ _COMMON = 5  # times that a number must have been seen to be a value by itself; 
 _RANGES = 32
 _ELEMENTS = 32  # of a tuple that are looked at one by one
 _FURTHEST = 40.0
+_LARGEST = 2**1023  # whole numbers from here on are no doubles: values without a size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +348,9 @@ def _size(value: Any, sign: float) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer)) and not math.isnan(value)
+    if isinstance(value, (int, np.integer)):
+        return abs(int(value)) < _LARGEST
+    return isinstance(value, float) and not math.isnan(value)
 
 
 def _event(found: _Score, claim: Callable[[float], float], epsilons: Sequence[float]) -> tuple[float, Event]:

@@ -19,7 +19,7 @@ from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError
@@ -30,6 +30,8 @@ from discreet.domain._spreadsheet import escaped, escaped_frame
 _BATCH = 2**17
 _FILES = re.compile(r"(duckdb|sqlite):///([^?]*)(?:\?(.*))?", re.DOTALL)
 _SERVERS = ("postgresql://", "postgres://")
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
+_SIGNED_IN = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://[^/]*@", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class Address:
     def source(self) -> str:
         """What stands after FROM."""
         if self.query:
-            return f"({self.query}) AS discreet_query"
+            return f"({self.query}\n) AS discreet_query"  # a comment at its end ends with the line
         parts = self.table.split(".", 1) if self.kind == "postgresql" else [self.table]
         return ".".join(map(_quoted, parts))
 
@@ -81,6 +83,10 @@ def address(data: Any) -> Address | None:
         return _on_a_server(data)
     found = _FILES.fullmatch(data)
     if found is None:
+        if signed_in := _SIGNED_IN.match(data):  # not told as a path that is not there: it may hold a password
+            raise FileProblem(
+                f"{signed_in[1]}://...", "no table is read from there", "write postgresql://...?table=NAME"
+            )
         return None
     kind, where, asked = found.groups()
     path = Path(unquote(where))
@@ -91,22 +97,34 @@ def address(data: Any) -> Address | None:
 
 
 def _on_a_server(data: str) -> Address:
-    parts = quietly(
-        lambda: urlsplit(data), FileProblem("postgresql://...", "it is no address", "check how it is written")
+    odd = FileProblem(
+        "postgresql://...",
+        "it is no address",
+        "check how it is written. Signs of a password such as / or # are %2F, %23",
     )
+    parts = quietly(lambda: urlsplit(data), odd)
     named = parts.netloc.rpartition("@")
     user = named[0].partition(":")[0] + named[1]
     given = parse_qsl(parts.query, keep_blank_values=True)
+    # A password that was cut by one of its own signs would be told as a host, a database or an option.
+    hosts = all(_HOST.fullmatch(host) for host in named[2].split(","))
+    if not hosts or "@" in parts.path or parts.fragment or any("@" in key for key, _ in given):
+        raise odd
     told = [(key, value) for key, value in given if key not in ("password", "passfile", "sslpassword")]
-    text = urlunsplit(parts._replace(netloc=user + named[2], query=urlencode(told, safe="/")))
+    text = _joined(f"{user}{named[2]}{parts.path}", urlencode(told, safe="/"))
     asked: dict[str, list[str]] = {}
     for key, value in given:
         if key in ("table", "query"):
             asked.setdefault(key, []).append(value)
     options = [(key, value) for key, value in given if key not in asked]
-    server = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
+    server = _joined(f"{parts.netloc}{parts.path}", urlencode(options, quote_via=quote))
     wanted = _wanted(asked, text, "postgresql://USER@HOST/DATABASE")
     return Address(text=text, kind="postgresql", server=server, **wanted)
+
+
+def _joined(where: str, query: str) -> str:
+    """Return an address; of a server on this machine its host is empty, and the slashes before it stay."""
+    return f"postgresql://{where}{'?' if query else ''}{query}"
 
 
 def _wanted(asked: dict[str, list[str]], told: str, form: str) -> dict[str, Any]:

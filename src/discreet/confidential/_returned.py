@@ -3,8 +3,8 @@
 A schema that was handed in is public, as names of columns are. What a library infers from values is not: whether a
 column of pandas is of integers or of floats tells whether it has a null, the width of an integer how large one is, and
 the categories of a pandas column are the labels that occur. So three rules hold. Of a type only its family, a narrower
-width, and the digits of a decimal are taken over. Wherever readers infer a type, the declared one decides. Labels are
-the declared ones, and never those of a type.
+width, and the digits of a decimal are taken over, the latter two where no value can lie outside the declared bounds.
+Wherever readers infer a type, the declared one decides. Labels are the declared ones, and never those of a type.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def _narrow() -> tuple[Any, ...]:
 
 
 def _holds(given: Any, column: Column) -> bool:
-    """Whether a type of integers holds every declared value."""
+    """Whether a type of integers holds every declared value, and says nothing of one that was clipped."""
+    if getattr(column, "out_of_bounds", "error") == "clip":
+        return False
     bounds = (column.lower, column.upper) if isinstance(column, Integer) else getattr(column, "categories", (2**63,))
     limits = np.iinfo(str(given).lower())
     return bool(min(bounds) >= limits.min and max(bounds) <= limits.max)
@@ -125,9 +127,9 @@ def _precision(column: Decimal, given: Any) -> int:
     """Return how many digits a type has: those before the point of the given one, and the declared ones after it.
 
     Libraries that infer a type from values take as many digits as they meet, or all. The first are never more than the
-    bounds need.
+    bounds need, unless a value may lie outside of them: what is clipped would still be told by its digits.
     """
-    if given.precision in (None, _DIGITS):
+    if given.precision in (None, _DIGITS) or column.out_of_bounds == "clip":
         return _DIGITS
     needed = max(len(str(abs(column._start))), len(str(abs(column._stop))), column.digits + 1)
     return int(min(max(given.precision - given.scale + column.digits, needed), _DIGITS))

@@ -50,10 +50,14 @@ class Opened:
         total = records + evidence.strength
         self._opened, self._each = evidence.strength + records - kept, total / self._size
         guess = drawn.astype(np.float64) * (records / self._size)
-        self._lattice = Lattice.fine(records, math.hypot(self._noise.spread, self._each), prior, guess)
+        # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
+        spread = min(math.hypot(self._noise.spread, self._each), 2.0 * self._noise.spread)
+        self._lattice = Lattice.fine(records, spread, prior, guess)
         self._tilt: float | None = None
         self._within = 0
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
+        # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
+        self._lean, self._steepest = 0.0, 0.5 / evidence.scale
         self._sums = self._made()
         if kept < records:
             self._settle(rng)
@@ -68,12 +72,13 @@ class Opened:
             self._within = max(int(spread / _FINE), self.step // 2)
             if abs(apart) < 0.3 * spread:
                 return
-            self._fall += max(-2.0, min(2.0, apart / spread)) / spread
+            lean = self._lean + max(-2.0, min(2.0, apart / spread)) / spread
+            self._lean = max(-self._steepest, min(self._steepest, lean))
             self._sums = self._made()
 
     @property
     def log(self) -> float:
-        return self._sums.log + self._fall * self._kept
+        return self._sums.log + self._fall * self._kept + self._lean * (self._kept - self._lattice.total * self.step)
 
     @property
     def step(self) -> int:
@@ -88,7 +93,8 @@ class Opened:
         numbers = self._sums.draw(number, rng)
         whole = self._noisy(numbers, rng).sum(axis=1)
         if self._kept < self._records:
-            beside = np.where(np.abs(whole - self._kept) <= self._within, self._fall * (whole - self._kept), -np.inf)
+            tilt = self._fall + self._lean
+            beside = np.where(np.abs(whole - self._kept) <= self._within, tilt * (whole - self._kept), -np.inf)
         else:  # all that is told of the sum is that it is not less
             law = log_rising(self._strength + whole, np.full(number, float(self._size)))
             beside = np.where(whole >= self._kept, self._fall * (whole - self._kept) - law, -np.inf)
@@ -128,7 +134,7 @@ class Opened:
             y, read = y[kept], read[kept]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]
         numbers = lattice.numbers(min(ends), max(ends))
-        return _Told(self._noise, self._least, step, numbers, y, read - peak, nothing - peak, peak)
+        return _Told(self._noise, self._lean, self._least, step, numbers, y, read - peak, nothing - peak, peak)
 
     def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
@@ -145,7 +151,7 @@ class Opened:
 class _Told:
     """What the released records of a cell tell.
 
-    ``noise``, ``least``: of its count, and the least noisy count that was kept.
+    ``noise``, ``lean``, ``least``: of its count, how it is tilted, and the least noisy count that was kept.
     ``step``: of the lattice.
     ``numbers``: lattice numbers of the count, one after the other.
     ``kept``, ``read``: those of noisy counts that were kept, one after the other, and the log-likelihood of each.
@@ -154,6 +160,7 @@ class _Told:
     """
 
     noise: Noise
+    lean: float
     least: int
     step: int
     numbers: Integers
@@ -165,28 +172,46 @@ class _Told:
     def _below(self, numbers: Integers) -> Floats:
         """Return the weight of each count where its noisy count was not kept."""
         chance = np.where(numbers > 0, self.noise.below(self.least - self.step * numbers), 1.0)
-        return np.asarray(chance * math.exp(self.nothing))
+        with np.errstate(divide="ignore"):  # of a count that is not kept, noise takes all
+            return np.asarray(np.exp(np.log(chance) + self.lean * self.step * numbers + self.nothing))
+
+    @cached_property
+    def _near(self) -> tuple[Integers, Floats]:
+        """Return how far noise moves a count, in steps, and the weight of each move."""
+        most = math.ceil(self.noise.reach / self.step)
+        moves = np.arange(-most, most + 1)
+        noise = self.step * moves.astype(np.float64)
+        logs = self.noise.log_pmf(noise) - self.noise.log_whole - self.lean * noise
+        return moves, np.asarray(np.exp(logs) * self.step)
 
     @property
     def logs(self) -> Floats:
-        apart = np.arange(self.kept[0] - self.numbers[-1], self.kept[-1] - self.numbers[0] + 1)
-        kernel = np.exp(self.noise.log_pmf(self.step * apart.astype(np.float64)) - self.noise.log_whole) * self.step
-        weights = np.convolve(kernel, np.exp(self.read)[::-1], mode="valid")[::-1]
+        moves, chances = self._near
+        first, last = int(self.numbers[0] + moves[0]), int(self.numbers[-1] + moves[-1])
+        told = np.zeros(last - first + 1)
+        start, stop = max(first, int(self.kept[0])), min(last, int(self.kept[-1])) + 1
+        told[max(0, start - first) : max(0, stop - first)] = np.exp(
+            self.read[start - self.kept[0] : stop - self.kept[0]]
+        )
+        weights = np.convolve(told, chances[::-1], mode="valid")
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weights * (self.numbers > 0) + self._below(self.numbers)) + self.peak)
 
     def noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """Return a noisy count for each count."""
         held, place = np.unique(numbers, return_inverse=True)
-        apart = self.step * (self.kept - held[:, None]).astype(np.float64)
-        noise = np.exp(self.noise.log_pmf(apart) - self.noise.log_whole + self.read) * self.step
-        weights = np.concatenate((self._below(held)[:, None], noise * (held > 0)[:, None]), axis=1)
+        moves, chances = self._near
+        moved = held[:, None] + moves
+        at = moved - self.kept[0]
+        inside = (at >= 0) & (at < len(self.kept)) & (held > 0)[:, None]
+        told = np.where(inside, chances * np.exp(self.read[np.clip(at, 0, len(self.kept) - 1)]), 0.0)
+        weights = np.concatenate((self._below(held)[:, None], told), axis=1)
         cumulated = np.cumsum(weights, axis=1)
         line = (np.arange(len(held))[:, None] + cumulated / cumulated[:, -1:]).ravel()
         at = np.searchsorted(line, place.ravel() + rng.random(numbers.size), side="right")
-        values = np.append(0, self.step * self.kept)
-        at = np.minimum(at - len(values) * place.ravel(), len(values) - 1)
-        return np.asarray(values[at].reshape(numbers.shape), dtype=np.float64)
+        values = np.concatenate((np.zeros((len(held), 1)), self.step * moved.astype(np.float64)), axis=1)
+        at = np.minimum(at - values.shape[1] * place.ravel(), values.shape[1] - 1)
+        return np.asarray(values[place.ravel(), at].reshape(numbers.shape))
 
 
 def _log_rising(a: Floats, drawn: Integers) -> Floats:

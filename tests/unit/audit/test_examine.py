@@ -143,6 +143,13 @@ def test_leaks_in_outputs_of_any_kind_are_caught(leak: Callable[[np.random.Gener
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_numbers_beyond_doubles_are_values() -> None:
+    rng = seeded(7)
+    found = examine(lambda x: 10**400 + int(rng.random() < 0.1 + 0.8 * x), 0, 1, epsilon=0.5, runs=300)
+    assert found.rejected
+    assert not examine(lambda _: int(rng.integers(10**9)) * 10**400, 0, 1, epsilon=0.5, runs=100).rejected
+
+
 class Odd:
     def __init__(self, value: int) -> None:
         self.value = value

@@ -245,6 +245,44 @@ def test_what_is_no_database(tmp_path: Path) -> None:
         addressed(tmp_path / "t.csv", table="t", query="SELECT 1")
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "postgresql://ann:{}/b@host/db?table=t",
+        "postgresql://ann:1/{}@host/db?table=t",
+        "postgresql://ann:a#{}@host/db?table=t",
+        "postgresql://ann:a?{}@host/db?table=t",
+        "postgresql://ann:1?{}@host/db?table=t",
+        "postgresql://ann:{}@host/db",
+        "postgresql+psycopg://ann:{}@host/db?table=t",
+        " postgresql://ann:{}@host/db?table=t",
+        "mysql://ann:{}@host/db?table=t",
+    ],
+)
+def test_a_password_in_an_address_that_is_none_is_not_told(where: str) -> None:
+    said = refused(where.format("swordfish"), Domain(columns={"x": Integer(lower=0, upper=9)}), kind=FileProblem)
+    assert "swordfish" not in said
+    assert "://" in said
+
+
+@pytest.mark.parametrize("server", ["h:5432", "[::1]:5432", "h1:1,h2:2", "", "ann@h", "ann:p%2Fq@h"])
+def test_an_address_of_a_server(server: str) -> None:
+    where = address(f"postgresql://{server}/db?sslmode=require&query=SELECT+'a@b:c'")
+    assert where is not None
+    assert where.server == f"postgresql://{server}/db?sslmode=require"
+    assert where.query == "SELECT 'a@b:c'"
+    assert "p%2Fq" not in where.text
+
+
+def test_a_query_may_end_with_a_comment(tmp_path: Path) -> None:
+    domain = Domain(columns={"x": Integer(lower=0, upper=9)})
+    for whole in (
+        sqlite(pl.DataFrame({"x": [1]}), tmp_path / "s", ("",)),
+        duckdb(pl.DataFrame({"x": [1]}), tmp_path / "d"),
+    ):
+        assert counts(whole.replace("?table=t", "?query=SELECT x FROM t -- all of it"), domain).n == 1
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "folder"])
 def test_a_ledger_pays_for_what_is_no_single_file(kind: str, tmp_path: Path) -> None:
     """Nothing fails once the table is open, which would be paid for; and a file that is missing costs nothing."""

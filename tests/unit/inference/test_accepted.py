@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from test_distinct import CELLS, DRAWS, PRIORS, N, apart, held
 
 from discreet._core.random import seeded
-from discreet.domain import Counts, Domain, Integer
+from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import ParameterError
 from discreet.inference._accepted import accepted
 from discreet.inference._counts import given_counts, given_records
@@ -103,6 +104,43 @@ def test_the_stabilised_urn_against_all_tables_and_all_noisy_counts(prior: str, 
 
     assert apart(given(z), PRIORS[prior], log_likelihood) < 0.02
     assert apart(given(z[::-1].copy()), PRIORS[prior], log_likelihood) > 0.04
+
+
+@pytest.mark.parametrize("kept", [300, 299, 296])
+def test_the_stabilised_urn_of_few_released_records(kept: int) -> None:
+    """A released record stands for many, of which noise is told apart: a lattice as coarse as they are would not do."""
+    n, z, scale, least = 300, np.array([7, 0]), 0.67, 6
+    mechanism = StabilisedPitmanYor(
+        domain=Domain(columns={"x": Category(categories=["a", "b"])}), records=n, scale=scale, threshold=least,
+        strength=1.0,
+    )  # fmt: skip
+    noise = np.arange(-14, 15)
+    law = np.exp(-np.abs(noise) / scale)
+    law /= law.sum()
+
+    def log_posterior(c: int) -> float:
+        sides = []
+        for held_here in (c, n - c):
+            noisy = held_here + noise
+            values = np.append(0, noisy[noisy >= least]) if held_here else np.zeros(1)
+            chances = np.append(law[noisy < least].sum(), law[noisy >= least]) if held_here else np.ones(1)
+            sides.append((values, chances))
+        (a, p), (b, q) = sides
+        total = a[:, None] + b
+        opened = 1.0 + np.maximum(0, n - total)
+        logs = gammaln(a[:, None] + opened / 2 + 7) - gammaln(a[:, None] + opened / 2)
+        logs -= gammaln(opened + total + 7) - gammaln(opened + total)
+        told = total == kept if kept < n else total >= n
+        prior = sum(gammaln(0.5 + x) - gammaln(x + 1) for x in (c, n - c))
+        return float(np.log((np.outer(p, q) * np.exp(logs) * told).sum() + 1e-300) + prior)
+
+    exact = np.exp([log_posterior(c) for c in range(n + 1)])
+    exact /= exact.sum()
+    found = given_records(known_evidence(mechanism), np.full(2, 0.5), n, z, 4000, seeded(3), kept=kept)
+    assert found.step == 1
+    at = np.bincount(found.counts[:, 0].astype(np.int64), minlength=n + 1) / 4000
+    # of 4,000 draws, five standard errors; a lattice of three records misses the first by twice as much
+    assert np.abs(np.cumsum(at) - np.cumsum(exact)).max() < 0.04
 
 
 @pytest.mark.parametrize("prior", ["tree"])
