@@ -82,6 +82,8 @@ def test_several_columns_of_marginals_and_a_discount_have_none_and_say_what_to_d
     assert no_posterior(Marginals(domain=two, records=99, scale=20.0, units=40)).endswith("gives intervals from them")
     urn = StabilisedPitmanYor(domain=CELLS, records=99, scale=1.0, threshold=9, discount=0.2)
     assert no_posterior(urn).endswith("Take discount 0")
+    urn = StabilisedPitmanYor(domain=CELLS, records=10**6, scale=1.0, threshold=9)
+    assert no_posterior(urn).endswith("above 1,000,000. Take another mechanism")
 
 
 def test_what_nobody_can_list_has_no_posterior_and_a_urn_has() -> None:

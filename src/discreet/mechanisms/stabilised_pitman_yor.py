@@ -24,6 +24,7 @@ from discreet.mechanisms._urn import draw_blocks, records_of
 from discreet.mechanisms.noise import LAPLACE
 
 _UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
+_MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +115,7 @@ class StabilisedPitmanYor(StableCounts):
 
     def evidence(self) -> ThresholdedUrn | None:
         """Return the law of the noise, the threshold, and the urn's strength."""
-        if self.discount:
+        if self.discount or self.records * (self.domain.size or 0) > _MOST_FOLLOWED:
             return None
         return ThresholdedUrn(
             law=LAPLACE,
@@ -130,7 +131,9 @@ class StabilisedPitmanYor(StableCounts):
         return np.asarray(np.exp(self.domain.log_base(self.domain.unflat(np.arange(self._cells)))))
 
     def no_evidence(self) -> str:
-        """Return why there is none with a discount."""
+        """Return why there is none with a discount, or of many records."""
+        if not self.discount:
+            return f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. Take another mechanism"
         return (
             "with a discount, which released records share a new value is not told, and the law sums over all ways. "
             "Take discount 0"
