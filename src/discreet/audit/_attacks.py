@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Booleans, Floats, row_numbers
 from discreet.audit._coded import Coded
 
 _MOST_TABLES = 100  # two-way tables that are looked at
@@ -87,7 +87,7 @@ def _families(columns: int) -> Iterator[list[tuple[int, ...]]]:
 def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the scores by one table of frequencies: with a spread that is the same everywhere, and one that grows."""
     parts = (scene.first, scene.second, scene.unknown, scene.held, scene.released)
-    cells = cells_of(np.concatenate([part.codes[resolution][:, columns] for part in parts]))
+    cells = row_numbers(np.concatenate([part.codes[resolution][:, columns] for part in parts]))
     first, second, unknown, held, released = np.split(cells, np.cumsum([len(part.points) for part in parts])[:-1])
     size = int(cells.max()) + 1
     coins = np.bincount(np.concatenate((first, second, unknown)), minlength=size)
@@ -98,14 +98,6 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
     spread = 1.0 + 0.25 * coins
     even, growing = surplus / spread, surplus / (spread + rate * expected)
     return even[first] - even[second], growing[first] - growing[second]
-
-
-def cells_of(codes: Integers) -> Integers:
-    """Return the number of each row among the distinct rows."""
-    cells = np.zeros(len(codes), dtype=np.int64)
-    for column in codes.T:
-        cells = np.unique(cells * (int(column.max()) + 1) + column, return_inverse=True)[1].reshape(-1)
-    return cells
 
 
 # -- nearest neighbours -----------------------------------------------------------------------------------------------

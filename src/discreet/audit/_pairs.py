@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers, row_numbers
 from discreet._core.errors import DataError
-from discreet.audit._attacks import ATTACKS, CLASSIFIER, Scene, cells_of, differences, learned
+from discreet.audit._attacks import ATTACKS, CLASSIFIER, Scene, differences, learned
 from discreet.audit._coded import Coded
 from discreet.audit._guesses import Null
 
@@ -135,7 +135,7 @@ def divided(pairs: Pairs) -> tuple[Pairs, Pairs, Pairs]:
     depends on the records of the pairs alone, not on the coins.
     """
     resolution = "cells" if "cells" in pairs.table.codes else "ranges"
-    cells = cells_of(joined(*pairs.sides).codes[resolution]).reshape(2, -1).T
+    cells = row_numbers(joined(*pairs.sides).codes[resolution]).reshape(2, -1).T
     most = min(_MOST, 3 * len(pairs) // 4)
     allowed = 1
     while len(spread := _spread(cells, allowed, most)) < min(_FEWEST, most):
