@@ -111,6 +111,7 @@ def test_the_column_of_units_is_not_released(tmp_path) -> None:
     facts = json.loads((folder / "certificate.json").read_text())
     assert facts["mechanism"]["parameters"]["unit"] == "house"
     assert facts["guarantee"]["epsilon"] == 2.0
+    assert "which of two sets of values the records with one value of house have," in facts["guarantee"]["statement"]
     assert all(check.agrees for check in verify(folder))
 
 
