@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import Refused
-from discreet._core.text import aligned
+from discreet._core.text import about, aligned, rounded_up
 from discreet.domain import Boolean, Category, Domain
 from discreet.domain._column import Column
 from discreet.pseudo_posterior._attacked import held_columns, held_rows
@@ -74,7 +74,7 @@ def ladder_text(points: Sequence[FrontierPoint]) -> str:
     names = list(fitted[0].statistics)
     head = ("weighting", "epsilon of a table", "R-hat", *(f"error of {name}" for name in names))
     body = [
-        (point.label, f"{point.epsilon:.4g}", f"{point.r_hat:.3f}", *(f"{point.error(name):.4g}" for name in names))
+        (point.label, about(point.epsilon), rounded_up(point.r_hat, 4), *(about(point.error(name)) for name in names))
         for point in fitted
     ]
     lines = [NOTICE, *aligned([head, *body])]
