@@ -45,7 +45,7 @@ class Embedded:
         for part in self._x.parts():
             owners = part.owners if isinstance(part, Units) else None
             labels = self._populations.labels(part.records)
-            voters = Voters(self._quietly(part.records), part.frequencies, owners, labels)
+            voters = Voters(embedded(self._api, part.records), part.frequencies, owners, labels)
             yield voters
             values += voters.points.size
             if values <= _MOST_KEPT:
@@ -53,18 +53,22 @@ class Embedded:
         if values <= _MOST_KEPT:
             self._kept = kept
 
-    def _quietly(self, records: Records) -> Floats:
-        """Embed confidential records; what goes wrong may name their values, and is not passed on."""
-        try:
-            points = np.asarray(self._api.embed(records), dtype=np.float64)
-        except Exception:  # noqa: BLE001  # whatever a user's function raises
-            points = np.empty(0)
-        if points.ndim != 2 or len(points) != len(records) or not (np.abs(points) < LARGEST).all():
-            raise ParameterError(
-                f"the embedding of the API {self._api.name!r} did not give one row of finite numbers for each record "
-                "of the table. Try it on records that the API makes"
-            )
-        return points
+
+def embedded(api: API, records: Records) -> Floats:
+    """Embed confidential records; what goes wrong may name their values, and is not passed on.
+
+    Raises ParameterError when the embedding fails, or does not give finite numbers for each.
+    """
+    try:
+        points = np.asarray(api.embed(records), dtype=np.float64)
+    except Exception:  # noqa: BLE001  # whatever a user's function raises
+        points = np.empty(0)
+    if points.ndim != 2 or len(points) != len(records) or not (np.abs(points) < LARGEST).all():
+        raise ParameterError(
+            f"the embedding of the API {api.name!r} did not give one row of finite numbers for each record of the "
+            "table. Try it on records that the API makes"
+        )
+    return points
 
 
 def settled_api(given: Any, domain: Domain) -> API:

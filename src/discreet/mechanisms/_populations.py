@@ -78,7 +78,8 @@ class Populations:
     def sizes(self, population: int) -> Integers:
         """Return how many members each label has: as many as another, and one at least."""
         share, rest = divmod(population, self.count)
-        return np.maximum(1, share + (np.arange(self.count) < rest))
+        sizes: Integers = np.maximum(1, share + (np.arange(self.count) < rest))
+        return sizes
 
     def groups(self, labels: Integers) -> Iterator[tuple[int, Integers]]:
         """Yield each label that is held, and the places of its records."""
