@@ -52,11 +52,12 @@ def p_value(released: str, epsilon: float, claim: float, seed: int, *, level: fl
     return min(1.0, len(found) * min(one.p_value for one in found))
 
 
+@pytest.mark.parametrize("runs", [40, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_right_releases_are_rejected_at_most_at_the_level(epsilon: float) -> None:
-    """Of 40 at level 0.05: no more rejections than a binomial law of that rate has with probability 1 - 1e-6."""
-    rejected = sum(p_value("right", epsilon, epsilon, seed, level=0.05) <= 0.05 for seed in range(40))
-    assert rejected <= binom.isf(RATE, 40, 0.05)
+def test_right_releases_are_rejected_at_most_at_the_level(epsilon: float, runs: int) -> None:
+    """At level 0.05: no more rejections than a binomial law of that rate has with probability 1 - 1e-6."""
+    rejected = sum(p_value("right", epsilon, epsilon, seed, level=0.05) <= 0.05 for seed in range(runs))
+    assert rejected <= binom.isf(RATE, runs, 0.05)
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,13 @@ def p_value(released: str, claim: float, seed: int) -> float:
     return min(1.0, len(found) * min(one.p_value for one in found))
 
 
-def test_right_releases_are_rejected_at_most_at_the_level() -> None:
-    """Of 40 at level 0.05: no more rejections than a binomial law of that rate has with probability 1 - 1e-6."""
-    assert sum(p_value("right", 1.0, seed) <= 0.05 for seed in range(40)) <= binom.isf(RATE, 40, 0.05)
+@pytest.mark.parametrize(
+    ("runs", "epsilon"),
+    [(40, 1.0), *(pytest.param(400, epsilon, marks=pytest.mark.exhaustive) for epsilon in (0.3, 1.0, 3.0))],
+)
+def test_right_releases_are_rejected_at_most_at_the_level(runs: int, epsilon: float) -> None:
+    """At level 0.05: no more rejections than a binomial law of that rate has with probability 1 - 1e-6."""
+    assert sum(p_value("right", epsilon, seed) <= 0.05 for seed in range(runs)) <= binom.isf(RATE, runs, 0.05)
 
 
 @pytest.mark.parametrize("twin", ["copy", "a tenth of the noise"])
