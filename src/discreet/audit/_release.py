@@ -132,7 +132,7 @@ def claimed(
     """Return the claim to test: that of a certificate, or a bare one.
 
     Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, it is
-    about groups that no column names, or it is of counts of labels that nobody declared.
+    about groups that no column names or a model's units, or it is of counts of labels that nobody declared.
     """
     if epsilon is None:
         if delta is not None or relation is not None:
@@ -167,6 +167,11 @@ def _certified(certificate: Certificate) -> Claim:
         raise ParameterError(
             "a claim about groups of records that no column names cannot be audited, since the control cannot be drawn "
             "by them. Audit a release of units (unit=...), by the same mechanism and budget"
+        )
+    if certificate.facts["mechanism"]["parameters"].get("unit") is not None:
+        raise ParameterError(
+            "a model's claim about units cannot be audited, since it is about units of as many records each, and those "
+            "of the control have other numbers. Audit tables of a model with one record per unit"
         )
     if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts["domain"])).size is None:
         raise ParameterError(
