@@ -306,6 +306,28 @@ def test_the_result_is_closed(place: Path) -> None:
     assert repr(closed) == "<confidential ReleaseAudit>"
 
 
+@pytest.mark.parametrize(("epsilon", "status"), [(1.0, 0), (40.0, 1)])
+def test_a_false_claim_about_another_librarys_release(tmp_path: Path, epsilon: float, status: int) -> None:
+    """OpenDP's Laplace noise on counts, said to be for epsilon 1: it is, or is for 40. At a level of 1e-6."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    cells = seeded(7).integers(0, CELLS, 1200)
+    pl.DataFrame({"x": cells // 25, "y": cells % 25}).write_parquet(tmp_path / "all.parquet")
+    names = {name: str(tmp_path / f"{name}.{'json' if name == 'split' else 'parquet'}")
+             for name in ("all", "data", "control", "split", "released")}  # fmt: skip
+    assert run(["audit", "split", names["all"], "--out-data", names["data"], "--out-control", names["control"],
+                "--record", names["split"]]) == 0  # fmt: skip
+    held = pl.read_parquet(names["data"])
+    counts = np.bincount(25 * held["x"].to_numpy() + held["y"].to_numpy(), minlength=CELLS).tolist()
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    noisy = np.maximum(0, (space >> dp.m.then_laplace(scale=2.0 / epsilon))(counts))
+    made = np.repeat(np.arange(CELLS), noisy)
+    pl.DataFrame({"x": made // 25, "y": made % 25}).write_parquet(names["released"])
+    assert run(["audit", "release", names["released"], "--data", names["data"], "--control", names["control"],
+                "--epsilon", "1", "--level", str(RATE)]) == status  # fmt: skip
+
+
 # -- counts, and units -------------------------------------------------------------------------------------------------
 
 
