@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -132,6 +132,28 @@ def disclosed(
         )
         for name, rates in found.items()
     )
+
+
+def mean_of(found: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure, ...]:
+    """Return the mean of the same attacks on several released tables, each table attacked by itself.
+
+    Intervals are those of the tries on one table: several tables do not have more records.
+    """
+    if len(found) == 1:
+        return found[0]
+
+    def mean(rates: Sequence[Rate]) -> Rate:
+        right, tries = sum(rate.right for rate in rates), sum(rate.tries for rate in rates)
+        each = round(tries / len(rates))
+        return Rate(right=right / tries * each if tries else 0.0, tries=each)
+
+    out = []
+    for same in zip(*found, strict=True):
+        controls = [one.control for one in same if one.control is not None]
+        out.append(
+            replace(same[0], table=mean([one.table for one in same]), control=mean(controls) if controls else None)
+        )
+    return tuple(out)
 
 
 # -- matches and guesses ----------------------------------------------------------------------------------------------
