@@ -160,7 +160,7 @@ class Mechanism(PrivateStep):
 
     def pairs_in_words(self, n: int) -> list[str]:
         """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
-        return [f"{self.name} works on all columns together, so that no pair of columns is left out."]
+        return ["All columns are worked on together, so that no pair of columns is left out."]
 
     @abstractmethod
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:

@@ -531,13 +531,17 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
 
     def pairs_in_words(self, n: int) -> list[str]:
         """Return how many pairs may be measured, and how strong a dependence has to be to be found."""
-        every = len(self.sizes) * (len(self.sizes) - 1) // 2
-        if not self.pairs:
-            return [f"{self.name} measures none of the {counted(every, 'pair')} of columns."] if every else []
+        every, some = len(self.sizes) * (len(self.sizes) - 1) // 2, len(self.pairs)
+        if not some:
+            return ["No pair of columns is measured, because the workload names none."] if every else []
+        if some < every:
+            those = f"{some:,} of the {every:,} pairs of columns may be measured, those of the workload."
+        else:
+            those = f"{'Any' if every > 1 else 'One'} of the {counted(every, 'pair')} of columns may be measured."
         return [
-            f"{self.name} may measure {len(self.pairs):,} of the {counted(every, 'pair')} of columns.",
-            "For each of them it counts how many records would be elsewhere if the two columns were independent. This "
-            f"number gets noise with a standard deviation of {counted(round(self.scale), 'record')}, "
+            those,
+            "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
+            f"This number gets noise with a standard deviation of {counted(round(self.scale), 'record')}, "
             f"{about(100.0 * self.scale / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
             "are then released as if they were independent, but for what other columns tell of them.",
         ]

@@ -259,7 +259,7 @@ class Choice:
         request, made = self.plan.request, None if self.option is None else self.option.mechanism
         if self.pairs is not None or len(request.domain.columns) < 2:
             return []
-        known = [] if made is None else [_capitalised(text) for text in made.pairs_in_words(request.n)]
+        known = [] if made is None else made.pairs_in_words(request.n)
         if request.reference.table is None:
             why = [
                 "The error of pairs is not predicted, because the declared domain does not say how columns depend on "
@@ -354,10 +354,6 @@ def _how_often(measured: int, runs: int) -> str:
 def of_records(share: float) -> str:
     """Return a share of records as it is shown."""
     return f"{about(100.0 * share, 2)} %"
-
-
-def _capitalised(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _beside(risk: Risk, before: Sequence[Choice], place: int) -> Risk:
