@@ -537,7 +537,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         if some < every:
             those = f"{some:,} of the {every:,} pairs of columns may be measured, those of the workload."
         else:
-            those = f"{'Any' if every > 1 else 'One'} of the {counted(every, 'pair')} of columns may be measured."
+            those = f"{f'Any of the {every:,} pairs' if every > 1 else 'The pair'} of columns may be measured."
         return [
             those,
             "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
