@@ -1,4 +1,4 @@
-"""Check a built site: no page loads anything from another server, and every link inside it leads somewhere.
+"""Check a built site: no page loads anything from another server, links lead somewhere, headings have a level.
 
 Run ``python docs/check_site.py docs/_build/html``. Links that a reader may follow elsewhere are left alone.
 """
@@ -23,6 +23,7 @@ class Page(HTMLParser):
         super().__init__()
         self.loads: list[str] = []
         self.links: list[str] = []
+        self.levelless = 0
         self.anchors = {""}
         self._in_style = False
         self.feed(text)
@@ -32,6 +33,7 @@ class Page(HTMLParser):
         found = {name: value or "" for name, value in attributes}
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
         self._in_style = tag == "style"
+        self.levelless += found.get("role") == "heading" and "aria-level" not in found
         self.loads += in_css(found.get("style", ""))
         self.loads += [found[name] for name in ("src", "poster", "data") if name in found and tag != "input"]
         self.loads += [part.split()[0] for part in found.get("srcset", "").split(",") if part.split()]
@@ -70,6 +72,7 @@ def problems(root: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         wrong = [*wrongly_loaded(root, path, page.loads, files), *wrongly_linked(root, path, page.links, files, pages)]
+        wrong += ["has a heading without a level (aria-level)"] * bool(page.levelless)
         found += [f"{path.relative_to(root)} {problem}" for problem in wrong]
     for path in sorted(path for path in files if path.suffix == ".css"):
         loads = in_css(path.read_text(encoding="utf-8"))

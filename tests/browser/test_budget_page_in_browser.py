@@ -14,10 +14,12 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from test_report_in_browser import CONTRAST, HOSTILE, opened, text
 
 from discreet import Ledger
+from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer
 from discreet.planner import plan
 
@@ -37,6 +39,30 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         mechanisms=["perturbed-histogram", "gaussian-smoothed-histogram", "smoothed-histogram"],
     )  # fmt: skip
     return made.write_page(where / "page.html", ledger=where / "l.ledger")
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with the predicted errors of pairs of columns, from a public table."""
+    pytest.importorskip("jinja2")
+    rng = seeded(0)
+    age = rng.integers(0, 40, 300)
+    columns = {"age": age, HOSTILE: age // 14, "c": age // 20, "d": rng.integers(0, 4, 300), "e": age % 2}
+    upper = {"age": 999, "d": 999}  # so many cells together that nothing is predicted at a poor budget
+    domain = Domain(
+        columns={name: Integer(lower=0, upper=upper.get(name, int(codes.max()))) for name, codes in columns.items()}
+    )
+    made = plan(
+        domain, records=1500, epsilon=1.0, delta=1e-6, largest_sizes=False, mechanisms=["marginals"], units=100,
+        reference=pl.DataFrame(columns),
+    )  # fmt: skip
+    return made.write_page(tmp_path_factory.mktemp("pairs") / "page.html")
+
+
+@pytest.fixture(params=["page", "wide"])
+def either(request: pytest.FixtureRequest) -> Path:
+    """Each of the two pages."""
+    return Path(request.getfixturevalue(request.param))
 
 
 def budgets(page: Path) -> list[dict[str, Any]]:
@@ -71,6 +97,25 @@ def shows(chromium: Any, one: dict[str, Any], risk: int = 2) -> None:
     assert chromium.find_element("id", "slider").get_attribute("aria-valuetext") == f"epsilon {one['epsilon']}"
 
 
+def shows_pairs(chromium: Any, one: dict[str, Any], names: list[str]) -> None:
+    """Check that the page shows the pairs of one budget, or that they are not predicted."""
+    known, pairs = chromium.find_element("id", "pairs-known"), one["pairs"]
+    assert known.is_displayed() is (pairs is not None)
+    items = chromium.find_elements("css selector", "#pairs-unknown li")
+    assert [item.text for item in items] == one["pairsUnknown"]
+    assert bool(items) is (pairs is None)
+    if pairs is None:
+        return
+    assert [text(chromium, f"pairs-{name}") for name in ("mean", "largest")] == pairs["texts"]
+    assert text(chromium, "pairs-measured") == pairs["measured"]
+    found = []
+    for row in chromium.find_elements("css selector", "#pairs tr"):
+        assert row.find_element("css selector", "th").get_attribute("scope") == "row"
+        cells = [cell.text for cell in row.find_elements("css selector", "th, td:not([aria-hidden])")]
+        found.append([*cells, float(row.find_element("css selector", "rect").get_attribute("width"))])
+    assert found == [[f"{names[i]} and {names[j]}", *shown] for i, j, *shown in pairs["rows"]]
+
+
 def fill(chromium: Any, name: str, value: str) -> None:
     field = chromium.find_element("id", name)
     field.clear()
@@ -92,6 +137,39 @@ def test_the_slider_moves_everything_with_the_keyboard(chromium: Any, page: Path
     widths = [one["errors"][0][3] for one in made]
     assert widths[0] == max(widths) == 100.0
     assert widths[-1] < 20.0
+
+
+def test_the_slider_moves_the_pairs_of_columns(chromium: Any, wide: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    made, names = budgets(wide), ["age", HOSTILE, "c", "d", "e"]
+    assert made[0]["pairs"] is None
+    assert made[8]["pairs"]["rows"] != made[9]["pairs"]["rows"]
+    opened(chromium, wide)
+    shows_pairs(chromium, made[8], names)
+    slider = chromium.find_element("id", "slider")
+    for keys, place in {Keys.ARROW_RIGHT: 9, Keys.HOME: 0, Keys.END: 16}.items():
+        slider.send_keys(keys)
+        shows_pairs(chromium, made[place], names)
+    (bar,) = chromium.find_elements("css selector", "#pairs tr:first-child svg")
+    assert bar.size["width"] > 50  # a bar that the script made is drawn
+
+
+def test_the_largest_error_of_pairs_that_is_accepted_chooses_the_least_epsilon(chromium: Any, wide: Path) -> None:
+    from selenium.webdriver.support.select import Select
+
+    made = budgets(wide)
+    opened(chromium, wide)
+    columns = Select(chromium.find_element("id", "column"))
+    for words, place in (("pairs of columns, on average", 0), ("the pair with the largest error", 1)):
+        columns.select_by_visible_text(words)
+        assert text(chromium, "measured") == "In % of records with another pair of values."
+        errors = [one["pairs"]["values"][place] if one["pairs"] else None for one in made]
+        most = errors[10]
+        fill(chromium, "accepted", repr(most))
+        least = next(i for i, one in enumerate(errors) if one is not None and one <= most)
+        assert text(chromium, "epsilon") == made[least]["epsilon"]
+        assert text(chromium, "answer").startswith(f"Epsilon {made[least]['epsilon']} is the least")
 
 
 def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, page: Path) -> None:
@@ -184,23 +262,23 @@ def test_it_can_be_walked_through_by_keyboard_with_the_focus_seen(chromium: Any,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_both_schemes(chromium: Any, page: Path, scheme: str) -> None:
-    found = opened(chromium, page, scheme=scheme).execute_script(CONTRAST)
+def test_every_text_can_be_read_in_both_schemes(chromium: Any, either: Path, scheme: str) -> None:
+    found = opened(chromium, either, scheme=scheme).execute_script(CONTRAST)
     assert len(found) > 150
     assert [one for one in found if one[0] < 4.5] == []
 
 
 @pytest.mark.parametrize("width", [320, 400, 768, 1280])
-def test_it_fits_narrow_screens(chromium: Any, page: Path, width: int) -> None:
-    opened(chromium, page, width=width)
+def test_it_fits_narrow_screens(chromium: Any, either: Path, width: int) -> None:
+    opened(chromium, either, width=width)
     assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_axe_finds_nothing_serious(chromium: Any, page: Path, scheme: str, width: int) -> None:
+def test_axe_finds_nothing_serious(chromium: Any, either: Path, scheme: str, width: int) -> None:
     code = axe()
-    opened(chromium, page, scheme=scheme, width=width)
+    opened(chromium, either, scheme=scheme, width=width)
     chromium.execute_script(code)
     found = chromium.execute_async_script("const done = arguments[0]; axe.run().then(done)")
     assert len(found["passes"]) > 20
@@ -230,17 +308,19 @@ def test_without_scripts_it_still_tells_all_budgets(chromium: Any, page: Path) -
     opened(chromium, page)
 
 
-def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, page: Path) -> None:
+def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, either: Path) -> None:
     for kind in ("performance", "browser"):
         chromium.get_log(kind)
-    opened(chromium, page)
+    opened(chromium, either)
     fill(chromium, "number", "3")
     assert chromium.title == "Choose a budget"
     assert HOSTILE in text(chromium, "errors")
+    if text(chromium, "pairs-unknown") == "":
+        assert HOSTILE in text(chromium, "pairs")
     messages = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
     requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     asked = [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
-    assert asked == [page.as_uri()]
+    assert asked == [either.as_uri()]
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
@@ -259,3 +339,20 @@ def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, page: Pat
     after = whole[whole.index("All budgets") :]
     for one in made:
         assert f"{one['epsilon']} {one['risks'][0][0]} {one['risks'][2][0]}" in after
+
+
+def test_it_prints_the_pairs_of_the_chosen_budget_and_a_line_for_each(chromium: Any, wide: Path) -> None:
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
+    made = budgets(wide)
+    opened(chromium, wide)
+    fill(chromium, "number", "3.2")
+    printed = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+    sheets = pypdf.PdfReader(io.BytesIO(base64.b64decode(printed["data"]))).pages
+    whole = " ".join(unicodedata.normalize("NFKC", "".join(sheet.extract_text() for sheet in sheets)).split())
+    shown = whole[whole.index("How near pairs") : whole.index("In plain words")]
+    for *_, predicted, sample, measured, _ in made[11]["pairs"]["rows"]:
+        assert f"{predicted} {sample} {measured}" in shown
+    after = whole[whole.index("Predicted error of pairs") :]
+    for one in made:
+        if one["pairs"]:
+            assert " ".join([one["epsilon"], *one["pairs"]["texts"], one["pairs"]["measured"]]) in after

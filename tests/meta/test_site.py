@@ -55,6 +55,7 @@ def site(folder: Path, body: str, css: str = "") -> list[str]:
         '<a href="absent.html">x</a>',
         '<a href="other.html#absent">x</a>',
         '<a href="#absent">x</a>',
+        '<p role="heading">x</p> <p role="heading">y</p>',
     ],
 )
 def test_a_fault_of_a_site_is_found(tmp_path: Path, body: str) -> None:
@@ -70,6 +71,7 @@ def test_a_fault_of_a_style_sheet_is_found(tmp_path: Path, css: str) -> None:
 
 def test_what_is_harmless_passes(tmp_path: Path) -> None:
     body = """
+    <p role="heading" aria-level="2">x</p>
     <a href="https://example.org">a reader may follow this</a> <a href="mailto:a@example.org">or write</a>
     <a href="other.html#there">x</a> <a href="#here">x</a> <a href="#">top</a> <a href="other.html?x=1">x</a>
     <link rel="canonical" href="https://example.org/"> <link rel="stylesheet" href="style.css?v=1">

@@ -6,7 +6,7 @@ All of it is computed from public numbers and invented tables.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -153,6 +153,14 @@ class Mechanism(PrivateStep):
             None where there is nothing that was not known beforehand.
         """
         return None
+
+    def pairs_measured(self, y: Output) -> Sequence[tuple[int, int]] | None:
+        """Return the pairs of columns that an output has a table of, as their numbers; None where it has records."""
+        return None
+
+    def pairs_in_words(self, n: int) -> list[str]:
+        """Return what is known beforehand of how columns are kept together in a release of ``n`` records."""
+        return ["All columns are worked on together, so that no pair of columns is left out."]
 
     @abstractmethod
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:

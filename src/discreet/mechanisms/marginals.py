@@ -18,7 +18,7 @@ from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import least_integer, least_real, log_ratio
 from discreet._core.random import seeded
-from discreet._core.text import as_written, counted, percent, rounded_up
+from discreet._core.text import about, as_written, counted, percent, rounded_up
 from discreet.domain import Counts, Domain, Records
 from discreet.domain._commonness import Commonness, inner_half
 from discreet.domain._metric import is_ordered
@@ -486,8 +486,13 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
             )
         return Outcome(told, share)
 
+    def pairs_measured(self, y: Output) -> list[Pair]:
+        """Return the pairs of columns whose tables were measured, as their numbers."""
+        made, tables = self._read(y)
+        return _two_way(MeasuredTables(made, tables))
+
     def _told(self, seen: MeasuredTables) -> str:
-        measured = [columns for columns, _ in seen.measured if len(columns) == 2]
+        measured = _two_way(seen)
         if not measured and self.pairs:
             return "no two-way table was worth its noise: columns of the released records are independent of each other"
         if len(self.pairs) < 2:
@@ -523,6 +528,23 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """Return that share in a sentence."""
         words = super().share_in_words(n, like)
         return f"{words}. Labels too rare to be kept are counted as such" if self.open else words
+
+    def pairs_in_words(self, n: int) -> list[str]:
+        """Return how many pairs may be measured, and how strong a dependence has to be to be found."""
+        every, some = len(self.sizes) * (len(self.sizes) - 1) // 2, len(self.pairs)
+        if not some:
+            return ["No pair of columns is measured, because the workload names none."] if every else []
+        if some < every:
+            those = f"{some:,} of the {every:,} pairs of columns may be measured, those of the workload."
+        else:
+            those = f"{f'Any of the {every:,} pairs' if every > 1 else 'The pair'} of columns may be measured."
+        return [
+            those,
+            "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
+            f"This number gets noise with a standard deviation of {counted(round(self.scale), 'record')}, "
+            f"{about(100.0 * self.scale / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
+            "are then released as if they were independent, but for what other columns tell of them.",
+        ]
 
     def _invented(self, n: int) -> tuple[Self, dict[int, float]]:
         """Return the mechanism after the labels of an invented table are known, and the shares of those not kept."""
@@ -639,6 +661,10 @@ def _least_scale(
         relative=1e-6,
     )
     return GAUSSIAN.largest_scale if found is None else found
+
+
+def _two_way(seen: MeasuredTables) -> list[Pair]:
+    return [(columns[0], columns[1]) for columns, _ in seen.measured if len(columns) == 2]
 
 
 def _is_faint(table: Counted) -> bool:

@@ -15,20 +15,24 @@ from discreet._core.writing import check_outputs, check_writable, require_own, t
 from discreet.ledger import Ledger
 from discreet.ledger._which import ledger_for
 from discreet.planner._budgets import (
+    SHOWN_PAIRS,
     USUAL,
     WRONG,
     Choice,
+    Pairs,
     choices,
     error,
     in_ledger,
     like_what,
     measured_in,
+    of_records,
     plans_around,
     runs,
     unit_of,
 )
 from discreet.planner._cells import chosen_cells
 from discreet.planner._plan import Plan
+from discreet.planner._rehearsed import Rehearsal
 
 
 def write_budget_page(
@@ -51,8 +55,10 @@ def write_budget_page(
     keeper = ledger_for(ledger, files.get("domain"), dataset=dataset)
     # A ledger that was given open is its owner's to close.
     with nullcontext(keeper) if keeper is None or keeper is ledger else keeper:
-        plans, own = plans_around(made, progress)
-        text = page(choices(plans, keeper, _named(place, dataset)), own, keeper)
+        known = made.request.reference.table is not None and len(made.request.domain.columns) > 1
+        rehearsal = Rehearsal(made.request) if known else None
+        plans, own = plans_around(made, rehearsal, progress)
+        text = page(choices(plans, keeper, _named(place, dataset), rehearsal), own, keeper, rehearsal)
     with together(path, inputs=inputs, check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
     return path
@@ -66,15 +72,18 @@ def _named(place: Any, dataset: str | None) -> dict[str, str]:
     return {"ledger": name} | ({} if dataset is None else {"dataset": dataset})
 
 
-def page(found: Sequence[Choice], own: int, ledger: Ledger | None) -> str:
+def page(found: Sequence[Choice], own: int, ledger: Ledger | None, rehearsal: Rehearsal | None) -> str:
     """Return the page as text.
 
     ``found``: one for each budget, least first.
     ``own``: the place of the budget that is shown first.
     ``ledger``: what is left in the last column; None where there is none.
+    ``rehearsal``: where the errors of pairs are from; None where they are not predicted.
     """
     request = found[own].plan.request
     domain = request.domain
+    most = max((one.pairs.largest for one in found if one.pairs is not None), default=0.0)
+    facts = [_facts(one, lengths, most) for one, lengths in zip(found, _lengths(found), strict=True)]
     columns = [
         {
             "name": name,
@@ -97,6 +106,8 @@ def page(found: Sequence[Choice], own: int, ledger: Ledger | None) -> str:
             "columns": columns,
             "sample": about(request.without_privacy, 4),
             "single": len(columns) == 1,
+            "pairs": None if rehearsal is None else _about_pairs(rehearsal, request.size),
+            "facts": facts,
             "wrong": WRONG,
             "usual": USUAL,
             "found": found,
@@ -109,12 +120,23 @@ def page(found: Sequence[Choice], own: int, ledger: Ledger | None) -> str:
                 "usual": USUAL,
                 "wrong": WRONG,
                 "columns": [[each["name"], each["unit"]] for each in columns],
-                "budgets": [_facts(one, lengths) for one, lengths in zip(found, _lengths(found), strict=True)],
+                "budgets": facts,
             },
         },
         script="budgets.js",
         style="budgets.css",
     )
+
+
+def _about_pairs(rehearsal: Rehearsal, size: int) -> dict[str, Any]:
+    """Return what is the same of pairs at every budget."""
+    return {
+        "many": f"{len(rehearsal.pairs):,}",
+        "shown": min(SHOWN_PAIRS, len(rehearsal.pairs)),
+        "sample": of_records(float(rehearsal.without_privacy.mean())),
+        "runs": counted(rehearsal.runs, "rehearsal"),
+        "drawn": "" if rehearsal.drawn == size else f", with {counted(rehearsal.drawn, 'record')} released",
+    }
 
 
 def cells(one: Choice) -> list[str]:
@@ -137,8 +159,12 @@ def _lengths(found: Sequence[Choice]) -> list[list[float]]:
     ]
 
 
-def _facts(one: Choice, lengths: Sequence[float]) -> dict[str, Any]:
-    """Return what the script shows of a budget."""
+def _facts(one: Choice, lengths: Sequence[float], most: float) -> dict[str, Any]:
+    """Return what the script shows of a budget.
+
+    ``lengths``: of the columns' bars.
+    ``most``: the largest error of a pair at any budget, whose bar is 100 long.
+    """
     names = one.plan.request.domain.names
     return {
         "epsilon": one.epsilon,
@@ -158,9 +184,22 @@ def _facts(one: Choice, lengths: Sequence[float]) -> dict[str, Any]:
             else ["-", "", None, 0.0]
             for name, length in zip(names, lengths, strict=True)
         ],
+        "pairs": None if one.pairs is None else _pair_facts(one.pairs, most),
+        "pairsUnknown": one.pairs_unknown,
         "promised": one.promised,
         "not": one.not_promised,
         "left": one.left,
         "command": one.command,
         "python": one.python,
     }
+
+
+def _pair_facts(pairs: Pairs, most: float) -> dict[str, Any]:
+    """Return what the script shows of the pairs of a budget."""
+    rows = [
+        [*each.columns, each.text, each.sample, each.measured, round(100.0 * each.share / most, 2) if most else 0.0]
+        for each in pairs.rows
+    ]
+    texts = of_records(pairs.mean), of_records(pairs.largest)
+    values = [float(text.removesuffix(" %")) for text in texts]
+    return {"texts": texts, "values": values, "measured": pairs.measured, "rows": rows}

@@ -22,6 +22,7 @@ from discreet.ledger import Ledger
 from discreet.ledger._outlook import left_after
 from discreet.planner._option import Option, Request
 from discreet.planner._plan import Plan, planned
+from discreet.planner._rehearsed import PairErrors, Rehearsal
 from discreet.privacy import Budget
 from discreet.privacy._trade_off import TradeOff, against_guessing
 from discreet.releases._promise import delta_caveats
@@ -30,6 +31,9 @@ WRONG = (1, 2, 5, 10, 20)
 """Of 100, how many false alarms an attacker may raise."""
 
 USUAL = WRONG.index(5)
+
+SHOWN_PAIRS = 10
+"""How many pairs of columns are shown of each budget."""
 
 _EACH_WAY, _PER_DECADE, _LARGEST = 8, 6, 100.0
 _OPTION = "--"
@@ -51,23 +55,31 @@ def budgets_around(epsilon: float) -> list[float]:
     return sorted({epsilon, *(one for one in near if 0.0 < one <= _LARGEST)})
 
 
-def plans_around(made: Plan, progress: Callable[[int, int], None] | None = None) -> tuple[list[Plan], int]:
+def plans_around(
+    made: Plan, rehearsal: Rehearsal | None, progress: Callable[[int, int], None] | None = None
+) -> tuple[list[tuple[Plan, PairErrors | None]], int]:
     """Return a plan for each of several budgets, least first, and the place of the one that was made.
 
     ``made``: what was planned.
-    ``progress``: called after each mechanism with how many plans' mechanisms are done, and how many there are.
+    ``rehearsal``: of what each plan chooses, for the errors of pairs; None where there is none.
+    ``progress``: called after each mechanism with how many plans' mechanisms are done, and how many there are. A
+    rehearsal counts as one more.
     """
     epsilons, own = budgets_around(made.request.budget.epsilon), made.request.budget.epsilon
-    plans: list[Plan] = []
+    more, plans = int(rehearsal is not None), []
     for place, epsilon in enumerate(epsilons):
 
         def told(done: int, of: int, before: int = place) -> None:
             if progress is not None:
-                progress(before * of + done, len(epsilons) * of)
+                progress(before * (of + more) + done, len(epsilons) * (of + more))
 
         budget = Budget(epsilon=epsilon, delta=made.request.budget.delta)
         again = replace(made.request, budget=budget)
-        plans.append(made if epsilon == own else planned(again, largest_sizes=False, progress=told))
+        plan = made if epsilon == own else planned(again, largest_sizes=False, progress=told)
+        pairs = rehearsal.of(plan.feasible[0]) if rehearsal is not None and plan.feasible else None
+        if rehearsal is not None:
+            told(len(plan.options) + 1, len(plan.options))
+        plans.append((plan, pairs))
     return plans, epsilons.index(own)
 
 
@@ -93,6 +105,41 @@ class Error:
     share: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The predicted error of one pair of columns.
+
+    ``columns``: their numbers.
+    ``share``: of the records that would have to move.
+    ``measured``: whether its table was measured in rehearsals, in words.
+    """
+
+    columns: tuple[int, int]
+    share: float
+    sample: str
+    measured: str
+
+    @property
+    def text(self) -> str:
+        """The share as it is shown."""
+        return of_records(self.share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """The predicted errors of pairs of columns.
+
+    ``mean``, ``largest``: shares of the records.
+    ``measured``: how many are, in words.
+    ``rows``: those with the largest errors.
+    """
+
+    mean: float
+    largest: float
+    measured: str
+    rows: Sequence[Pair]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """One budget of a page.
@@ -100,6 +147,7 @@ class Choice:
     ``plan``: as ``discreet plan`` makes it.
     ``risks``: one for each of :data:`WRONG`; none where no mechanism meets the budget.
     ``errors``: by column; none where they are not predicted.
+    ``pairs``: of columns; None where they are not predicted.
     ``left``: what would be left in the ledger, in words; None where there is no ledger.
     ``ledger``: the arguments that name it, where it was given.
     """
@@ -107,6 +155,7 @@ class Choice:
     plan: Plan
     risks: Sequence[Risk]
     errors: Mapping[str, Error]
+    pairs: Pairs | None
     left: str | None
     ledger: Mapping[str, str]
 
@@ -205,6 +254,25 @@ class Choice:
         ]
 
     @property
+    def pairs_unknown(self) -> list[str]:
+        """Why no error of a pair is predicted, and what is known beforehand; empty where there is one."""
+        request, made = self.plan.request, None if self.option is None else self.option.mechanism
+        if self.pairs is not None or len(request.domain.columns) < 2:
+            return []
+        known = [] if made is None else made.pairs_in_words(request.n)
+        if request.reference.table is None:
+            why = [
+                "The error of pairs is not predicted, because the declared domain does not say how columns depend on "
+                "each other.",
+                "A public table that looks like yours does. Give one with --reference, in Python reference=...",
+            ]
+        elif self.errors:
+            why = ["The error of pairs is not predicted, because only records of some kind are released."]
+        else:
+            why = ["The error of pairs is not predicted at this budget, and neither is that of columns."]
+        return [*why, *known]
+
+    @property
     def command(self) -> str:
         """The command line of this release."""
         return _command(self.plan, self._asked)
@@ -232,18 +300,60 @@ class Choice:
         }
 
 
-def choices(plans: Sequence[Plan], ledger: Ledger | None, named: Mapping[str, str]) -> list[Choice]:
+def choices(
+    plans: Sequence[tuple[Plan, PairErrors | None]],
+    ledger: Ledger | None,
+    named: Mapping[str, str],
+    rehearsal: Rehearsal | None = None,
+) -> list[Choice]:
     """Return what each plan's choice promises, is worth, and leaves.
 
+    ``plans``: each with the predicted errors of pairs of columns.
     ``ledger``: of the table; None where nobody keeps one.
     ``named``: the arguments that name it, where it was given.
+    ``rehearsal``: where the errors of pairs are from.
     """
-    left = _left(plans, ledger)
+    left = _left([plan for plan, _ in plans], ledger)
     found: list[Choice] = []
-    for plan, words in zip(plans, left, strict=True):
+    for (plan, pairs), words in zip(plans, left, strict=True):
         risks = [_beside(risk, found, place) for place, risk in enumerate(_risks(plan))]
-        found.append(Choice(plan=plan, risks=risks, errors=_errors(plan), left=words, ledger=named))
+        shown = None if pairs is None or rehearsal is None else _pairs(pairs, rehearsal)
+        found.append(Choice(plan=plan, risks=risks, errors=_errors(plan), pairs=shown, left=words, ledger=named))
     return found
+
+
+def _pairs(found: PairErrors, rehearsal: Rehearsal) -> Pairs:
+    """Return the errors of pairs as they are shown."""
+    measured, runs = found.measured, found.rehearsals
+    of = len(found.errors)
+    rows = [
+        Pair(
+            columns=rehearsal.pairs[i],
+            share=float(found.errors[i]),
+            sample=of_records(float(rehearsal.without_privacy[i])),
+            measured=_how_often(runs if measured is None else int(measured[i]), runs),
+        )
+        for i in found.worst[:SHOWN_PAIRS].tolist()
+    ]
+    number = of if measured is None else int(measured.sum()) / runs
+    many = f"{round(number):,} of {of:,}"
+    return Pairs(
+        mean=found.mean,
+        largest=rows[0].share,
+        measured=many if number == round(number) else f"about {many}",
+        rows=rows,
+    )
+
+
+def _how_often(measured: int, runs: int) -> str:
+    if measured in {0, runs}:
+        return "yes" if measured else "no"
+    return f"in {measured} of {runs}"
+
+
+def of_records(share: float) -> str:
+    """Return a share of records as it is shown."""
+    return f"{about(100.0 * share, 2)} %"
 
 
 def _beside(risk: Risk, before: Sequence[Choice], place: int) -> Risk:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
@@ -90,10 +90,15 @@ def common(reference: Any, domain: Domain) -> Commonness | None:
     return Reference.of(reference, domain).commonness(domain)
 
 
+def places(records: Records) -> Integers:
+    """Return the number of each record among the distinct ones, in the order in which they come."""
+    first: dict[Any, int] = {}
+    return np.array([first.setdefault(row, len(first)) for row in records.rows()], dtype=np.int64)
+
+
 def _distinct(records: Records, held: int | None = None) -> tuple[Any, Any]:
     """Return the places of the first of each distinct record, and how often it occurs among the first ``held``."""
-    first: dict[Any, int] = {}
-    place = np.array([first.setdefault(row, len(first)) for row in records.rows()], dtype=np.int64)
+    place = places(records)
     _, index = np.unique(place, return_index=True)
     return index, np.bincount(place[:held], minlength=len(index))
 

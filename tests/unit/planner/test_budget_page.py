@@ -18,16 +18,19 @@ import polars as pl
 import pytest
 
 from discreet import Ledger
+from discreet._core.random import seeded
 from discreet._core.text import about, percent, rounded_up
 from discreet.cli._main import run
 from discreet.cli._progress import progress_bar
 from discreet.domain import Boolean, Category, Date, Domain, Duration, Integer, OpenLabels
 from discreet.errors import FileProblem, ParameterError, Refused
 from discreet.ledger._status import power
-from discreet.mechanisms import DirichletMultinomial
+from discreet.mechanisms import DirichletMultinomial, Marginals
 from discreet.planner import plan
-from discreet.planner._budgets import WRONG, budgets_around, choices, error, measured_in
+from discreet.planner._budget_page import page
+from discreet.planner._budgets import WRONG, budgets_around, choices, error, measured_in, plans_around
 from discreet.planner._plan import Plan
+from discreet.planner._rehearsed import Rehearsal
 from discreet.privacy import Budget
 
 pytest.importorskip("jinja2")
@@ -105,7 +108,7 @@ def test_the_page_without_scripts_shows_the_same_numbers(written: Path) -> None:
         for one in facts(written / "plan.html")["budgets"]
     ]  # fmt: skip
     assert "<script src" not in text
-    assert "http" not in re.sub(r"http-equiv", "", text)
+    assert "http" not in re.sub(r"http-equiv|http://www.w3.org/2000/svg", "", text)  # the name of a namespace
 
 
 def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
@@ -120,6 +123,147 @@ def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
         assert ratios.max() < 0.55
     with pytest.raises(ParameterError, match="epsilon above 0"):
         budgets_around(0.0)
+
+
+# -- its pairs of columns -----------------------------------------------------------------------------------------
+
+WIDE = Domain(
+    columns={
+        "age": Integer(lower=0, upper=39),
+        "a & b": Category(categories=["x", "y", "z"]),
+        "c": Boolean(),
+        "d": Integer(lower=0, upper=3),
+        "e": Boolean(),
+    }
+)
+
+
+def reference(n: int = 300) -> pl.DataFrame:
+    rng = seeded(0)
+    age = rng.integers(0, 40, n)
+    return pl.DataFrame(
+        {
+            "age": age,
+            "a & b": np.array(["x", "y", "z"])[np.minimum(2, age // 15)],
+            "c": age > 20,
+            "d": rng.integers(0, 4, n),
+            "e": rng.random(n) < 0.5,
+        }
+    )
+
+
+def wide(**asked: Any) -> Plan:
+    # few units, whose profile is quick to compute
+    given = {"records": 1500, "epsilon": 1.0, "delta": 1e-6, "mechanisms": ["marginals"], "units": 100}
+    given["reference"] = reference()
+    return plan(WIDE, largest_sizes=False, **{**given, **asked})
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of a wide table with a public reference."""
+    return wide().write_page(tmp_path_factory.mktemp("pairs") / "page.html")
+
+
+@pytest.mark.parametrize("place", [3, 8, 15])
+def test_the_pairs_are_those_of_rehearsals_at_that_budget(pairs: Path, place: int) -> None:
+    one = facts(pairs)["budgets"][place]
+    made = wide(epsilon=float(one["epsilon"]))
+    rehearsal = Rehearsal(made.request)
+    found = rehearsal.of(made.feasible[0])
+    assert found is not None
+    assert found.measured is not None
+
+    def text(share: float) -> str:
+        return f"{about(100.0 * share, 2)} %"
+
+    assert one["pairs"]["texts"] == [text(found.errors.mean()), text(found.errors.max())]
+    assert one["pairs"]["values"] == [float(each.split()[0]) for each in one["pairs"]["texts"]]
+    number = found.measured.sum() / 3
+    assert one["pairs"]["measured"] == ("" if number == round(number) else "about ") + f"{round(number)} of 10"
+    often = {0: "no", 1: "in 1 of 3", 2: "in 2 of 3", 3: "yes"}
+    order = sorted(range(10), key=lambda i: -found.errors[i])
+    assert [row[:5] for row in one["pairs"]["rows"]] == [
+        [*rehearsal.pairs[i], text(found.errors[i]), text(rehearsal.without_privacy[i]), often[int(found.measured[i])]]
+        for i in order
+    ]
+    assert one["pairsUnknown"] == []
+
+
+def test_pairs_have_smaller_errors_at_larger_budgets_and_the_bars_say_so(pairs: Path) -> None:
+    known = [one["pairs"] for one in facts(pairs)["budgets"] if one["pairs"]]
+    assert len(known) > 12
+    means = [each["values"][0] for each in known]
+    assert means[0] > 2 * means[len(means) // 2] > 4 * means[-1] / 2
+    lengths = [row[5] for each in known for row in each["rows"]]
+    assert max(lengths) == 100.0
+    longest = max(each["values"][1] for each in known)
+    for each in known:
+        assert each["rows"][0][5] == pytest.approx(100 * each["values"][1] / longest, rel=0.06)
+        assert [row[5] for row in each["rows"]] == sorted((row[5] for row in each["rows"]), reverse=True)
+
+
+def test_the_page_without_scripts_shows_the_same_pairs(pairs: Path) -> None:
+    text, made = pairs.read_text("utf-8"), facts(pairs)
+    names = [name for name, _ in made["columns"]]
+
+    def rows(mark: str) -> list[list[str]]:
+        (table,) = re.findall(rf"{mark}.*?<tbody[^>]*>(.*?)</tbody>", text, re.DOTALL)
+        cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)]
+        return [[html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in row] for row in cells]
+
+    own = made["budgets"][made["own"]]["pairs"]
+    assert [row[:4] for row in rows('<table class="errors pairs">')] == [
+        [f"{names[i]} and {names[j]}", *shown] for i, j, *shown, _ in own["rows"]
+    ]
+    every = [
+        [one["epsilon"], *each["texts"], each["measured"], "{} and {}".format(*(names[i] for i in each["rows"][0][:2]))]
+        if (each := one["pairs"])
+        else [one["epsilon"], "-", "-", "-", "-"]
+        for one in made["budgets"]
+    ]
+    assert rows('<table class="wide" id="pairs-all">') == every
+
+
+def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is_said() -> None:
+    def unknown(made: Plan) -> tuple[str, str]:
+        (one,) = choices([(made, None)], None, {})
+        return " ".join(one.pairs_unknown), page([one], 0, None, None)
+
+    made = wide(reference=None)
+    told, text = unknown(made)
+    scale = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=WIDE, n=1500, units=100).scale
+    assert made.best.parameters()["scale"] == scale
+    assert "not predicted, because the declared domain does not say how columns depend" in told
+    assert "--reference" in told
+    assert "Any of the 10 pairs of columns may be measured." in told
+    assert f"a standard deviation of {scale:.0f} records, {about(100 * scale / 1500, 2)} % of the table" in told
+    assert html.escape(told.split(". ")[0]) in text
+    assert 'id="pairs-known"' not in text
+    assert "pairs of columns, on average" not in text
+    few, _ = unknown(wide(reference=None, workload="c*d"))
+    assert "1 of the 10 pairs of columns may be measured, those of the workload." in few
+    two = Domain(columns={"c": Boolean(), "e": Boolean()})
+    joint, _ = unknown(plan(two, records=500, epsilon=1.0, mechanisms=["smoothed-histogram"], largest_sizes=False))
+    assert joint.endswith("so that no pair of columns is left out.")
+    assert "because only records of some kind are released." in unknown(wide(given="c = true"))[0]
+    nothing, text = unknown(plan(SCORES, records=500, epsilon=1.0, mechanisms=["smoothed-histogram"]))
+    assert nothing == ""
+    assert "How near pairs" not in text
+
+
+def test_a_rehearsal_is_a_step_of_the_progress() -> None:
+    told: list[tuple[int, int]] = []
+    two = Domain(columns={"c": Boolean(), "e": Boolean()})
+    made = plan(
+        two, records=300, epsilon=1.0, mechanisms=["perturbed-histogram"], reference=reference(), largest_sizes=False
+    )
+    found, _ = plans_around(made, Rehearsal(made.request), lambda *each: told.append(each))
+    assert told[-1] == (2 * len(found), 2 * len(found))
+    assert told == sorted(told)
+    one, *_ = choices(found, None, {}, Rehearsal(made.request))
+    assert one.pairs is not None
+    assert (one.pairs.measured, [each.measured for each in one.pairs.rows]) == ("1 of 1", ["yes"])
 
 
 # -- its powers ---------------------------------------------------------------------------------------------------
@@ -184,7 +328,9 @@ def test_where_another_mechanism_reveals_less_at_a_larger_epsilon_the_page_says_
     def of(name: str, epsilon: float) -> Plan:
         return plan(SCORES, records=500, epsilon=epsilon, delta=1e-9, mechanisms=[name], largest_sizes=False)
 
-    pure, gaussian = choices([of("exponential-histogram", 1.0), of("gaussian-smoothed-histogram", 1.2)], None, {})
+    pure, gaussian = choices(
+        [(of("exponential-histogram", 1.0), None), (of("gaussian-smoothed-histogram", 1.2), None)], None, {}
+    )
     usual = WRONG.index(5)
     assert gaussian.risks[usual].power < pure.risks[usual].power
     said = f"At epsilon 1, where exponential-histogram is chosen, it would be {pure.risks[usual].text}."

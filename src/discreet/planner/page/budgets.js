@@ -16,6 +16,44 @@
     return item;
   }));
 
+  const svg = (name, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const pairRow = ([first, second, text, sample, measured, length]) => {
+    const row = document.createElement("tr"), head = document.createElement("th");
+    head.scope = "row";
+    const [one, other] = [first, second].map((at) => {
+      const name = document.createElement("bdi");
+      name.textContent = data.columns[at][0];
+      return name;
+    });
+    head.append(one, " and ", other);
+    row.append(head, ...[text, sample, measured].map((words) => {
+      const cell = document.createElement("td");
+      cell.textContent = words;
+      return cell;
+    }));
+    const bar = svg("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none" });
+    bar.append(svg("rect", { class: "released", width: length, height: 10 }));
+    const cell = document.createElement("td");
+    cell.setAttribute("aria-hidden", "true");
+    cell.append(bar);
+    row.append(cell);
+    return row;
+  };
+  const showPairs = (one) => {
+    if (find("pairs-unknown")) list("pairs-unknown", one.pairsUnknown, "li");
+    if (!find("pairs-known")) return;
+    find("pairs-known").hidden = !one.pairs;
+    if (!one.pairs) return;
+    put("pairs-mean", one.pairs.texts[0]);
+    put("pairs-largest", one.pairs.texts[1]);
+    put("pairs-measured", one.pairs.measured);
+    find("pairs").replaceChildren(...one.pairs.rows.map(pairRow));
+  };
+
   const show = (place) => {
     const one = data.budgets[place], risk = one.risks[Number(wrong.value)];
     slider.value = place;
@@ -37,6 +75,7 @@
       row.querySelector("td small").textContent = share;
       row.querySelector("rect").setAttribute("width", length);
     });
+    showPairs(one);
     for (const row of rows) row.removeAttribute("aria-current");
     rows[place].setAttribute("aria-current", "true");
     put("copied", "");
@@ -46,15 +85,17 @@
     show(place);
   };
 
-  // The largest error that was computed, of one column or of all together; null where it was not predicted.
+  // The largest error that was computed, of one column, of all together or of pairs; null where it was not predicted.
   const shownError = (one) => {
     const at = Number(column.value);
     if (at >= 0) return one.errors[at][2];
+    if (at < -1) return one.pairs ? one.pairs.values[-2 - at] : null;
     return one.w1 === "-" ? null : Number(one.w1);
   };
   const measure = () => {
     const at = Number(column.value);
-    put("measured", at >= 0 ? `In ${data.columns[at][1] || "the unit of the column"}.` : "W1: the errors of all columns, each as a share of its range, added up.");
+    if (at < -1) put("measured", "In % of records with another pair of values.");
+    else put("measured", at >= 0 ? `In ${data.columns[at][1] || "the unit of the column"}.` : "W1: the errors of all columns, each as a share of its range, added up.");
   };
 
   slider.addEventListener("input", () => {
