@@ -300,10 +300,13 @@ def write(
 
     keeper = None if payment is None else Keeper(payment.entry, complete)
     check = partial(require_whole_pair, *paths)
-    with together(*paths, inputs=inputs, check=check, keeper=keeper) as (table, certificate):
+    hashes: dict[Path, str] = {}
+    with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
         said = carried(document, paths[1])
         rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
-        written = document.holding([_listed(paths[0], rows, Path(table.name))])
+        listed = _listed(paths[0], rows, Path(table.name))
+        hashes[paths[0]] = listed["sha256"]
+        written = document.holding([listed])
         certificate.write(written.to_json().encode())
     if payment is not None:
         payment.delivered()
