@@ -327,9 +327,11 @@ def _write_folder(
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
-            with together(path) as (file,):
+            hashes: dict[Path, str] = {}
+            with together(path, hashes=hashes) as (file,):
                 rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
-            listed.append(_listed(path, rows, path))
+                listed.append(_listed(path, rows, Path(file.name)))
+                hashes[path] = listed[-1]["sha256"]
         written = document.holding(listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())

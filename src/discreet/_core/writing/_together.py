@@ -54,8 +54,7 @@ def together(
     ``held``: whether the caller holds the lock of the only name.
     ``keeper``: told when all files are on the disk, before they get their names. Once it knows they are never swept
     away: after a failure, ``keep_promise`` gives them their names.
-    ``hashes``: the SHA-256 of files that the caller has computed when the block ends, by name. Others are read again
-    where it is needed.
+    ``hashes``: the SHA-256 of files that the caller has computed when the block ends, by name. Others are read again.
     Yields: one file a name, open for writing. Their own names are those of temporary files.
     """
     check_outputs(paths, inputs)
@@ -76,21 +75,12 @@ def together(
             yield files
             for final, file in zip(finals, files, strict=True):
                 _complete(file, None if private else _mode(final))
-            for folder in dict.fromkeys(final.parent for final in finals):
-                sync_folder(folder)
-            if keeper is None and len(finals) == 1:
-                _give_name(beside(finals[0], write, "part"), finals[0])
-                return
-            known = hashes or {}
-            moves = [Move.of(final, write, known.get(path)) for path, final in zip(paths, finals, strict=True)]
+            moves = _all_on_disk(finals, write, [(hashes or {}).get(path) for path in paths])
             if keeper is not None:
                 promise(finals, write, keeper.entry)
                 keeper.complete(moves)
                 kept = True
-            if len(moves) == 1:
-                _give_name(moves[0].new, moves[0].final)
-            else:
-                commit(moves)
+            _give_names(moves)
             forget(finals, write)
         except BaseException as error:
             if not kept:
@@ -108,9 +98,19 @@ def _prepare(finals: list[Path]) -> None:
     _sweep(finals)
 
 
-def _give_name(new: Path, final: Path) -> None:
-    os.replace(new, final)
-    _confirm(final)
+def _all_on_disk(finals: list[Path], write: str, hashes: list[str | None]) -> list[Move]:
+    for folder in dict.fromkeys(final.parent for final in finals):
+        sync_folder(folder)
+    return [Move.of(final, write, sha256) for final, sha256 in zip(finals, hashes, strict=True)]
+
+
+def _give_names(moves: list[Move]) -> None:
+    if len(moves) > 1:
+        commit(moves)
+        return
+    (move,) = moves
+    os.replace(move.new, move.final)
+    _confirm(move.final)
 
 
 def _confirm(final: Path) -> None:
