@@ -154,7 +154,7 @@ class SparkCells(Cells):
         """Return codes and frequencies, by the other columns too, which are texts."""
         from pyspark.sql import functions as f
 
-        codes = []
+        codes: list[Any] = []
         for name, column in self.columns.items():
             found = code(column, f.col(_quoted(name)), self.frame.schema[name].dataType)
             if found is None:
