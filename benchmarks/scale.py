@@ -348,9 +348,10 @@ def count_only(rows: int, engines: list[str]) -> None:
 
 def in_and_out() -> None:
     told = json.loads((RESULTS / "release_speed.json").read_text())
-    commands = {name: one["time_ratio"] for name, one in told["commands"].items()}
-    found = {"records": told["records"], "reference_seconds": told["reference_seconds"], "time_ratio": commands}
-    report({**kept(), "in_and_out": {**found, "time_target": told["time_target"]}})
+    found = {"records": told["records"], "time_target": told["time_target"]}
+    for kind in ("time_ratio", "processor_ratio"):
+        found[kind] = {name: one[kind] for name, one in told["commands"].items()}
+    report({**kept(), "in_and_out": found})
 
 
 if __name__ == "__main__":
