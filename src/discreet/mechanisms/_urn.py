@@ -56,7 +56,8 @@ def draw_blocks(
         steps = np.arange(length, dtype=np.int64) * unit
         below = held + opening + int(steps[-1])
         position = rng.integers(missing, below, size=length)
-        beyond = np.flatnonzero(position >= held + opening + steps)
+        beyond = np.flatnonzero(position >= held + opening)  # few, so that each one's own bound is looked at for these
+        beyond = beyond[position[beyond] >= held + opening + steps[beyond]]
         position[beyond] = rng.integers(missing, held + opening + steps[beyond])
         value = locate(edges, position, below=below)
         late = np.flatnonzero(position >= held)
