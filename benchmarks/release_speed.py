@@ -3,10 +3,11 @@
 Claims, on one numeric column of 12,000,000 float64 incomes (1,000 log-spaced cells) read from Parquet and released at
 full size to Parquet, each in a fresh process on this machine:
 
-- the command ``discreet release`` takes at most 4 times as long as Polars' own ``group_by().len()`` on the column plus
-  NumPy's ``multinomial``, ``repeat`` and ``shuffle`` of the same size (the reference writes nothing and protects
-  nothing). The command's time is that of its whole process, start and imports and writing included; the reference's
-  is that of its computation alone;
+- the command ``discreet release`` takes at most 1.8 times the processor time of Polars' own ``group_by().len()`` on the
+  column plus NumPy's ``multinomial``, ``repeat`` and ``shuffle`` of the same size (the reference writes nothing and
+  protects nothing). The command's time is that of its whole process, start and imports and writing included; the
+  reference's is that of its computation alone. Wall time is shown beside. All take turns, and the best run of each
+  counts;
 - its peak memory, above what the process held before reading, stays below 3 times the column at 8 bytes per value.
 
 Run: python benchmarks/release_speed.py [--records 12000000] [--repeat 3] [--mechanism NAME ...] [--profile]
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,7 +35,7 @@ upper = 3e6
 cells = 1000
 spacing = "log"
 """
-TIME_TARGET, MEMORY_TARGET = 4.0, 3.0
+TIME_TARGET, MEMORY_TARGET = 1.8, 3.0
 
 # Runs in a fresh process: the command itself, with the process's size before reading and at its peak.
 COMMAND = """
@@ -52,7 +52,8 @@ try:
 except SystemExit as end:
     if end.code:
         raise
-print(json.dumps({"bytes": held("VmHWM") - before, "seconds": time.perf_counter() - start}))
+seconds = time.perf_counter() - start
+print(json.dumps({"bytes": held("VmHWM") - before, "seconds": seconds, "processor": time.process_time()}))
 """
 
 # The reference: count with Polars, resample with NumPy.
@@ -62,15 +63,15 @@ import numpy as np, polars as pl
 from discreet._core.random import seeded
 path, size = sys.argv[1], int(sys.argv[2])
 rng = seeded(1)
-start = time.perf_counter()
+start, busy = time.perf_counter(), time.process_time()
 counted = pl.scan_parquet(path).group_by("income").len().collect()
 grouped = time.perf_counter()
 values, frequencies = counted["income"].to_numpy(), counted["len"].to_numpy()
 draws = np.repeat(values, rng.multinomial(size, frequencies / frequencies.sum()))
 repeated = time.perf_counter()
 rng.shuffle(draws)
-end = time.perf_counter()
-print(json.dumps({"seconds": end - start, "group_by": grouped - start, "shuffle": end - repeated}))
+end, busy = time.perf_counter(), time.process_time() - busy
+print(json.dumps({"seconds": end - start, "processor": busy, "group_by": grouped - start, "shuffle": end - repeated}))
 """
 
 
@@ -98,7 +99,8 @@ def main() -> None:
         for _ in range(asked.repeat):  # interleaved, so that all meet the same machine
             found["reference"].append(fresh([REFERENCE, str(data), str(asked.records)]))
             for mechanism in asked.mechanism:
-                out.unlink(missing_ok=True)
+                for file in (out, out.with_suffix(".certificate.json")):
+                    file.unlink(missing_ok=True)
                 found[mechanism].append(fresh([COMMAND, *command(mechanism)]))
     report(found, asked.records)
 
@@ -140,43 +142,43 @@ def profile(arguments: list[str]) -> None:
 
 
 def report(found: dict[str, list[dict[str, Any]]], records: int) -> None:
-    """Print and keep medians and ratios."""
-    reference = statistics.median(run["seconds"] for run in found["reference"])
+    """Print and keep the best times and ratios."""
+
+    def best(kind: str, name: str) -> float:
+        return float(min(run[kind] for run in found[name]))
+
+    reference, busy = best("seconds", "reference"), best("processor", "reference")
     column = 8 * records
-    rows: list[tuple[Any, ...]] = [("polars group_by + numpy", reference, 1.0, "-", "-")]
+    rows: list[tuple[Any, ...]] = [("polars group_by + numpy", reference, 1.0, busy, 1.0, "-", "-")]
     result: dict[str, Any] = {
         "records": records,
         "time_target": TIME_TARGET,
         "memory_target": MEMORY_TARGET,
         "reference_seconds": reference,
+        "reference_processor": busy,
         "commands": {},
     }
     for mechanism, runs in found.items():
         if mechanism == "reference":
             continue
-        seconds = statistics.median(run["process"] for run in runs)
+        seconds, processor = best("process", mechanism), best("processor", mechanism)
         peak = max(run["bytes"] for run in runs)
-        ok = seconds / reference <= TIME_TARGET and peak / column < MEMORY_TARGET
-        rows.append(
-            (
-                f"discreet release, {mechanism}",
-                seconds,
-                seconds / reference,
-                f"{peak / column:.2f}",
-                "yes" if ok else "NO",
-            )
-        )
+        ok = processor / busy <= TIME_TARGET and peak / column < MEMORY_TARGET
+        times = seconds, seconds / reference, processor, processor / busy
+        rows.append((f"discreet release, {mechanism}", *times, f"{peak / column:.2f}", "yes" if ok else "NO"))
         result["commands"][mechanism] = {
             "seconds": seconds,
             "time_ratio": seconds / reference,
+            "processor": processor,
+            "processor_ratio": processor / busy,
             "peak_bytes": peak,
             "memory_ratio": peak / column,
             "met": ok,
             "runs": runs,
         }
     result["reference_runs"] = found["reference"]
-    print(f"{records:,} records of one column; medians of {len(found['reference'])}\n")
-    show(("", "seconds", "ratio", "peak / column", "met"), rows)
+    print(f"{records:,} records of one column; the best of {len(found['reference'])}\n")
+    show(("", "seconds", "ratio", "processor s", "ratio", "peak / column", "met"), rows)
     save("release_speed", result)
 
 

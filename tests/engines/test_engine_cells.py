@@ -18,8 +18,10 @@ from discreet.confidential import confidential, confidential_rows
 from discreet.confidential._cells import Cells, coded_frame
 from discreet.confidential._duckdb import DuckDBCells
 from discreet.confidential._source import cells_of, open_source
+from discreet.confidential._spark import code
+from discreet.confidential._workers import SparkCells
 from discreet.confidential._wrapper import reveal
-from discreet.domain import Category, Counts, Date, Datetime, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Boolean, Category, Counts, Date, Datetime, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -75,6 +77,40 @@ def test_no_engine_differs_on_any_nasty_value(
             assert (found == "cells") == case.column.finite, case.name
     matrix[engine] = {name: f"{wrong} ({found})" for name, found, wrong in told}
     assert not sum(wrong for *_, wrong in told), told
+
+
+@pytest.mark.engines
+def test_spark_counts_simple_columns_without_python(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the broken twin: an expression that is an ulp off is noticed by the matrix's comparison."""
+    columns = {
+        "x": Numeric(lower=0, upper=1, cells=10, nulls="category"),
+        "age": Integer(lower=0, upper=99, cells=7),
+        "sex": Category(categories=["f", "m"], nulls="category"),
+        "tall": Boolean(nulls="category"),
+    }
+    rng = np.random.default_rng(0)
+    edges = np.linspace(0, 1, 11)
+    x = np.concatenate((edges, np.nextafter(edges[1:], 0), np.nextafter(edges[:-1], 1)))
+    frame = pl.DataFrame(
+        {
+            "x": pl.Series([*x, float("nan"), None]),
+            "age": rng.integers(0, 100, len(x) + 2),
+            "sex": pl.Series(["f", "m", None])[rng.integers(0, 3, len(x) + 2)],
+            "tall": pl.Series([True, False, None])[rng.integers(0, 3, len(x) + 2)],
+        }
+    )
+    data, domain = spark.createDataFrame(frame.to_arrow()), Domain(columns=columns)
+    monkeypatch.delattr(SparkCells, "_mapped")
+    right = tally(reveal(confidential(frame, domain)))
+    assert tally(reveal(confidential(data, domain))) == right
+
+    def naive(column: Any, x: Any, kind: Any) -> Any:
+        found = code(column, x, kind)
+        return (x * 10 + 1e-15).cast("bigint") if isinstance(column, Numeric) else found
+
+    monkeypatch.setattr("discreet.confidential._workers.code", naive)
+    inside, whole = frame.filter(pl.col("x") < 1), spark.createDataFrame(frame.filter(pl.col("x") < 1).to_arrow())
+    assert tally(reveal(confidential(whole, domain))) != tally(reveal(confidential(inside, domain)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

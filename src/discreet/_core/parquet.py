@@ -122,7 +122,10 @@ class _Thrift:
         return self.data[self.place - length : self.place]
 
     def byte(self) -> int:
-        return self.taken(1)[0]
+        if self.place >= len(self.data):
+            raise ValueError("a header ends outside the file")
+        self.place += 1
+        return self.data[self.place - 1]
 
     def natural(self) -> int:
         value = shift = 0

@@ -303,11 +303,11 @@ def _cell(column: Numeric, v: str) -> str | None:
     # Subtraction, division and floor are monotone, so what holds at both ends of a cell holds within it.
     off = np.max([np.abs(np.minimum(np.floor((at - lower) / width), cells - 1) - np.arange(cells)) for at in ends])
     if off == 0:
-        return f"CAST(least({guess}, {cells - 1}) AS INTEGER)"
+        return f"least(CAST({guess} AS INTEGER), {cells - 1})"  # quicker than of floats
     if off == 1 and np.array_equal(np.arange(1, cells) * width + lower, edges[1:-1]):
         low, high = (f"{at} * {_double(width)} + {_double(lower)}" for at in (guess, f"({guess} + 1)"))
         moved = f"CASE WHEN {v} < {low} THEN {guess} - 1 WHEN {v} >= {high} THEN {guess} + 1 ELSE {guess} END"
-        return f"CAST(greatest(least({moved}, {cells - 1}), 0) AS INTEGER)"
+        return f"greatest(least(CAST({moved} AS INTEGER), {cells - 1}), 0)"
     search = _searched(v, edges[1:-1])
     if search is None or cells <= _PLAIN:
         return search

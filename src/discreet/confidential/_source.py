@@ -44,7 +44,7 @@ RESERVED = "discreet: "
 FREQUENCY = f"{RESERVED}frequency"
 """Name of the column that holds the frequencies of grouped batches."""
 
-_BATCH = 2**19
+_BATCH = 2**18
 
 
 class Texts(frozenset[str]):

@@ -1,4 +1,7 @@
-"""Engines whose workers run Python: each part of a table is encoded where it is, by the library's own code."""
+"""Engines whose workers run Python: each part of a table is encoded where it is, by the library's own code.
+
+Spark finds the cells of simple columns itself, where all of a table's are.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from typing import Any, TypeAlias
 
 from discreet._core.lazy import nw, pl
 from discreet.confidential._cells import MISFIT, Cells, coded_frame
+from discreet.confidential._spark import code
 from discreet.domain._column import Column
 
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 _TOGETHER = 16  # counts of parts that are added up in one task
+_ROWS = 2**18  # of Arrow batches that are counted at once
 
 Read: TypeAlias = "Callable[[Any, list[str]], pl.DataFrame]"
 """Reads some columns of a part of a table."""
@@ -84,7 +89,9 @@ class DaskCells(Cells):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCells(Cells):
-    """A table of Spark: its Arrow batches are counted in Python workers, and the counts added up by Spark.
+    """A table of Spark: counted by expressions where every column has one, and else in Python workers.
+
+    Workers count Arrow batches, and Spark adds up the counts.
 
     ``frame``: the table.
     ``frequency``: the name of the column of frequencies.
@@ -98,8 +105,8 @@ class SparkCells(Cells):
         return self.columns[name].finite
 
     def counts(self) -> pl.DataFrame:
-        """Count batch by batch, and add up."""
-        return self._named(pl.DataFrame(_summed(self._mapped(), self._places).toArrow()))
+        """Count in Spark, or batch by batch, and add up."""
+        return self._named(pl.DataFrame(_summed(self._rows(), self._places).toArrow()))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Fetch the counts of batches."""
@@ -127,7 +134,7 @@ class SparkCells(Cells):
             return None
         who, places = f.col(_quoted(unit)), self._places
         without = self.frame.filter(who.isNull()).count()
-        rows = _summed(self._mapped(who.cast("string").alias(_UNIT)), [_UNIT, *places])
+        rows = _summed(self._rows(who.cast("string").alias(_UNIT)), [_UNIT, *places])
         held = rows.withColumn("held", f.sum(_FREQUENCY).over(Window.partitionBy(_UNIT)))
         each = held.withColumn(_NUMBER, f.explode(f.sequence(f.lit(1), f.col(_FREQUENCY))))
         values = [f.coalesce(f.hex(f.col(place).cast("string")), f.lit("null")) for place in places]
@@ -143,6 +150,18 @@ class SparkCells(Cells):
     def _places(self) -> list[str]:
         return _numbered(self.columns)
 
+    def _rows(self, *others: Any) -> Any:
+        """Return codes and frequencies, by the other columns too, which are texts."""
+        from pyspark.sql import functions as f
+
+        codes: list[Any] = []
+        for name, column in self.columns.items():
+            found = code(column, f.col(_quoted(name)), self.frame.schema[name].dataType)
+            if found is None:
+                return self._mapped(*others)
+            codes.append(found.alias(f"c{len(codes)}"))
+        return self.frame.select(*others, *codes, f.lit(1).cast("bigint").alias(_FREQUENCY))
+
     def _mapped(self, *others: Any) -> Any:
         """Return the codes and frequencies of batches, by the other columns too, which are texts."""
         from pyspark.sql import functions
@@ -157,8 +176,7 @@ class SparkCells(Cells):
         by = rows.columns[: len(others)]
 
         def counted(batches: Iterator[Any]) -> Iterator[Any]:
-            for batch in batches:
-                frame = pl.DataFrame(batch)
+            for frame in _joined(batches):
                 values = pl.DataFrame([frame[place].alias(name) for name, place in zip(columns, places, strict=True)])
                 coded = coded_frame(values, columns).rename(dict(zip(columns, places, strict=True)))
                 found = _grouped(coded.with_columns(frame[name] for name in by), _FREQUENCY)
@@ -175,6 +193,18 @@ class SparkCells(Cells):
 def none_of_spark(frame: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
     """Return some columns of a table of Spark without its rows, whatever their names."""
     return pl.DataFrame(frame.select(*map(_quoted, columns)).limit(0).toArrow())
+
+
+def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
+    """Join batches: Spark makes them of 10,000 rows, and counting a batch costs as much as counting many rows."""
+    held: list[pl.DataFrame] = []
+    for batch in batches:
+        held.append(pl.DataFrame(batch))
+        if sum(frame.height for frame in held) >= _ROWS:
+            yield pl.concat(held)
+            held = []
+    if held:
+        yield pl.concat(held)
 
 
 def _summed(frame: Any, by: list[str]) -> Any:

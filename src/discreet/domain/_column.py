@@ -126,9 +126,9 @@ class Column(ABC):
             raise DataError(
                 name, f"holds {found} values, not the declared {self.kind}", "cast it, or declare the type it has"
             )
-        missing = self._nulls_in(series, name)
-        if not untyped and not missing.any():
+        if not untyped and not any_missing(series):
             return quietly(lambda: self._codes(series, name), self._unreadable(name))
+        missing = self._nulls_in(series, name)
         codes = np.full(len(missing), self.null_code if self.nullable else 0, dtype=self._code_type)
         if not untyped:
             present = series.filter(~missing)
@@ -459,6 +459,13 @@ def missing_in(values: pl.Series) -> pl.Series:
     """Return which values are null or NaN."""
     missing = values.is_null()
     return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
+
+
+def any_missing(values: pl.Series) -> bool:
+    """Return whether a value is null or NaN, more quickly than which ones are."""
+    if values.null_count() or not values.dtype.is_float() or not len(values):
+        return bool(values.null_count())
+    return bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
 
 
 def outside(below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]) -> Iterator[Misfit]:

@@ -252,8 +252,9 @@ class Domain:
         DomainError
             If the domain is not finite, or has more than 2**62 cells.
         """
-        cells = np.zeros(len(records), dtype=np.int64)
-        for size, codes in zip(self._flat_sizes(), records.columns, strict=True):
+        sizes, (first, *others) = self._flat_sizes(), records.columns
+        cells = first.astype(np.int64, copy=bool(others))
+        for size, codes in zip(sizes[1:], others, strict=True):
             cells *= size
             cells += codes.astype(np.int64, copy=False)
         return cells
@@ -261,10 +262,11 @@ class Domain:
     def unflat(self, cells: npt.NDArray[np.integer[Any]]) -> Records:
         """Return the records of numbered cells; the inverse of :meth:`flat`."""
         rest, columns = np.asarray(cells, dtype=np.int64), []
-        for size in reversed(self._flat_sizes()):
-            rest, codes = np.divmod(rest, size)
-            columns.append(codes)
-        return Records(columns=tuple(reversed(columns)))
+        for size in reversed(self._flat_sizes()[1:]):
+            whole = rest // size  # quicker than divmod
+            columns.append(rest - whole * size)
+            rest = whole
+        return Records(columns=(rest, *reversed(columns)))
 
     def allowed(self, records: Records) -> npt.NDArray[np.bool_]:
         """Return which records can occur, by what is declared under ``impossible`` and ``implies``.

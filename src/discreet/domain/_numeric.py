@@ -23,6 +23,8 @@ _FLOATS = ("float64", "float32")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _MOST_POINTS = 2**52
 _SAME = 1e-9  # of a width, between a declared number and the edge or the point that it is
+_LARGEST = 1.0 - 2.0**-53  # that a uniform draw from [0, 1) can be
+_BLOCK = 1 << 15  # values whose cells are found together: what that takes stays near the processor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class Numeric(Column):
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
         init=False, repr=False, compare=False, default=None
     )
+    _guesses: bool = field(init=False, repr=False, compare=False, default=False)
+    _overshoots: bool = field(init=False, repr=False, compare=False, default=True)
     _lattice: tuple[int, int, int, int] | None = field(init=False, repr=False, compare=False, default=None)
     _density: Density | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -175,6 +179,10 @@ class Numeric(Column):
         if np.any(low > high):
             self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
         self._settle(cells=cells, _edges=edges, _inside=(low, high))
+        # Subtraction, division and rounding down are monotone: what holds at both ends of a cell holds within it.
+        ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), self.upper)
+        exact = self.spacing == "linear" and all(np.array_equal(self._guess(at), np.arange(cells)) for at in ends)
+        self._settle(_guesses=exact, _overshoots=bool(np.any(low + _LARGEST * (high - low) > high)))
         if self._lattice is None:
             return
         first = np.maximum(self._index_near(low), 0)
@@ -319,21 +327,30 @@ class Numeric(Column):
     def _cells_of(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
         assert self._edges is not None
+        low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
+        codes = np.empty(len(x), dtype=np.int64)
+        for start in range(0, len(x), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            values, found = x[part], codes[part]
+            found[:] = self._guess(values)
+            if self._guesses:
+                continue
+            wrong = (values < low[found]) | (values >= high[found])
+            if wrong.any():
+                found[wrong] = np.searchsorted(low[1:], values[wrong], side="right")
+        return codes
+
+    def _guess(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return what arithmetic takes for the cells of values between the bounds."""
         assert self.cells is not None
-        edges, cells = self._edges, self.cells
         if self.spacing == "log":
             guess = np.log(x)
             guess -= np.log(self.lower)
-            guess *= cells / (np.log(self.upper) - np.log(self.lower))
+            guess *= self.cells / (np.log(self.upper) - np.log(self.lower))
         else:
-            guess = x - self.lower
-            guess *= cells / (self.upper - self.lower)
-        codes = np.clip(guess.astype(np.int64), 0, cells - 1)
-        del guess
-        wrong = (x < edges[codes]) | ((x >= edges[codes + 1]) & (codes < cells - 1))
-        if wrong.any():
-            codes[wrong] = np.searchsorted(edges[1:-1], x[wrong], side="right")
-        return codes
+            guess = (x - self.lower) / ((self.upper - self.lower) / self.cells)
+        codes = guess.astype(np.int64)
+        return np.clip(codes, 0, self.cells - 1, out=codes)
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         if not self.finite:
@@ -342,7 +359,7 @@ class Numeric(Column):
             values = self._middles(codes)
         else:
             values = self._within(codes, rng)
-        return pl.Series(values.astype(self.dtype))
+        return pl.Series(values.astype(self.dtype, copy=False))
 
     def _within(self, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.float64]:
         """Draw a value in each cell."""
@@ -354,7 +371,7 @@ class Numeric(Column):
             index = np.clip(self._index_near(x), first[codes], last[codes])
             return np.where(first[codes] > last[codes], x, self._points(index))
         x = self._spread(first, last, codes, rng)
-        return np.clip(x, first[codes], last[codes], out=x)
+        return np.clip(x, first[codes], last[codes], out=x) if self._overshoots else x
 
     def _spread(
         self,

@@ -56,7 +56,8 @@ def draw_blocks(
         steps = np.arange(length, dtype=np.int64) * unit
         below = held + opening + int(steps[-1])
         position = rng.integers(missing, below, size=length)
-        beyond = np.flatnonzero(position >= held + opening + steps)
+        beyond = np.flatnonzero(position >= held + opening)  # few, so that each one's own bound is looked at for these
+        beyond = beyond[position[beyond] >= held + opening + steps[beyond]]
         position[beyond] = rng.integers(missing, held + opening + steps[beyond])
         value = locate(edges, position, below=below)
         late = np.flatnonzero(position >= held)
@@ -76,13 +77,11 @@ def draw_blocks(
             root = np.arange(length)
             root[child] = parent
             root[opens] = np.flatnonzero(opens)
-            root = _jump(root)
-        else:
-            root = None
+            root = _jump(root, child)
         opened = np.flatnonzero(opens)
         value[opened] = len(masses) + np.arange(len(opened))
-        if root is not None:
-            value = value[root]
+        if len(child):
+            value[child] = value[root[child]]
         masses = np.concatenate((masses, np.zeros(len(opened), dtype=np.int64)))
         masses += np.bincount(value, minlength=len(masses)) * unit
         yield value
@@ -103,13 +102,16 @@ def _inherit_opening(opens: npt.NDArray[np.bool_], child: Indices, parent: Integ
     """Mark the draws that fell on an earlier draw's founder units: each opens a value if that draw did."""
     link = np.arange(len(opens))
     link[child] = parent
-    return opens[_jump(link)]
+    return opens[_jump(link, child)]
 
 
-def _jump(link: Indices) -> Indices:
-    """Follow every pointer to its end, doubling the reach each round."""
+def _jump(link: Indices, child: Indices) -> Indices:
+    """Follow every pointer to its end, doubling the reach each round; only ``child`` points elsewhere than to itself.
+
+    These are few where the urn holds more than a block.
+    """
     while True:
-        further = link[link]
-        if np.array_equal(further, link):
+        further = link[link[child]]
+        if np.array_equal(further, link[child]):
             return link
-        link = further
+        link[child] = further

@@ -299,9 +299,11 @@ def _one_after_the_other(
     for number in range(asked.count):
         path = place / _name(number)
         start, stop = _bounds(size, asked.count, number)
-        with together(path) as (file,):
+        hashes: dict[Path, str] = {}
+        with together(path, hashes=hashes) as (file,):
             rows = write_frames(stream.next(stop - start), schema, file, named=path, metadata=carried)
-        yield Part(path.name, rows, file_sha256(path))
+            hashes[path] = file_sha256(file.name)
+        yield Part(path.name, rows, hashes[path])
 
 
 class _Stream:

@@ -300,10 +300,13 @@ def write(
 
     keeper = None if payment is None else Keeper(payment.entry, complete)
     check = partial(require_whole_pair, *paths)
-    with together(*paths, inputs=inputs, check=check, keeper=keeper) as (table, certificate):
+    hashes: dict[Path, str] = {}
+    with together(*paths, inputs=inputs, check=check, keeper=keeper, hashes=hashes) as (table, certificate):
         said = carried(document, paths[1])
         rows = write_frames(next(tables), schema, table, named=paths[0], metadata=said, separator=separator)
-        written = document.holding([_listed(paths[0], rows, Path(table.name))])
+        listed = _listed(paths[0], rows, Path(table.name))
+        hashes[paths[0]] = listed["sha256"]
+        written = document.holding([listed])
         certificate.write(written.to_json().encode())
     if payment is not None:
         payment.delivered()
@@ -324,9 +327,11 @@ def _write_folder(
     with new_folder(folder, keeper=keeper) as part:
         for number, frames in enumerate(tables, start=1):
             path = part / f"table-{number:02}.parquet"
-            with together(path) as (file,):
+            hashes: dict[Path, str] = {}
+            with together(path, hashes=hashes) as (file,):
                 rows = write_frames(frames, schema, file, named=folder / path.name, metadata=said)
-            listed.append(_listed(path, rows, path))
+                listed.append(_listed(path, rows, Path(file.name)))
+                hashes[path] = listed[-1]["sha256"]
         written = document.holding(listed)
         with together(part / FOLDER_CERTIFICATE) as (file,):
             file.write(written.to_json().encode())

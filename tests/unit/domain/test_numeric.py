@@ -51,6 +51,39 @@ def test_any_value_falls_in_the_cell_whose_edges_enclose_it(
     assert np.all((x < column.edges[codes + 1]) | ((codes == cells - 1) & (x == column.upper)))
 
 
+def test_a_guess_that_is_not_proved_is_checked() -> None:
+    """The broken twin: taken as it is, the guess of these cells is wrong beside an edge."""
+    proved, other = Numeric(lower=0, upper=1000, cells=100), Numeric(lower=-0.3, upper=1000.7, cells=97)
+    assert proved._guesses
+    assert not other._guesses
+    assert not Numeric(lower=1, upper=1000, cells=3, spacing="log")._guesses
+    edges = other.edges
+    near = np.concatenate([edges[:-1], np.nextafter(edges[1:], -np.inf)])
+    expected = np.searchsorted(edges[1:-1], near, side="right")
+    np.testing.assert_array_equal(other.encode(near), expected)
+    other._settle(_guesses=True)
+    assert (other.encode(near) != expected).any()
+
+
+def test_many_values_are_found_block_by_block() -> None:
+    column = Numeric(lower=-3.3, upper=7.1, cells=1000)
+    values = np.random.default_rng(0).uniform(-3.3, 7.1, 100_001)
+    np.testing.assert_array_equal(column.encode(values), np.searchsorted(column.edges[1:-1], values, side="right"))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-0.1, 0.3), (1e6, 1e6 + 7), (-1e9, 1e-9), (0.1, 0.7)])
+@pytest.mark.parametrize("cells", [1, 3, 7])
+def test_the_largest_draw_stays_in_its_cell(dtype: str, lower: float, upper: float, cells: int) -> None:
+    class Largest:
+        def random(self, count: int) -> Any:
+            return np.full(count, 1.0 - 2.0**-53)
+
+    column = Numeric(lower=lower, upper=upper, cells=cells, dtype=dtype)
+    rng: Any = Largest()
+    assert column.encode(column.decode(np.arange(cells), rng=rng)).tolist() == list(range(cells))
+
+
 def test_log_cells_are_geometric() -> None:
     edges = Numeric(lower=1, upper=10_000, cells=4, spacing="log").edges
     np.testing.assert_allclose(edges, [1, 10, 100, 1000, 10_000], rtol=1e-14)

@@ -71,9 +71,9 @@ class Move:
         return _holds(self.new, self.sha256) if os.path.lexists(self.new) else self.arrived
 
     @classmethod
-    def of(cls, final: Path, write: str) -> Move:
-        """Return the move of a file that was written beside its name."""
-        return cls(final, file_sha256(beside(final, write, "part")), stamp(final), write)
+    def of(cls, final: Path, write: str, sha256: str | None = None) -> Move:
+        """Return the move of a file that was written beside its name; its hash where that is known already."""
+        return cls(final, sha256 or file_sha256(beside(final, write, "part")), stamp(final), write)
 
 
 def stamp(path: Path) -> str | None:

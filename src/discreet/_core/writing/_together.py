@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ def together(
     check: Callable[[], None] | None = None,
     held: bool = False,
     keeper: Keeper | None = None,
+    hashes: Mapping[Path, str] | None = None,
 ) -> Iterator[list[BinaryIO]]:
     """Write files that appear all at once, when the block ends without an error; else what was there stays.
 
@@ -53,6 +54,7 @@ def together(
     ``held``: whether the caller holds the lock of the only name.
     ``keeper``: told when all files are on the disk, before they get their names. Once it knows they are never swept
     away: after a failure, ``keep_promise`` gives them their names.
+    ``hashes``: the SHA-256 of files that the caller has computed when the block ends, by name. Others are read again.
     Yields: one file a name, open for writing. Their own names are those of temporary files.
     """
     check_outputs(paths, inputs)
@@ -73,7 +75,7 @@ def together(
             yield files
             for final, file in zip(finals, files, strict=True):
                 _complete(file, None if private else _mode(final))
-            moves = _all_on_disk(finals, write)
+            moves = _all_on_disk(finals, write, [(hashes or {}).get(path) for path in paths])
             if keeper is not None:
                 promise(finals, write, keeper.entry)
                 keeper.complete(moves)
@@ -96,10 +98,10 @@ def _prepare(finals: list[Path]) -> None:
     _sweep(finals)
 
 
-def _all_on_disk(finals: list[Path], write: str) -> list[Move]:
+def _all_on_disk(finals: list[Path], write: str, hashes: list[str | None]) -> list[Move]:
     for folder in dict.fromkeys(final.parent for final in finals):
         sync_folder(folder)
-    return [Move.of(final, write) for final in finals]
+    return [Move.of(final, write, sha256) for final, sha256 in zip(finals, hashes, strict=True)]
 
 
 def _give_names(moves: list[Move]) -> None:
