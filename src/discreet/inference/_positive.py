@@ -195,7 +195,8 @@ class Moved(Positive):
     def _tree_of(self, prior: Prior) -> Prior:
         if prior.base is None:
             return prior
-        return Prior.nested(prior.base, _sets(self._block), start=prior.start)  # its tree is cut where these sets end
+        sets = _sets(self._block)  # its tree is cut where these sets end
+        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide)
 
     @property
     def approximation(self) -> str:

@@ -135,7 +135,7 @@ def tree_law(base, counts, start: float) -> float:
         levels.append((np.bincount(half, levels[-1][0]), np.bincount(half, levels[-1][1]).astype(int)))
     log = 0.0
     for depth, (above, below) in enumerate(zip(levels[:0:-1], levels[-2::-1], strict=True)):
-        strength = 4.0 ** max(0.0, depth - start)
+        strength = 2.0 * 4.0 ** max(0.0, depth - start)
         log += sum(math.lgamma(c + 1) - rising(strength, int(c)) for c in above[1])
         shares = below[0] / above[0][np.arange(len(below[0])) // 2]
         log += sum(rising(strength * a, int(c)) - math.lgamma(c + 1) for a, c in zip(shares, below[1], strict=True))
@@ -198,7 +198,7 @@ def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, sp
 def test_masses_given_counts_have_the_means_of_the_splits() -> None:
     prior, counts = Prior.halving(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
     draws = prior.masses(np.broadcast_to(counts, (40_000, 4)), seeded(4))
-    left, within = 4.5 / 7.0, np.array([3.5 / 5.0, 1.5 / 5.0, 0.5 / 3.0, 2.5 / 3.0])
+    left, within = 5.0 / 8.0, np.array([4.0 / 6.0, 2.0 / 6.0, 1.0 / 4.0, 3.0 / 4.0])
     exact = within * np.array([left, left, 1 - left, 1 - left])
     assert (np.abs(draws.mean(axis=0) - exact) < 5.0 * draws.std(axis=0) / 200.0).all()
     assert draws.sum(axis=1) == pytest.approx(1.0)
