@@ -16,8 +16,9 @@ WIDE, WIDE_FOR_WITHHELD = 2.0, 1.0
 # The least depth of the last splits of this strength: given counts, and given records, which show less of heaps.
 FIRMER, FIRMER_FOR_RECORDS = 4, 5
 _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become firmer: trees of equal probability
-# From depth to depth: shares of halves under a smooth density differ by half as much, one step further down.
-_GROWTH = 4
+# From depth to depth: shares of halves under a smooth density differ by half as much, one step further down. No split
+# is firmer than 8: one of two neighbouring values may be round, and hold several times as many as the other.
+_GROWTH, _FIRMEST = 4, 8.0
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
@@ -79,7 +80,7 @@ def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, o
 
 def strength_at(depth: int, start: float, wide: float = WIDE) -> float:
     """Return the strength of a split that lies so many steps below the whole."""
-    return float(wide * _GROWTH ** max(0.0, depth - start))
+    return min(_FIRMEST, float(wide * _GROWTH ** max(0.0, depth - start)))
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Prior:
 
     In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
     weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have one strength down
-    to some depth below the whole; from there on it grows fourfold from depth to depth.
+    to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8.
 
     ``alpha``: masses of the cells, in the process or in the splits of the sets that they are in.
     ``levels``: of the tree, from the smallest sets on; none for the process.

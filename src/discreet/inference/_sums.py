@@ -117,8 +117,9 @@ class Sums:
         first: dict[int, int] = {}
         kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
         self._order = np.arange(len(laws)) if levels else np.argsort(kinds, kind="stable")
-        kinds = {id(law): law for law in laws}
-        tilted = dict(zip(kinds, _times([*kinds.values()], lambda numbers, _: self.tilt * numbers), strict=True))
+        each = {id(law): law for law in laws}
+        made = _times([*each.values()], lambda numbers, _: self.tilt * numbers.astype(np.float64))
+        tilted = dict(zip(each, made, strict=True))
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
         for of, log_weights in levels:
             nodes = _weighted(self._joined(nodes, of), log_weights)
