@@ -105,8 +105,8 @@ def postgresql(session: nox.Session) -> None:
 
 @nox.session
 def evolution(session: nox.Session) -> None:
-    """Private Evolution with image and language models: skips with a message where torch is missing."""
-    session.install("-e", ".[evolution]", *GROUPS["test"])
+    """Private Evolution with image and language models, and ready embeddings: skips what is missing."""
+    session.install("-e", ".[evolution,embeddings]", *GROUPS["test"])
     session.run("pytest", "-m", "evolution", "tests/unit/evolution")
 
 

@@ -23,7 +23,14 @@ PEERS = {
     "dpsynth SWIFT, rare values merged": ("C3", "<", "SWIFT, rare values merged"),
     "independent columns": ("C6", "x", "independent columns, private"),
 }
-TITLES = {"adult": "Adult, 14 columns", "small-10": "7,859 records, 10 columns"}
+WIDE_TABLES = {
+    ("adult", 0.3, 1e-9): "Adult, 14 columns",
+    ("adult", 1.0, 1e-9): "Adult, 14 columns",
+    ("adult", 3.0, 1e-9): "Adult, 14 columns",
+    ("nist", 1.0, 1e-9): "NIST excerpts, 24 columns",
+    ("acs", 1.0, 1e-9): "ACS, 1.9 million records, 14 columns",
+    ("small-10", 1.0, 1e-6): "7,859 records, 10 columns",
+}
 
 
 @picture("coverage_real/coverage_real.csv")
@@ -59,20 +66,20 @@ def coverage_real() -> Figure:
 def wide() -> Figure:
     """Error of pairs of columns by processor time, of this library and of others on the same records."""
     runs = [run for run in json.loads((RESULTS / WIDE).read_text())["runs"] if "failed" not in run]
-    figure = Figure(figsize=(10.5, 7.2))
-    panels = figure.subplots(2, 2, sharex=True)
-    settings = (("adult", 0.3, 1e-9), ("adult", 1.0, 1e-9), ("adult", 3.0, 1e-9), ("small-10", 1.0, 1e-6))
-    for axes, (name, epsilon, delta) in zip(panels.flat, settings, strict=True):
-        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == (name, epsilon, delta)]
+    figure = Figure(figsize=(10.5, 10.5))
+    panels = figure.subplots(3, 2, sharex=True)
+    for axes, (setting, title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
+        _, epsilon, delta = setting
+        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]
         for method, (colour, mark, words) in PEERS.items():
             mine = [run for run in here if run["method"] == method]
             if mine:
                 seconds, error = (np.mean(column(mine, key)) for key in ("processor_s", "two_way"))
                 axes.plot(max(seconds, 0.05), error, mark, color=colour, markersize=8)
-                named(axes, max(seconds, 0.05), error, words, colour, dx=-7 if seconds > 60 else 7)
+                named(axes, max(seconds, 0.05), error, words, colour, dx=-7 if seconds > 20 else 7)
         small = f"10^{{{round(np.log10(delta))}}}"
         axes.set(xscale="log", xlim=(0.03, 900))
-        axes.set_title(f"{TITLES[name]}, $\\varepsilon={epsilon:g}$, $\\delta={small}$")
+        axes.set_title(f"{title}, $\\varepsilon={epsilon:g}$, $\\delta={small}$")
         axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
         plain(axes.xaxis, (0.1, 1, 10, 100))
         axes.set_xlabel("processor seconds")

@@ -13,6 +13,7 @@ import pytest
 
 from discreet.pseudo_posterior import frontier_page
 from discreet.pseudo_posterior._frontier import FrontierPoint
+from discreet.utility._disclosure import Disclosure, Rate
 
 pytestmark = pytest.mark.browser
 
@@ -34,6 +35,16 @@ def point(index: int, label: str) -> FrontierPoint:
         divergent=0.0,
         statistics={name: (m - 2.0, m - 1.0, m, m + 1.0, m + 2.0) for name, m in medians.items()},
         data=dict.fromkeys(ERROR, (98.0, 99.0, 100.0, 101.0, 102.0)),
+        disclosure=tuple(
+            Disclosure(
+                attack=attack,
+                of=HOSTILE,
+                table=Rate(right=10 * (index + first), tries=100),
+                control=Rate(right=5, tries=50),
+                how="tried",
+            )
+            for first, attack in enumerate(("guessed", HOSTILE), 1)
+        ),
     )
 
 
@@ -99,6 +110,23 @@ def test_the_slider_and_the_statistic_choose_the_best_point_that_is_allowed(page
     assert best(page) == []
     page.find_element("id", "most").send_keys(Keys.END)
     assert best(page) == ["middle"]
+
+
+def test_the_attacks_of_each_point_stand_beside_their_control(page: Any) -> None:
+    from selenium.webdriver.support.select import Select
+
+    attack = Select(page.find_element("id", "attack"))
+    assert [option.text for option in attack.options] == ["guessed", HOSTILE]
+    for first, name in enumerate(("guessed", HOSTILE), 1):
+        attack.select_by_visible_text(name)
+        cells = [[cell.text for cell in row.find_elements("css selector", "td")]
+                 for row in page.find_elements("css selector", "#attacks tr")]  # fmt: skip
+        assert [row[:3] for row in cells] == [
+            [label, f"{epsilon:g}", f"{10 * (index + first)}.0%"]
+            for index, (label, epsilon) in enumerate(EPSILON.items())
+        ]
+        assert {row[4] for row in cells} == {"10.0%"}
+        assert [row[6] for row in cells] == [f"{10 * (index + first - 1):+d}.0%" for index in range(len(EPSILON))]
 
 
 def test_dots_lie_where_their_numbers_say(page: Any) -> None:

@@ -193,6 +193,12 @@ def test_it_confirms_several_votes_and_refuses_more(facts: dict[str, Any], tmp_p
     assert wrong(changed(json.loads(text), **{voted: facts[voted] + 1}))
 
 
+def test_it_confirms_a_population_for_each_label(tmp_path: Path) -> None:
+    text, out = fresh("private-evolution", tmp_path, domain=golden.EVERY_KIND, by_label="sex", variant="practical")
+    assert json.loads(text)["mechanism"]["parameters"]["by_label"] == "sex"
+    assert not wrong(text, out)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 6.0])
 @pytest.mark.parametrize("which", [f"{mechanism}{form}" for mechanism in REGISTRY for form in ("", "-unit")])

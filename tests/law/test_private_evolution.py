@@ -25,8 +25,8 @@ from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, 
 from discreet.evolution import API, Callables
 from discreet.mechanisms import PerturbedHistogram, PitmanYor, PrivateEvolution
 from discreet.mechanisms._base import Outputs, Votes, listed
+from discreet.mechanisms._evolution_inputs import Embedded
 from discreet.mechanisms.noise import law_named
-from discreet.mechanisms.private_evolution import _Embedded
 from discreet.planner import plan
 from discreet.planner._steps import said_before
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
@@ -296,10 +296,9 @@ def test_units_vote_for_what_most_of_their_records_are_near_to() -> None:
     mechanism = evolution(4, PrivateEvolution, unit_votes=2)
     table = united(mechanism, (3, 3, 1, 0), (), (2,), (1, 1, 1))
     everything = mechanism.domain.unflat(np.arange(4))
-    assert mechanism._votes(_Embedded(mechanism._api, table), everything, 0).tolist() == [1, 1, 1, 1]
-    assert replace(mechanism, unit_votes=1)._votes(_Embedded(mechanism._api, table), everything, 0).tolist() == [
-        0, 1, 1, 1,
-    ]  # fmt: skip
+    held = Embedded(mechanism._api, table, mechanism._populations)
+    assert mechanism._votes(held, everything, 0).tolist() == [1, 1, 1, 1]
+    assert replace(mechanism, unit_votes=1)._votes(held, everything, 0).tolist() == [0, 1, 1, 1]
     with pytest.raises(ParameterError, match="the number of its unit"):
         mechanism.kernel(Counts.of_cells([0, 1]), rng=seeded(0))
 
@@ -351,7 +350,7 @@ def test_lookahead_is_the_mean_of_the_variations() -> None:
     mechanism = evolution(4, PrivateEvolution, Next, lookahead=True)
     everything = mechanism.domain.unflat(np.arange(4))
     assert mechanism._ahead(everything, 0).ravel().tolist() == [1.0, 2.0, 3.0, 0.0]
-    table = _Embedded(mechanism._api, Counts.of_cells([3]))
+    table = Embedded(mechanism._api, Counts.of_cells([3]), mechanism._populations)
     assert mechanism._votes(table, everything, 0).tolist() == [0, 0, 1, 0]
 
 
@@ -682,7 +681,8 @@ def test_one_record_moves_one_vote_whatever_the_embedding_rounds() -> None:
         one = np.concatenate([np.repeat(x[:1], count - distinct + 1, axis=0), x[1:distinct]])
         other = np.concatenate([x[distinct : distinct + 1], one[1:]])
         votes = [
-            mechanism._votes(_Embedded(api, counted(domain.encode(frame(t)))), candidates, 0) for t in (one, other)
+            mechanism._votes(Embedded(api, counted(domain.encode(frame(t))), mechanism._populations), candidates, 0)
+            for t in (one, other)
         ]
         assert np.abs(votes[0] - votes[1]).sum() <= 2
 

@@ -1,7 +1,8 @@
-"""Attacks on a release: for each pair of records, which of the two is in the table, and how sure that is. Confidential.
+"""Attacks on a release: for each pair of units, which of the two is in the table, and how sure that is. Confidential.
 
-An attack may know everything but the coins: the release, both records of every pair, and all other records of the
-table. Nothing that it does can make a right claim look false, so that it need only be good, not proved.
+A unit is a record, or all records of a person. The score of a unit is the sum of those of its records, or their mean.
+An attack may know everything but the coins: the release, both units of every pair, and all other records of the table.
+Nothing that it does can make a right claim look false, so that it need only be good, not proved.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Booleans, Floats, row_numbers
 from discreet.audit._coded import Coded
 
 _MOST_TABLES = 100  # two-way tables that are looked at
@@ -28,8 +29,8 @@ ATTACKS = (FREQUENCIES, NEIGHBOURS, CLASSIFIER)
 class Scene:
     """What an attack sees.
 
-    ``first``, ``second``: the records of the pairs to guess, in an order that says nothing.
-    ``unknown``: other pairs whose coins are not known either: twice as many records.
+    ``first``, ``second``: the units of the pairs to guess, in an order that says nothing.
+    ``unknown``: other pairs whose coins are not known either: twice as many units.
     ``held``: records known to be in the table.
     ``others``: records known not to be in it.
     ``released``: the release.
@@ -65,7 +66,7 @@ def _by_frequencies(scene: Scene) -> Iterator[Floats]:
     """
     for resolution, codes in scene.released.codes.items():
         for tables in _families(codes.shape[1]):
-            constant, growing = np.zeros(len(scene.first.points)), np.zeros(len(scene.first.points))
+            constant, growing = np.zeros(len(scene.first)), np.zeros(len(scene.first))
             for columns in tables:
                 one, other = _surplus(scene, resolution, columns)
                 constant += one
@@ -87,7 +88,7 @@ def _families(columns: int) -> Iterator[list[tuple[int, ...]]]:
 def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the scores by one table of frequencies: with a spread that is the same everywhere, and one that grows."""
     parts = (scene.first, scene.second, scene.unknown, scene.held, scene.released)
-    cells = cells_of(np.concatenate([part.codes[resolution][:, columns] for part in parts]))
+    cells = row_numbers(np.concatenate([part.codes[resolution][:, columns] for part in parts]))
     first, second, unknown, held, released = np.split(cells, np.cumsum([len(part.points) for part in parts])[:-1])
     size = int(cells.max()) + 1
     coins = np.bincount(np.concatenate((first, second, unknown)), minlength=size)
@@ -97,15 +98,20 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
     surplus = np.bincount(released, weights=counts, minlength=size) * rate - expected
     spread = 1.0 + 0.25 * coins
     even, growing = surplus / spread, surplus / (spread + rate * expected)
-    return even[first] - even[second], growing[first] - growing[second]
+    one, other = (_summed(scene.first, by[first]) - _summed(scene.second, by[second]) for by in (even, growing))
+    return one, other
 
 
-def cells_of(codes: Integers) -> Integers:
-    """Return the number of each row among the distinct rows."""
-    cells = np.zeros(len(codes), dtype=np.int64)
-    for column in codes.T:
-        cells = np.unique(cells * (int(column.max()) + 1) + column, return_inverse=True)[1].reshape(-1)
-    return cells
+def _summed(units: Coded, values: Floats) -> Floats:
+    """Return the sum of a value of each record, unit by unit."""
+    if units.sizes is None:
+        return values
+    found: Floats = np.bincount(units.owners, weights=values, minlength=len(units)).astype(np.float64)
+    return found
+
+
+def _mean(units: Coded, values: Floats) -> Floats:
+    return values if units.sizes is None else _summed(units, values) / units.sizes
 
 
 # -- nearest neighbours -----------------------------------------------------------------------------------------------
@@ -116,11 +122,17 @@ def _by_neighbours(scene: Scene) -> Iterator[Floats]:
     released = _distances(scene, scene.released)
     others = _distances(scene, scene.others) if len(scene.others.points) else None
     for place in range(released[0].shape[1]):
-        first, second = (np.log(found[:, place] + 1e-9) for found in released)
+        first, second = _log_distances(scene, released, place)
         yield second - first
         if others is not None:
-            near, far = (np.log(found[:, 0] + 1e-9) for found in others)
+            near, far = _log_distances(scene, others, 0)
             yield second - first - (far - near)
+
+
+def _log_distances(scene: Scene, found: tuple[Floats, Floats], place: int) -> tuple[Floats, Floats]:
+    """Return the mean logarithm of the distances of both units of each pair."""
+    first, second = (np.log(side[:, place] + 1e-9) for side in found)
+    return _mean(scene.first, first), _mean(scene.second, second)
 
 
 def _distances(scene: Scene, among: Coded) -> tuple[Floats, Floats]:

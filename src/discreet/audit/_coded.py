@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.lazy import pl
@@ -23,15 +24,47 @@ class Coded:
     ``codes``: by resolution, shape (rows, columns): the number of each value.
     ``points``, shape (rows, coordinates): numbers by their rank in [0, 1], a coordinate of 0 or 1 for each label.
     ``counts``: of a release of counts, how many records each of its cells is said to hold; None where rows are records.
+    ``sizes``, shape (units,): how many rows each unit has, one unit after the other; None where each row is a unit.
     """
 
     codes: dict[str, Integers]
     points: Floats
     counts: Floats | None = None
+    sizes: Integers | None = None
+
+    def __len__(self) -> int:
+        return len(self.points) if self.sizes is None else len(self.sizes)
+
+    @property
+    def owners(self) -> Integers:
+        """The unit of each row."""
+        return np.arange(len(self)) if self.sizes is None else np.repeat(np.arange(len(self)), self.sizes)
 
     def take(self, index: Integers) -> Coded:
-        """Return some of the rows."""
-        return Coded(codes={name: codes[index] for name, codes in self.codes.items()}, points=self.points[index])
+        """Return some of the units, all rows of each."""
+        if self.sizes is None:
+            return self._rows(index, None)
+        sizes = self.sizes[index]
+        starts = np.cumsum(self.sizes) - self.sizes
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self._rows(np.repeat(starts[index], sizes) + within, sizes)
+
+    def ordered(self) -> Coded:
+        """Return the same table in an order that its file does not decide: rows by their values, within their units."""
+        values = self.codes["values"].T
+        return self._rows(np.lexsort(values if self.sizes is None else (*values, self.owners)), self.sizes)
+
+    def by_unit(self, labels: npt.NDArray[Any]) -> Coded:
+        """Return the rows unit by unit.
+
+        ``labels``: the unit of each row.
+        """
+        _, unit, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        return self._rows(np.argsort(unit, kind="stable"), sizes)
+
+    def _rows(self, index: Integers, sizes: Integers | None) -> Coded:
+        codes = {name: codes[index] for name, codes in self.codes.items()}
+        return Coded(codes=codes, points=self.points[index], sizes=sizes)
 
 
 def coded(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[Coded]:

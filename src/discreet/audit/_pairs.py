@@ -1,15 +1,17 @@
-"""Pairs of records, a fair coin in each: attacks are tuned on some and scored on others. Confidential."""
+"""Pairs of privacy units, a fair coin in each: attacks are tuned on some and scored on others. Confidential."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers, row_numbers
 from discreet._core.errors import DataError
-from discreet.audit._attacks import ATTACKS, CLASSIFIER, Scene, cells_of, differences, learned
+from discreet._core.random import seeded
+from discreet.audit._attacks import ATTACKS, CLASSIFIER, Scene, differences, learned
 from discreet.audit._coded import Coded
 from discreet.audit._guesses import Null
 
@@ -23,7 +25,7 @@ class Attack:
     """One attack, and how its guesses came out. Confidential.
 
     ``name``: which.
-    ``pairs``: pairs of records, one of each in the table.
+    ``pairs``: pairs of units, one of each in the table.
     ``guesses``: of them that it guessed about.
     ``right``: how many guesses were right.
     ``tail``, shape (guesses + 1,): the bound on the probability of at least so many, where the claim holds.
@@ -48,9 +50,9 @@ class Attack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Pairs of a record of the table and one of its control, and the coins that put one of the two first.
+    """Pairs of a unit of the table and one of its control, and the coins that put one of the two first.
 
-    ``table``, ``control``: row by row the two records of a pair.
+    ``table``, ``control``: unit by unit the two of a pair; most often each is a single record.
     ``first_is_in``: the coins.
     """
 
@@ -68,29 +70,34 @@ class Pairs:
 
     @property
     def sides(self) -> tuple[Coded, Coded]:
-        """The first and the second records: which of them is in the table cannot be seen."""
+        """The first and the second units: which of them is in the table cannot be seen."""
         place = np.arange(len(self)) + len(self) * ~self.first_is_in
         both, other = joined(self.table, self.control), np.arange(len(self)) + len(self) * self.first_is_in
         return both.take(place), both.take(other)
 
 
 def joined(*parts: Coded) -> Coded:
-    """Return the rows of several tables, one after the other."""
+    """Return the units of several tables, one after the other."""
     codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
-    return Coded(codes=codes, points=np.concatenate([part.points for part in parts]))
+    sizes = [part.sizes for part in parts if part.sizes is not None]
+    return Coded(
+        codes=codes,
+        points=np.concatenate([part.points for part in parts]),
+        sizes=np.concatenate(sizes) if sizes else None,
+    )
 
 
 def attacked(
     table: Coded, control: Coded, released: Coded, null: Null, *, level: float, rng: np.random.Generator
 ) -> tuple[Attack, ...]:
-    """Pair records at random, tune attacks on some of the pairs, and score them on others.
+    """Pair units at random, tune attacks on some of the pairs, and score them on others.
 
     ``table``, ``control``, ``released``: from :func:`~discreet.audit._coded.coded`.
     ``null``: the claim.
     ``level``: of each attack; numbers of guesses that could not reject at it are not tried.
     ``rng``: of the pairs and the coins.
 
-    Raises DataError when there are fewer than four pairs of records that differ.
+    Raises DataError when there are fewer than four pairs of units that differ.
     """
     pairs, rest = paired(table, control, rng)
     scored, tuning, known = divided(pairs)
@@ -113,19 +120,36 @@ def attacked(
 
 
 def paired(table: Coded, control: Coded, rng: np.random.Generator) -> tuple[Pairs, Coded]:
-    """Pair records of a table and of its control at random; pairs of equal records are left out.
+    """Pair units of a table and of its control at random; pairs of equal units are left out.
 
-    Returns: the pairs, and all other records of the table.
+    Returns: the pairs, and all other units of the table.
     """
-    table, control = (one.take(np.lexsort(one.codes["values"].T)) for one in (table, control))
-    count = min(len(table.points), len(control.points))
-    inside, outside = rng.permutation(len(table.points)), rng.permutation(len(control.points))[:count]
+    table, control = table.ordered(), control.ordered()
+    count = min(len(table), len(control))
+    inside, outside = rng.permutation(len(table)), rng.permutation(len(control))[:count]
     made = Pairs(table=table.take(inside[:count]), control=control.take(outside), first_is_in=rng.random(count) < 0.5)
-    differ = (made.table.codes["values"] != made.control.codes["values"]).any(axis=1)
+    differ = _differ(made)
     if differ.sum() < 4:
         raise DataError(None, "fewer than four pairs of its records and the control's differ", "give a larger control")
     rest = table.take(np.concatenate((inside[count:], inside[:count][~differ])))
     return made.take(np.flatnonzero(differ)), rest
+
+
+def _differ(pairs: Pairs) -> Booleans:
+    """Return in which pairs the two units do not hold the same records, each as often."""
+    both = joined(pairs.table, pairs.control)
+    numbers = row_numbers(both.codes["values"])
+    marks = seeded(0).integers(1 << 63, size=int(numbers.max()) + 1, dtype=np.uint64)
+    # The sum of random marks, modulo 2^64: of two units that are not equal it is the same with probability 2^-63.
+    sums = np.add.reduceat(marks[numbers], _starts(both)[:-1])
+    found: Booleans = sums[: len(pairs)] != sums[len(pairs) :]
+    return found
+
+
+def _starts(units: Coded) -> Integers:
+    """Return where the rows of each unit begin, and where they all end."""
+    sizes = np.ones(len(units), dtype=np.int64) if units.sizes is None else units.sizes
+    return np.concatenate(([0], np.cumsum(sizes)))
 
 
 def divided(pairs: Pairs) -> tuple[Pairs, Pairs, Pairs]:
@@ -135,21 +159,27 @@ def divided(pairs: Pairs) -> tuple[Pairs, Pairs, Pairs]:
     depends on the records of the pairs alone, not on the coins.
     """
     resolution = "cells" if "cells" in pairs.table.codes else "ranges"
-    cells = cells_of(joined(*pairs.sides).codes[resolution]).reshape(2, -1).T
+    both = joined(*pairs.sides)
+    numbers, starts = row_numbers(both.codes[resolution]), _starts(both)
+
+    def cells(pair: int) -> set[int]:
+        units = (pair, pair + len(pairs))
+        return {cell for unit in units for cell in numbers[starts[unit] : starts[unit + 1]].tolist()}
+
     most = min(_MOST, 3 * len(pairs) // 4)
     allowed = 1
-    while len(spread := _spread(cells, allowed, most)) < min(_FEWEST, most):
+    while len(spread := _spread(map(cells, range(len(pairs))), allowed, most)) < min(_FEWEST, most):
         allowed *= 2
     tuning = np.arange(len(spread)) % 3 == 2
     known = np.setdiff1d(np.arange(len(pairs)), spread)
     return pairs.take(spread[~tuning]), pairs.take(spread[tuning]), pairs.take(known)
 
 
-def _spread(cells: Integers, allowed: int, most: int) -> Integers:
+def _spread(cells: Iterable[set[int]], allowed: int, most: int) -> Integers:
     """Return the first pairs of which no more than so many have a record in the same cell."""
     used: dict[int, int] = {}
     taken: list[int] = []
-    for pair, own in enumerate(map(set, cells.tolist())):
+    for pair, own in enumerate(cells):
         if all(used.get(cell, 0) < allowed for cell in own):
             taken.append(pair)
             used.update({cell: used.get(cell, 0) + 1 for cell in own})

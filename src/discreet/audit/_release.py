@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._core.boundary import quietly
 from discreet._core.checks import real
@@ -20,7 +21,7 @@ from discreet.audit._coded import coded, coded_counts
 from discreet.audit._guesses import POWER, Null, StatedProfile, detectable
 from discreet.audit._instance import BANNER
 from discreet.audit._pairs import Attack, attacked
-from discreet.audit._split import Split
+from discreet.audit._split import Split, unit_labels
 from discreet.confidential import Confidential
 from discreet.confidential._open import open_confidential
 from discreet.confidential._raw import raw_rows
@@ -45,12 +46,14 @@ class Claim:
     ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
     ``words``: the claim, as it was stated.
     ``certificate``: where it comes from, if from one.
+    ``unit``: the column that names the units of which one is exchanged, instead of a record.
     """
 
     profile: Profile
     steps: int
     words: str
     certificate: Certificate | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +131,8 @@ def claimed(
 ) -> Claim:
     """Return the claim to test: that of a certificate, or a bare one.
 
-    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, its
-    privacy unit has several records, or it is of counts of labels that nobody declared.
+    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, it is
+    about groups that no column names or a model's units, or it is of counts of labels that nobody declared.
     """
     if epsilon is None:
         if delta is not None or relation is not None:
@@ -142,11 +145,11 @@ def claimed(
     return _of_an_exchange(stated, neighbours, f"{budget}, for {neighbours.name} of one record")
 
 
-def _of_an_exchange(profile: Profile, relation: Relation, words: str, certificate: Certificate | None = None) -> Claim:
-    """Return a claim as one about tables of which one record is exchanged: under add-remove, two steps."""
+def _of_an_exchange(profile: Profile, relation: Relation, words: str, **facts: Any) -> Claim:
+    """Return a claim as one about tables of which one unit is exchanged: under add-remove, two steps."""
     steps = 1 if relation.name == "replacement" else 2
     chained = profile if steps == 1 else ChainProfile(single=profile, group=steps)
-    return Claim(profile=chained, steps=steps, words=words, certificate=certificate)
+    return Claim(profile=chained, steps=steps, words=words, **facts)
 
 
 def _of_counts(certificate: Certificate | None) -> bool:
@@ -159,10 +162,16 @@ def _open(domain: Domain) -> str:
 
 def _certified(certificate: Certificate) -> Claim:
     guarantee = guarantee_of(certificate)
-    if certificate.facts["unit"] is not None or guarantee.relation.group > 1:
+    unit = certificate.facts["unit"]
+    if guarantee.relation.group > 1 and unit is None:
         raise ParameterError(
-            "a claim about units of several records cannot be audited, since the control is drawn record by record and "
-            "parts the records of a unit. Audit a release of one record per unit, by the same mechanism and budget"
+            "a claim about groups of records that no column names cannot be audited, since the control cannot be drawn "
+            "by them. Audit a release of units (unit=...), by the same mechanism and budget"
+        )
+    if certificate.facts["mechanism"]["parameters"].get("unit") is not None:
+        raise ParameterError(
+            "a model's claim about units cannot be audited, since it is about units of as many records each, and those "
+            "of the control have other numbers. Audit tables of a model with one record per unit"
         )
     if _of_counts(certificate) and (domain := Domain.from_dict(certificate.facts["domain"])).size is None:
         raise ParameterError(
@@ -172,8 +181,10 @@ def _certified(certificate: Certificate) -> Claim:
     if guarantee.delta(certificate.epsilon) > certificate.delta * (1.0 + 1e-6):
         raise ParameterError("the certificate claims more than follows from its facts. Check it with discreet verify")
     budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
-    words = f"{budget}, for {guarantee.relation.name} of one record, with the whole profile of the certificate"
-    return _of_an_exchange(guarantee.profile, guarantee.relation, words, certificate)
+    one = "record" if unit is None else f"unit of up to {counted(unit['max_records'], 'record')}"
+    words = f"{budget}, for {guarantee.relation.name} of one {one}, with the whole profile of the certificate"
+    column = None if unit is None else unit["column"]
+    return _of_an_exchange(guarantee.profile, guarantee.relation, words, certificate=certificate, unit=column)
 
 
 # -- the test ---------------------------------------------------------------------------------------------------------
@@ -191,28 +202,34 @@ def audit_release(
     ``level``: probability at most of rejecting a claim that holds.
     Returns: closed; for the custodian.
 
-    Raises DataError when the tables lack columns of the release, the claim is of another number of records, or there
-    are fewer than four records in the control, or FileProblem when a file cannot be read.
+    Raises DataError when the tables lack columns of the release, the claim is of another number of records, a unit has
+    records in both, or there are fewer than four in the control, ParameterError when the control was drawn by other
+    units than the claim is about, or FileProblem when a file cannot be read.
     """
     real("level", level, above=0, below=1)
-    exploratory, seed = _standing(data, control, record, claim)
+    exploratory, seed, unit = _standing(data, control, record, claim)
     released, of_counts = _released(release, claim.certificate), _of_counts(claim.certificate)
     domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])
     names = list(domain.columns) if domain is not None and of_counts else released.columns
-    table = open_confidential(raw_rows(data, names, what="data"), caller=__name__)
-    kept = open_confidential(raw_rows(control, names, what="control"), caller=__name__)
-    _require_own_number(claim.certificate, table.height)
+    read = [*names, unit] if unit is not None and unit not in names else names
+    table = open_confidential(raw_rows(data, read, what="data"), caller=__name__)
+    kept = open_confidential(raw_rows(control, read, what="control"), caller=__name__)
+    labels = None if unit is None else _apart(table, kept, unit)
+    _require_own_number(claim.certificate, table.height if labels is None else len(set(labels[0].tolist())))
+    table, kept = table.select(names), kept.select(names)
     if domain is not None and of_counts:
         shown = coded_counts(released_counts(released, domain), domain)
         held, out = quietly(lambda: coded([table, kept], domain), _uncommon())
     else:
         held, out, shown = quietly(lambda: coded([table, kept, released], domain), _uncommon())
+    if labels is not None:
+        held, out = held.by_unit(labels[0]), out.by_unit(labels[1])
     each = level / len(ATTACKS)
     attacks = attacked(held, out, shown, Null.of(claim.profile), level=each, rng=seeded(seed))
     found = [detectable(np.flatnonzero(one.tail <= each), one.guesses) for one in attacks]
     return Confidential(
         ReleaseAudit(
-            claim=claim.words,
+            claim=claim.words if unit is None else claim.words.replace("one record", "one unit"),
             exploratory=exploratory,
             level=level,
             p_value=min(1.0, len(attacks) * min(one.p_value for one in attacks)),
@@ -222,17 +239,39 @@ def audit_release(
     )
 
 
-def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int]:
-    """Return why there is no verdict, None where there is one; and the seed of the examination."""
+def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
+    """Return why there is no verdict, None where there is one; the seed of the examination; and the column of units.
+
+    Raises ParameterError where records were drawn and the claim is about units, or the other way round.
+    """
     known = Split.beside(data, control) if record is None else Split.read(record)
     if known is None:
-        return "no record says that the control was drawn at random before the release", 0
+        return "no record says that the control was drawn at random before the release", 0, claim.unit
     if not known.is_of(data, control):
-        return "the record is of other files than these", 0
+        return "the record is of other files than these", 0, claim.unit
     made = None if claim.certificate is None else claim.certificate.facts["created"]
+    if claim.certificate is not None and known.unit != claim.unit:
+        raise ParameterError(
+            f"the control was drawn by {_each(known.unit)}, and the claim is about {_each(claim.unit)}. Draw the "
+            f"control by {_each(claim.unit)}, and make the release from what is kept"
+        )
     if made is not None and datetime.datetime.fromisoformat(made) < known.created:
-        return "the control was drawn after the release", 0
-    return None, known.seed
+        return "the control was drawn after the release", 0, known.unit
+    return None, known.seed, known.unit
+
+
+def _each(unit: str | None) -> str:
+    return "single records" if unit is None else f"the units in column {unit!r}"
+
+
+def _apart(table: pl.DataFrame, kept: pl.DataFrame, unit: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the units of both tables, and refuse a control that holds records of a unit of the table."""
+    inside, outside = unit_labels(table, unit), unit_labels(kept, unit)
+    if np.isin(outside, inside).any():
+        raise DataError(
+            unit, "names units that have records both in the data and in the control", "draw the control by whole units"
+        )
+    return inside, outside
 
 
 def _uncommon() -> DataError:
@@ -249,13 +288,17 @@ def _released(release: Any, certificate: Certificate | None) -> pl.DataFrame:
     return frame
 
 
-def _require_own_number(certificate: Certificate | None, rows: int) -> None:
-    """Refuse a table of another number of records than the certificate's: the number is public under replacement."""
+def _require_own_number(certificate: Certificate | None, held: int) -> None:
+    """Refuse a table of another number of records or units than the certificate's, which replacement makes public."""
     if certificate is None or certificate.facts["relation"]["name"] != "replacement":
         return
-    if certificate.facts["records"] != rows:
+    unit = certificate.facts["unit"]
+    voted = certificate.facts["mechanism"]["parameters"].get("unit_votes")  # its records are units already
+    stated = certificate.facts["records"] // (1 if unit is None or voted else unit["max_records"])
+    one = "record" if unit is None else "unit"
+    if stated != held:
         raise DataError(
             None,
-            f"the data have {counted(rows, 'record')}, and the certificate is of {certificate.facts['records']:,}",
+            f"the data have {counted(held, one)}, and the certificate is of {stated:,}",
             "give the table that the release was made from",
         )

@@ -13,7 +13,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from discreet._core.arrays import Integers
+from discreet._core.boundary import quietly
 from discreet._core.checks import real
 from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.lazy import pl
@@ -23,9 +27,14 @@ from discreet._core.writing import check_outputs, together
 from discreet.audit._instance import BANNER
 from discreet.confidential._open import open_confidential
 from discreet.confidential._raw import raw_rows
+from discreet.confidential._unit import NO_UNIT
+from discreet.domain._column import missing_in
 
-VERSION = 1
+VERSION, OF_UNITS = 1, 2
+"""Of records of a split: record by record, and by whole units, which earlier releases of this program cannot read."""
+
 _KEY = "discreet_split"
+_DRAWN = "{}uniformly at random without replacement, by the operating system's randomness"
 _REMEDY = "give the record that discreet audit split wrote"
 
 
@@ -34,7 +43,8 @@ class Split:
     """What a record of a split says. Confidential, but for the commitment.
 
     ``facts``: the document: ``created``, ``records`` and ``control_records``, ``data`` and ``control`` (keyed hashes
-    of the two files), ``nonce`` (256 random bits, the key) and ``commitment``, the SHA-256 of all that.
+    of the two files), ``nonce`` (256 random bits, the key) and ``commitment``, the SHA-256 of all that. Where whole
+    units were drawn, also ``unit``, ``units`` and ``control_units``.
     """
 
     facts: dict[str, Any]
@@ -43,6 +53,11 @@ class Split:
     def commitment(self) -> str:
         """What may be told to anybody, before the release is made: it tells nothing, and holds the custodian to it."""
         return str(self.facts["commitment"])
+
+    @property
+    def unit(self) -> str | None:
+        """The column that names the units that were drawn as a whole; None where records were drawn."""
+        return self.facts.get("unit")
 
     @property
     def created(self) -> datetime.datetime:
@@ -67,8 +82,8 @@ class Split:
     def read(cls, path: Any) -> Split:
         """Read a record. Raises FileProblem when it is none, or was changed."""
         facts = read_json(path, remedy=_REMEDY)
-        if facts.get(_KEY) != VERSION:
-            raise FileProblem(path, f"it is not a record of a split of version {VERSION}", _REMEDY)
+        if facts.get(_KEY) not in (VERSION, OF_UNITS):
+            raise FileProblem(path, f"it is not a record of a split of version {VERSION} or {OF_UNITS}", _REMEDY)
         if not _whole(facts) or facts["commitment"] != _committed(facts):
             raise FileProblem(path, "it is not as it was written", _REMEDY)
         return cls(facts=facts)
@@ -87,7 +102,9 @@ class Split:
         return None
 
 
-def split(data: Any, out_data: Any, out_control: Any, record: Any, *, share: float = 0.5) -> Split:
+def split(
+    data: Any, out_data: Any, out_control: Any, record: Any, *, share: float = 0.5, unit: str | None = None
+) -> Split:
     """Draw a control uniformly at random, and write both parts and a record of the draw.
 
     Both are written in a random order, with the columns and types of the table.
@@ -95,10 +112,12 @@ def split(data: Any, out_data: Any, out_control: Any, record: Any, *, share: flo
     ``data``: confidential; a Parquet or CSV file.
     ``out_data``, ``out_control``: the files to write, of the same format.
     ``record``: JSON file to write.
-    ``share``: of the records that become the control, above 0 and below 1.
+    ``share``: of the records that become the control, above 0 and below 1; of the units where there are any.
+    ``unit``: the column that names the privacy unit of each row, such as a person: units are drawn, each with all of
+    its rows.
 
-    Raises DataError when the table has fewer than two records, ParameterError when the formats differ, or FileProblem
-    when a file cannot be read or written.
+    Raises DataError when the table has fewer than two records or units, or a row without a unit, ParameterError when
+    the formats differ, or FileProblem when a file cannot be read or written.
     """
     real("share", share, above=0, below=1)
     paths = [Path(out_data), Path(out_control), Path(record)]
@@ -108,12 +127,18 @@ def split(data: Any, out_data: Any, out_control: Any, record: Any, *, share: flo
         raise ParameterError("record must be a .json file. Give it that ending")
     check_outputs(paths, [data])
     whole = open_confidential(raw_rows(data), caller=__name__)
-    if whole.height < 2:
-        raise DataError(None, "has a single record", "a control needs at least one record beside it")
-    control = min(max(1, round(share * whole.height)), whole.height - 1)
-    kept, out = drawn(whole.height, control)
+    numbers = _units(whole, unit)
+    count = int(numbers.max()) + 1
+    if count < 2:
+        alone = f"has a single {'record' if unit is None else 'unit'}"
+        raise DataError(unit, alone, "a control needs at least one beside it")
+    control = min(max(1, round(share * count)), count - 1)
+    kept, out = (_rows_of(numbers, chosen) for chosen in drawn(count, control))
     parts = [_written(whole[kept], paths[0]), _written(whole[out], paths[1])]
-    made = _recorded(parts, whole.height - control, control)
+    facts: dict[str, Any] = {"records": len(kept), "control_records": len(out)}
+    if unit is not None:
+        facts |= {"unit": unit, "units": count - control, "control_units": control}
+    made = _recorded(parts, facts)
     document = (json.dumps(made.facts, indent=2) + "\n").encode()
     with together(*paths, inputs=[data], private=True) as files:
         for file, content in zip(files, [*parts, document], strict=True):
@@ -127,15 +152,37 @@ def drawn(records: int, control: int) -> tuple[Integers, Integers]:
     return order[control:], order[:control]
 
 
-def _recorded(parts: list[bytes], records: int, control: int) -> Split:
+def _units(whole: pl.DataFrame, unit: str | None) -> Integers:
+    """Return the number of each row's unit; each row is one where no column names any."""
+    if unit is None:
+        return np.arange(whole.height)
+    if unit not in whole.columns:
+        raise ParameterError("the table has no column of that name. Write unit=... with the column of the units")
+    return np.unique(unit_labels(whole, unit), return_inverse=True)[1].astype(np.int64)
+
+
+def unit_labels(table: pl.DataFrame, unit: str) -> npt.NDArray[Any]:
+    """Return the privacy unit of each row as text. Raises DataError where a row has none."""
+    labels = table[unit]
+    if missing_in(labels).any():
+        raise DataError(unit, *NO_UNIT)
+    odd = DataError(unit, "holds values that name no units", "give every unit a number or a text")
+    return quietly(lambda: labels.cast(pl.String).to_numpy().astype(str), odd)
+
+
+def _rows_of(numbers: Integers, units: Integers) -> Integers:
+    """Return the rows of some units, in a random order."""
+    return secure().permutation(np.flatnonzero(np.isin(numbers, units)))
+
+
+def _recorded(parts: list[bytes], numbers: dict[str, Any]) -> Split:
     nonce = secrets.token_hex(32)
     facts = {
-        _KEY: VERSION,
+        _KEY: OF_UNITS if "unit" in numbers else VERSION,
         "notice": f"{BANNER}, but for the commitment",
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "records": records,
-        "control_records": control,
-        "drawn": "uniformly at random without replacement, by the operating system's randomness",
+        **numbers,
+        "drawn": _DRAWN.format("whole units, " if "unit" in numbers else ""),
         "data": _keyed(nonce, parts[0]),
         "control": _keyed(nonce, parts[1]),
         "nonce": nonce,

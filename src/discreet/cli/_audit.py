@@ -28,6 +28,7 @@ def audit(context: click.Context) -> int:
 @click.option("--out-control", type=click.Path(), required=True, help="File to write: the control, to be kept out.")
 @click.option("--record", type=click.Path(), required=True, help="JSON file to write: how the control was drawn.")
 @click.option("--share", type=float, default=0.5, show_default=True, help="Share of the records that are the control.")
+@click.option("--unit", help="Column that names the privacy unit of each row, such as a person. Whole units are drawn.")
 @json_option
 def split(data: str, as_json: bool, **options: Any) -> None:
     """Draw a control from the confidential table DATA at random, before a release is made.
@@ -42,7 +43,10 @@ def split(data: str, as_json: bool, **options: Any) -> None:
     if as_json:
         show({**options, **numbers})
         return
-    echo(f"drew {counted(numbers['control_records'], 'record')} as the control and kept {numbers['records']:,}.")
+    kept = f"{numbers['records']:,}"
+    of = ("", "") if made.unit is None else (f" of {counted(made.facts['control_units'], 'unit')}",
+                                             f" of {made.facts['units']:,}")  # fmt: skip
+    echo(f"drew {counted(numbers['control_records'], 'record')}{of[0]} as the control and kept {kept}{of[1]}.")
     echo(f"commitment: {made.commitment}")
     echo("The three files are confidential. The commitment is not: it may be told before the release is made.")
 
@@ -75,8 +79,8 @@ def release(
     """Test whether a RELEASED table shows more of DATA than it claims. The result is CONFIDENTIAL.
 
     It guesses which of two records was in the table, for pairs of one of DATA and one of the control, and asks whether
-    more guesses are right than the claim allows. The exit status is 1 where the claim is rejected. A control that audit
-    split did not draw is looked at without a verdict.
+    more guesses are right than the claim allows. Where audit split drew whole units, it guesses about these. The exit
+    status is 1 where the claim is rejected. A control that audit split did not draw is looked at without a verdict.
     """
     from discreet.audit._release import audit_release, claimed
     from discreet.confidential._custodian import reveal_to_custodian

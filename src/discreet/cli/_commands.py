@@ -534,7 +534,7 @@ def _columns(names: str | None) -> list[str] | None:
 
 
 def _names(measures: str | None) -> Any:
-    return measures if measures in {None, "all"} else [name.strip() for name in str(measures).split(",")]
+    return measures if measures == "all" else _columns(measures)
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -51,7 +52,13 @@ from discreet.cli._progress import progress_bar
                                                                                   "transitions.")  # fmt: skip
 @click.option("--doublings", type=int, default=3, show_default=True, help="How often to double unconverged chains "
                                                                           "before refusing.")  # fmt: skip
-@click.option("--out", type=click.Path(), required=True, help="Folder to write. It must not exist.")
+@click.option("--out", type=click.Path(), help="Folder to write. It must not exist.")
+@click.option("--frontier", type=click.Path(), help="CONFIDENTIAL: release nothing. Fit several weightings, and write "
+              "what each costs, keeps and tells of single records into this folder.")  # fmt: skip
+@click.option("--known", help="With --frontier: columns known of a record, such as age,region. By default all but the "
+              "attacked one, the first of --sensitive.")  # fmt: skip
+@click.option("--holdout", type=click.Path(), help="With --frontier: CONFIDENTIAL records of the same population that "
+              "are not in DATA, the control of the attacks.")  # fmt: skip
 @click.option("--ignore-other-columns", is_flag=True, help="Leave out columns that the domain does not name.")
 @ledger_option
 @dataset_option
@@ -65,7 +72,10 @@ def synthesize(
     target_epsilon: float | None,
     bound: float | None,
     accept_empirical: bool,
-    out: str,
+    out: str | None,
+    frontier: str | None,
+    known: str | None,
+    holdout: str | None,
     ledger: str | None,
     dataset: str | None,
     as_json: bool,
@@ -78,6 +88,9 @@ def synthesize(
 
     With --bound, the censored posterior is used. Its theorem holds for exact draws. This command draws with Markov
     chains, which only come near, and --accept-empirical accepts that.
+
+    With --frontier, nothing is released. The folder is for the custodian alone. A weighting that is chosen by looking
+    at it is a use of the data.
     """
     from discreet._core.numeric import written
     from discreet._core.random import seeded
@@ -87,22 +100,15 @@ def synthesize(
     from discreet.ledger._which import ledger_for
     from discreet.pseudo_posterior import (
         CensoredPosterior,
-        Convergence,
         PseudoPosterior,
         synthesiser_for,
     )
     from discreet.releases import publish
     from discreet.releases._writing import check_folder
 
-    if (target_epsilon is None) == (bound is None):
-        raise ParameterError(
-            "give exactly one of --target-epsilon (risk weights, asymptotic) and --bound (censored form)"
-        )
-    if bound is not None and not accept_empirical:
-        raise GuaranteeKindError(
-            "with --bound the tables come from Markov chains, and the guarantee holds only if these draw from the "
-            "exact posterior, which cannot be shown. To publish them all the same, write --accept-empirical"
-        )
+    _check_asked(target_epsilon, bound, frontier, out, accept_empirical=accept_empirical)
+    if frontier is None and not (known is None and holdout is None):
+        raise ParameterError("--known and --holdout are of use with --frontier only. Leave them out")
     domain = public_domain(domain_file, data=data)
     synthesiser = synthesiser_for(
         domain,
@@ -114,18 +120,14 @@ def synthesize(
         survey_weight=options["survey_weight"],
         unit=options["unit"],
     )
-    kept = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
-    settings: dict[str, Any] = {name: options[name] for name in kept}
-    # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
-    cores = min(options["chains"], os.cpu_count() or 1)
-    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
-    settings["chain_method"] = "parallel"
-    settings["convergence"] = Convergence(
-        r_hat=options["max_r_hat"],
-        effective=options["min_effective"],
-        divergent=options["max_divergent"],
-        doublings=options["doublings"],
-    )
+    settings = _settings(options)
+    if out is None:
+        if not (ledger is None and dataset is None):
+            raise ParameterError("a frontier releases nothing, so nothing is paid. Leave out --ledger and --dataset")
+        names = None if known is None else [name.strip() for name in known.split(",")]
+        attack = {"folder": frontier, "known": names, "holdout": holdout}
+        _ladder(data, domain, PseudoPosterior(synthesiser, **settings), attack, seed=options["seed"], as_json=as_json)
+        return
     mechanism: PseudoPosterior | CensoredPosterior
     if bound is None:
         mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
@@ -159,3 +161,54 @@ def synthesize(
     echo(f"wrote {counted(mechanism.tables, 'table')} and the certificate to {made.path}")
     if rng is not None:
         echo("This release was seeded: do not publish it.", err=True)
+
+
+def _check_asked(
+    target_epsilon: float | None, bound: float | None, frontier: str | None, out: str | None, *, accept_empirical: bool
+) -> None:
+    """Refuse what does not go together, and chains whose guarantee nobody accepted."""
+    if [target_epsilon, bound, frontier].count(None) != 2:
+        raise ParameterError(
+            "give exactly one of --target-epsilon (risk weights, asymptotic), --bound (censored form) and --frontier"
+        )
+    if (out is None) != (frontier is not None):
+        raise ParameterError("--frontier takes the place of --out. Write --out where tables are to be released")
+    if bound is not None and not accept_empirical:
+        raise GuaranteeKindError(
+            "with --bound the tables come from Markov chains, and the guarantee holds only if these draw from the "
+            "exact posterior, which cannot be shown. To publish them all the same, write --accept-empirical"
+        )
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what both mechanisms take: of the chains, and of weights and units."""
+    from discreet.pseudo_posterior import Convergence
+
+    kept = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
+    settings: dict[str, Any] = {name: options[name] for name in kept}
+    # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
+    cores = min(options["chains"], os.cpu_count() or 1)
+    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
+    settings["chain_method"] = "parallel"
+    settings["convergence"] = Convergence(
+        r_hat=options["max_r_hat"],
+        effective=options["min_effective"],
+        divergent=options["max_divergent"],
+        doublings=options["doublings"],
+    )
+    return settings
+
+
+def _ladder(data: str, domain: Any, mechanism: Any, attack: Any, *, seed: int | None, as_json: bool) -> None:
+    """Fit and show the frontier. With the same seed, the default too, a run that was stopped goes on."""
+    from discreet.confidential._source import require_there
+    from discreet.pseudo_posterior._ladder import LADDER, PAGE, ladder, ladder_text
+
+    require_there(data)
+    with progress_bar(len(LADDER), as_json, "weightings") as progress:
+        points = ladder(data, domain, mechanism, **attack, seed=seed or 0, progress=progress)
+    if as_json:
+        show({"confidential": True, "points": [asdict(point) for point in points]})
+        return
+    echo(ladder_text(points))
+    echo(f"wrote {os.path.join(attack['folder'], PAGE)}")  # noqa: PTH118

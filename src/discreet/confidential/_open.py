@@ -33,6 +33,7 @@ CALLERS: dict[str, Purpose] = {
     "discreet.audit._pipeline": "for the custodian",  # only whether two tables are neighbours
     "discreet.audit._release": "for the custodian",  # closed again
     "discreet.audit._split": "for the custodian",  # both parts of the table, in files of the custodian's own
+    "discreet.pseudo_posterior._attacked": "for the custodian",  # into the points of a frontier, marked and private
     "discreet.utility._columns": "for the custodian",  # closed again, by compare
     "discreet.utility._compare": "for the custodian",  # closed again
     "discreet.utility._marginals": "for the custodian",  # closed again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.evolution._api import API, in_blocks, new_seed, plain_norm, settled_norm
 from discreet.evolution._frames import refuse_wide_cells, to_records
+from discreet.evolution._ready import settled_embedding
 
 _LOOKED_AT = 4
 
@@ -45,8 +46,10 @@ class Callables(API):
     vary : callable
         ``vary(frame, seed)`` gives a frame whose row i is a variation of row i. It is called once for each of the
         variations, with different seeds.
-    embedding : callable
-        ``embedding(frame)`` gives an array of shape (rows, d), finite.
+    embedding : callable or str
+        ``embedding(frame)`` gives an array of shape (rows, d), finite. For a domain of one column of texts it may be
+        the folder or the name of a model of the library model2vec (extra ``embeddings``): the direction of the mean
+        vector of a text's words, no two of which are farther apart than 2.
     diameter : float
         Upper bound on the distance of two embeddings, public.
     variations : int
@@ -82,7 +85,7 @@ class Callables(API):
     label: str
     generate: Callable[[int, int], Any]
     vary: Callable[[pl.DataFrame, int], Any]
-    embedding: Callable[[pl.DataFrame], npt.ArrayLike]
+    embedding: Callable[[pl.DataFrame], npt.ArrayLike] | str
     diameter: float
     variations: int = 2
     norm: float = 2.0
@@ -90,9 +93,10 @@ class Callables(API):
     def __post_init__(self) -> None:
         if not isinstance(self.label, str) or not self.label:
             raise ParameterError("label must say in words what the functions are, for the certificate")
-        for name in ("generate", "vary", "embedding"):
+        for name in ("generate", "vary"):
             if not callable(getattr(self, name)):
                 raise unfit(name, "a function", getattr(self, name))
+        object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
         refuse_wide_cells(self.domain, self.name)
         integer("variations", self.variations, least=1, most=256)
         object.__setattr__(self, "norm", settled_norm(self.norm))
@@ -140,7 +144,8 @@ class Callables(API):
         ParameterError
             When it fails, or gives something else than finite numbers, one row per record.
         """
-        return checked_points(self.embedding, self._frame(records))
+        embedding = cast("Callable[[pl.DataFrame], npt.ArrayLike]", self.embedding)
+        return checked_points(embedding, self._frame(records))
 
     def parameters(self) -> dict[str, Any]:
         """Return label, variations, norm and diameter."""

@@ -77,11 +77,20 @@ _TREE_COORDINATES = {1.0: (2.0, -2.0), 2.0: (2.0, -2.5), np.inf: (5.0, -8.0)}
 
 
 class Voters(NamedTuple):
-    """Confidential points, how often each is held, and by which unit; none where every record is a unit."""
+    """Confidential points, how often each is held, by which unit (none where every record is one), and its label."""
 
     points: Floats
     frequencies: Integers
     owners: Integers | None = None
+    labels: Integers | None = None
+
+    def of_label(self, label: int) -> Voters:
+        """Return the points of one label: all where they have none, or all have it."""
+        if self.labels is None or (self.labels == label).all():
+            return self
+        own = self.labels == label
+        owners = None if self.owners is None else self.owners[own]
+        return Voters(self.points[own], self.frequencies[own], owners, self.labels[own])
 
 
 class NearestCandidates:
@@ -318,7 +327,7 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
     (array([3, 0, 4]), array([3, 7, 4]), array([1, 0, 1]))
     """
     total = np.zeros(len(candidates), dtype=np.int64)
-    for points, frequencies, owners in chunks:
+    for points, frequencies, owners, _ in chunks:
         if frequencies.shape != (len(points),) or (frequencies < 0).any():
             raise ParameterError("each point must have one frequency of at least 0")
         chosen = candidates.several(points, nearest)

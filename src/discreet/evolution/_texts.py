@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from discreet.domain import Domain, OpenLabels, Records
 from discreet.evolution._api import in_blocks, new_seed
 from discreet.evolution._callables import checked_points
 from discreet.evolution._models import ModelAPI, degrees_at, inference, needed, settled_degrees
+from discreet.evolution._ready import settled_embedding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +33,7 @@ class _Texts(ModelAPI):
     degrees: Sequence[float] = (0.6, 0.4, 0.2)
     shrink: float = 0.5
     temperature: float = 1.0
-    embedding: Callable[[list[str]], npt.ArrayLike] | None = None
+    embedding: Callable[[list[str]], npt.ArrayLike] | str | None = None
     diameter: float = 2.0
     batch: int = 16
 
@@ -41,6 +42,8 @@ class _Texts(ModelAPI):
         (name, column), *others = self.domain.columns.items()
         if others or not isinstance(column, OpenLabels) or column.nullable:
             raise ParameterError(f"column {name!r}: the texts must be the only column, of open labels without nulls")
+        if self.embedding is not None:
+            object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
         integer("tokens", self.tokens, least=2, most=10**5)
         integer("batch", self.batch, least=1, most=10**6)
         object.__setattr__(self, "degrees", settled_degrees(self.degrees, self.shrink))
@@ -62,7 +65,8 @@ class _Texts(ModelAPI):
 
         Raises ParameterError when it fails, or gives something else than finite numbers, one row per text.
         """
-        return checked_points(self.embedding or self._mean_words, records.columns[0].tolist())
+        embedding = cast("Callable[[list[str]], npt.ArrayLike]", self.embedding or self._mean_words)
+        return checked_points(embedding, records.columns[0].tolist())
 
     def parameters(self) -> dict[str, Any]:
         """Return what is not a function or a model."""
@@ -139,8 +143,9 @@ class MaskedTexts(_Texts):
         Factor of the degrees from the first to the last step, in (0, 1].
     temperature : float
         Of the draws.
-    embedding : callable, optional
-        ``embedding(texts)`` gives an array of shape (texts, d).
+    embedding : callable or str, optional
+        ``embedding(texts)`` gives an array of shape (texts, d); or the folder or the name of a model of the library
+        model2vec (extra ``embeddings``), as for :class:`Callables`.
     diameter : float
         Upper bound on the distance of two embeddings; 2 for directions.
     batch : int

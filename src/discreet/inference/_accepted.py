@@ -11,27 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet.inference._lattice import IMPOSSIBLE, Counted, unknown
+from discreet.inference._lattice import Counted, Weighed, shares, unknown
 
 _MOST_REFUSED = 2000  # proposals for a draw
 _FEW = 16
 
 
-class Proposals(Protocol):
-    """The counts of cells under one prior and a likelihood that is simpler than the release's.
-
-    ``log``: logarithm of the weight of all counts, up to a number that is the same for all priors.
-    ``step``, ``approximation``: as those of :class:`Counted`.
-    """
-
-    @property
-    def log(self) -> float: ...
-
-    @property
-    def step(self) -> int: ...
-
-    @property
-    def approximation(self) -> str: ...
+class Proposals(Weighed, Protocol):
+    """The counts of cells under one prior and a likelihood that is simpler than the release's."""
 
     def propose(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return independent draws of the counts, a row each, and the logarithms of what they weigh too little.
@@ -49,18 +36,14 @@ def accepted(proposals: Sequence[Proposals], draws: int, rng: np.random.Generato
 
     Raises ParameterError where hardly any proposal would be kept.
     """
-    logs = np.array([one.log for one in proposals])
-    if not logs.max() > IMPOSSIBLE:
-        raise unknown()
-    shares = np.exp(logs - logs.max())
-    shares /= shares.sum()
+    among = shares(proposals)
     held: list[list[Floats]] = [[] for _ in proposals]
     marks: list[list[Floats]] = [[] for _ in proposals]  # a proposal is kept where its mark is above the largest weight
     largest, number, made, kept = -np.inf, draws + _FEW, 0, 0
     while kept < draws:
         if made > _MOST_REFUSED * draws:
             raise unknown()
-        for at, count in enumerate(rng.multinomial(number, shares).tolist()):
+        for at, count in enumerate(rng.multinomial(number, among).tolist()):
             if count:
                 counts, weights = proposals[at].propose(count, rng)
                 largest = max(largest, float(weights.max()))

@@ -26,8 +26,8 @@ def unknown() -> ParameterError:
     return ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
 
 
-class Posterior(Protocol):
-    """The counts of cells given a release and one prior, before any is drawn.
+class Weighed(Protocol):
+    """The counts of cells under one of several priors of equal probability.
 
     ``log``: logarithm of the weight of all counts, up to a number that is the same for all priors.
     ``step``, ``approximation``: as those of :class:`Counted`.
@@ -41,6 +41,19 @@ class Posterior(Protocol):
 
     @property
     def approximation(self) -> str: ...
+
+
+def shares(priors: Sequence[Weighed]) -> Floats:
+    """Return the probabilities of priors: the better one foresees the release, the larger is its own."""
+    logs = np.array([one.log for one in priors])
+    if not logs.max() > IMPOSSIBLE:
+        raise unknown()
+    weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
+    return np.asarray(weights / weights.sum())
+
+
+class Posterior(Weighed, Protocol):
+    """The counts of cells given a release and one prior, before any is drawn."""
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats: ...
 
@@ -62,12 +75,8 @@ class Counted:
 
     @classmethod
     def of(cls, posteriors: Sequence[Posterior], draws: int, rng: np.random.Generator) -> Counted:
-        """Return draws under priors of equal probability: the better one foresees the release, the more are its."""
-        logs = np.array([one.log for one in posteriors])
-        if not logs.max() > IMPOSSIBLE:
-            raise unknown()
-        weights = np.exp(logs - logs.max()) if len(logs) > 1 else np.ones(1)
-        drawn = tuple(rng.multinomial(draws, weights / weights.sum()).tolist())
+        """Return draws under priors of equal probability."""
+        drawn = tuple(rng.multinomial(draws, shares(posteriors)).tolist())
         counts = [one.draw(number, rng) for one, number in zip(posteriors, drawn, strict=True) if number]
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, drawn)
 

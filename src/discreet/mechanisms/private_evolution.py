@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
@@ -15,31 +15,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._core.arrays import Floats
-from discreet._core.checks import choice, flag, integer, positive_size, unfit
+from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import SecureGenerator, public, seeded
 from discreet._core.text import counted, rounded_down
 from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
-from discreet.domain._records import Parts, Units
+from discreet.domain._records import Parts
 from discreet.evolution import API
-from discreet.evolution._api import NamedAPI
-from discreet.evolution._registry import api_from
 from discreet.evolution._step import EvolvedStep
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
 from discreet.mechanisms._cells import nearest_of
 from discreet.mechanisms._checkpoint import Checkpoint
 from discreet.mechanisms._draws import BLOCK, DEFAULT_SAMPLING, Sampling, check_sampling, draw_cells
-from discreet.mechanisms._evolution_choice import NEAREST, STEPS, Choice, least_displaced
+from discreet.mechanisms._evolution_inputs import LARGEST, Embedded, check_fits, settled_api
+from discreet.mechanisms._evolution_request import MOST_CANDIDATES, Request
 from discreet.mechanisms._expansion import Expansion, Listed
 from discreet.mechanisms._mechanism import Mechanism, Outcome, Remedy
-from discreet.mechanisms._noisy_counts import solve_scale
+from discreet.mechanisms._populations import Populations, settled_shares
 from discreet.mechanisms._sparse_transport import transport_available
-from discreet.mechanisms._stability import solve_threshold
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
-from discreet.papers.pe25._theorem import theorem_alpha, theorem_population, usable_steps
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Guarantee, Profile, Relation
 from discreet.privacy._algebra import power
 from discreet.privacy._guarantee import RelationName
@@ -50,7 +47,6 @@ if TYPE_CHECKING:
 
 Variant = Literal["projection", "practical", "theoretical"]
 
-_MOST_CANDIDATES = 1 << 22
 _MOST_STEPS = 256
 _MOST_CAST = 64  # votes of a record or a unit
 _MOST_CHANGED = 1024  # of a record in all steps
@@ -58,10 +54,6 @@ _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
 _MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
 _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
-_MOST_PROJECTED = 1 << 15  # candidates per step where none are asked for: their nearest probabilities are exact
-_MOST_COORDINATES = 64  # up to which steps are chosen by trying them out
-_LARGEST = 1e150  # coordinate: squared distances stay finite
-_MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +89,13 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         Above 0, privacy units vote instead of records: each gives one vote to each of at most so many candidates, those
         that most of its records are nearest to. Noise then depends on this number, not on how many records a unit has.
         Needs Gaussian noise, and a table that is read by units.
+    by_label : str, optional
+        A column with finitely many values, such as a class. Each of its values then has a population of its own, all
+        of them as large, whose members keep it. A record votes among the candidates of its own value. Privacy is the
+        same. Not with ``unit_votes`` nor in the theoretical variant.
+    label_shares : sequence of float, optional
+        Public shares of these values in the release, in the order of the domain, adding up to 1. By default those of
+        the last step's noisy votes.
     lookahead : bool
         Whether a candidate stands where its variations lie on average, instead of where it lies itself.
     multiplicity : int
@@ -161,6 +160,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     variant: Variant = "projection"
     nearest: int = 1
     unit_votes: int = 0
+    by_label: str | None = None
+    label_shares: Sequence[float] | str | None = None
     lookahead: bool = False
     multiplicity: int = 1
     sampling: Sampling = DEFAULT_SAMPLING
@@ -171,10 +172,10 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     _redraw: bool = field(init=False, default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "api", _api(self.api, self.domain))
+        object.__setattr__(self, "api", settled_api(self.api, self.domain))
         for name, least, most in (
             ("steps", 0, _MOST_STEPS),
-            ("population", 1, _MOST_CANDIDATES),
+            ("population", 1, MOST_CANDIDATES),
             ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
             ("multiplicity", 1, 1 << 40),
             ("nearest", 1, _MOST_CAST),
@@ -186,19 +187,28 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         choice("variant", self.variant, ("projection", "practical", "theoretical"))
         check_sampling(self.sampling)
         flag("lookahead", self.lookahead)
+        object.__setattr__(self, "label_shares", settled_shares(self.label_shares, self.domain, self.by_label))
+        if self.by_label is not None and (self.unit_votes or self.variant == "theoretical"):
+            raise ParameterError(
+                "by_label cannot be combined with votes of units, nor with the theoretical variant. Leave it out"
+            )
         if self.noise != "gaussian" and (self.nearest, self.unit_votes) != (1, 0):
             raise ParameterError("nearest and unit_votes need gaussian noise. Write noise='gaussian'")
         if self.steps * max(self.nearest, self.unit_votes) > _MOST_CHANGED:
             raise ParameterError(f"steps times votes must be at most {_MOST_CHANGED:,}. Take fewer of either")
-        if self.candidates > _MOST_CANDIDATES:
+        if self.candidates > MOST_CANDIDATES:
             raise ParameterError(
-                f"a step must have at most {_MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
+                f"a step must have at most {MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
                 "population"
             )
 
     @property
     def _api(self) -> API:
         return cast(API, self.api)
+
+    @cached_property
+    def _populations(self) -> Populations:
+        return Populations(self.domain, self.by_label, cast("tuple[float, ...] | None", self.label_shares))
 
     @property
     def by_unit(self) -> bool:
@@ -216,8 +226,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     @property
     def candidates(self) -> int:
         """Number of candidates per step, those that turn out equal included."""
-        members = 2 * self.records if self.variant == "theoretical" else self.population
-        return members * self._api.variations_each()
+        members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
+        return int(members) * self._api.variations_each()
 
     def observed(
         self,
@@ -293,7 +303,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def _evolved(self, x: Parts, checkpoint: Checkpoint | None, rng: np.random.Generator) -> list[Votes]:
         free = public(rng)
         released = [] if checkpoint is None else checkpoint.steps(redraw=self._redraw)
-        table = _Embedded(self._api, x)
+        table = Embedded(self._api, x, self._populations)
         for t in range(len(released), self.steps):
             candidates = self._candidates(released, rng=free)
             released.append(Votes(candidates, self._noisy(self._votes(table, candidates, t), rng)))
@@ -323,7 +333,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if not 0 < rows <= self.candidates:
             return False
         try:
-            _check_fits(step.candidates, self.domain, rows, "a step")
+            check_fits(step.candidates, self.domain, rows, "a step")
         except ParameterError:
             return False
         for column, codes in zip(self.domain.columns.values(), step.candidates.columns, strict=True):
@@ -335,9 +345,14 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return how many votes each candidate gets. Confidential."""
         from discreet.evolution._neighbours import votes
 
-        places = nearest_of(self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates),
-                            norm=self._api.norm)  # fmt: skip
-        return votes(table, places, nearest=self.nearest, of_unit=self.unit_votes)
+        points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
+        groups = list(self._populations.groups(self._populations.labels(candidates)))
+        searches = [nearest_of(points[own], norm=self._api.norm) for _, own in groups]
+        found = np.zeros(len(candidates), dtype=np.int64)
+        for voters in table:
+            for (label, own), places in zip(groups, searches, strict=True):
+                found[own] += votes([voters.of_label(label)], places, nearest=self.nearest, of_unit=self.unit_votes)
+        return found
 
     def _ahead(self, candidates: Records, step: int) -> Floats:
         """Return where the variations of each candidate lie on average: always the same ones for the same candidates.
@@ -346,14 +361,14 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """
         varied = self._api.variation(candidates, rng=seeded(step), step=step, steps=self.steps)
         each = self._api.variations_each()
-        _check_fits(varied, self.domain, len(candidates) * each, "variation")
+        check_fits(varied, self.domain, len(candidates) * each, "variation")
         points = self._finite(varied).reshape(len(candidates), each, -1)
         return np.asarray(points[:, min(1, each - 1) :].mean(axis=1))
 
     def _finite(self, candidates: Records) -> Floats:
         """Return where candidates lie. Raises ParameterError when the embedding does not say so for each."""
         points = np.asarray(self._api.embed(candidates))
-        if points.ndim != 2 or len(points) != len(candidates) or not (np.abs(points) < _LARGEST).all():
+        if points.ndim != 2 or len(points) != len(candidates) or not (np.abs(points) < LARGEST).all():
             raise ParameterError(
                 f"the embedding of the API {self._api.name!r} must give finite numbers, one row per candidate"
             )
@@ -363,24 +378,32 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Return the next step's distinct candidates: public post-processing of the steps before."""
         population = self._population(released[-1], rng) if released else self._first(rng)
         varied = self._api.variation(population, rng=rng, step=len(released), steps=self.steps)
-        _check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
-        _, first = np.unique(self._finite(varied), axis=0, return_index=True)
+        check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
+        kept = np.repeat(self._populations.labels(population), self._api.variations_each())
+        varied = self._populations.labelled(varied, kept)
+        _, first = np.unique(self._populations.apart(self._finite(varied), kept), axis=0, return_index=True)
         return varied.take(np.sort(first))
 
     def _first(self, rng: np.random.Generator) -> Records:
-        size = self.records if self.variant == "theoretical" else self.population
-        drawn = self._api.random(size, rng=rng)
-        _check_fits(drawn, self.domain, size, "random")
-        return drawn
+        def drawn(count: int) -> Records:
+            made = self._api.random(count, rng=rng)
+            check_fits(made, self.domain, count, "random")
+            return made
+
+        return self._populations.first(drawn, self.records if self.variant == "theoretical" else self.population)
 
     def _population(self, step: Votes, rng: np.random.Generator) -> Records:
         weights = self.probabilities(step)
         if self.variant == "theoretical":  # copies, not draws; at most twice as many as records
             total = min(2 * self.records, int(np.rint(self._weights(step.votes).sum())) or len(weights))
-            places = draw_cells(weights, total, sampling="stratified", rng=rng)
+            places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
         else:
-            places = draw_cells(weights, self.population, sampling=self.sampling, rng=rng)
-        return step.candidates.take(np.sort(np.concatenate(list(places))))
+            places, sizes = [], self._populations.sizes(self.population)
+            for label, own in self._populations.groups(self._populations.labels(step.candidates)):
+                shares = weights[own] if weights[own].any() else np.ones(len(own))  # a label may have a share of 0
+                drawn = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
+                places += [own[chunk] for chunk in drawn]
+        return step.candidates.take(np.sort(np.concatenate(places)))
 
     def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
         if self.noise == "gaussian":
@@ -410,13 +433,22 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         if self.noise == "laplace":
             return np.asarray(noisy if total else np.ones(count), dtype=np.float64)
         cast_votes = self.records * (1 if self.unit_votes else min(self.nearest, count))
-        unknown = min(self.unit_votes, count) > 1  # a unit may give fewer votes
+        # A unit may give fewer votes, and how many records a label has is not known.
+        unknown = min(self.unit_votes, count) > 1 or self.by_label is not None
         if (unknown or abs(total - cast_votes) > max(1.0, 6.0 * self.scale * math.sqrt(count))) and total > 0:
             return np.asarray(noisy / total, dtype=np.float64)
         return np.asarray((noisy + (cast_votes - total) / count) / cast_votes, dtype=np.float64)
 
     def probabilities(self, step: Votes) -> Floats:
         """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
+        labels = self._populations.labels(step.candidates)
+        shares, found = self._populations.shares(step.votes, labels), np.zeros(len(labels))
+        for label, own in self._populations.groups(labels):
+            found[own] = shares[label] * self._within(Votes(step.candidates.take(own), step.votes[own]))
+        return found
+
+    def _within(self, step: Votes) -> Floats:
+        """Return the probabilities of the candidates of one population."""
         if self.variant == "projection":
             masses = self._measure(step.votes)
             if masses.min() >= 0.0:  # its nearest probabilities are proportional to it
@@ -496,7 +528,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             return start, np.full(len(start), 1.0 / len(start))
         from discreet.evolution._neighbours import Voters
 
-        table = [Voters(self._api.embed(held), frequencies)]
+        table = [Voters(self._api.embed(held), frequencies, labels=self._populations.labels(held))]
         voted_for, released = replace(self, unit_votes=0), list[Votes]()
         for step in range(self.steps):
             candidates = self._candidates(released, rng=rng)
@@ -524,7 +556,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
 
         The law of the candidates given the steps before does not depend on the table: it cancels in every ratio.
         """
-        table = _Embedded(self._api, x)
+        table = Embedded(self._api, x, self._populations)
         total = 0.0
         for step, (candidates, noisy) in enumerate(cast("list[Votes]", y)):
             held = self._votes(table, candidates, step)
@@ -620,6 +652,9 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         """Who votes for how many, where it is not each record for one."""
         if self.unit_votes:
             return f"up to {counted(self.unit_votes, 'vote')} of each unit, "
+        if self.by_label is not None:
+            own = f"a population for each value of {self.by_label!r}, "
+            return own + replace(self, by_label=None, label_shares=None)._voters
         return "" if self.nearest == 1 else f"{counted(self.nearest, 'vote')} of each record, "
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
@@ -683,7 +718,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names; how votes are cast only where it is not the usual way."""
         api = {"name": self._api.name, "variations_each": self._api.variations_each(), **self._api.parameters()}
-        usual = {"nearest": 1, "unit_votes": 0, "lookahead": False}
+        usual = {"nearest": 1, "unit_votes": 0, "by_label": None, "label_shares": None, "lookahead": False}
         stated = {name: value for name, value in super().parameters().items() if usual.get(name, ...) != value}
         return {**stated, "api": api}
 
@@ -705,10 +740,11 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
         cls.refuse_unknown(fixed, "relation")
         relation = fixed.pop("relation", "replacement")
         scale, threshold = fixed.pop("scale", None), fixed.pop("threshold", None)
-        known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "lookahead", "multiplicity",
-                 "sampling", "api")  # fmt: skip
+        known = ("steps", "population", "noise", "variant", "nearest", "unit_votes", "by_label", "label_shares",
+                 "lookahead", "multiplicity", "sampling", "api")  # fmt: skip
         own = {name: value for name in known if (value := fixed.pop(name, None)) is not None}
-        request = _Request(
+        request = Request(
+            kind=cls,
             budget=budget,
             domain=domain,
             n=n,
@@ -717,174 +753,8 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             scale=scale,
             threshold=threshold,
             named=isinstance(own.get("api"), str),
-            own={**own, "api": _api(own.get("api", "table"), domain)},
+            own={**own, "api": settled_api(own.get("api", "table"), domain)},
         )
-        solved = request.chosen()
+        solved: PrivateEvolution = request.chosen()
         solved._require_solver()
         return solved
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Request:
-    """What :meth:`PrivateEvolution.calibrated` was asked for."""
-
-    budget: Budget
-    domain: Domain
-    n: int
-    group: int
-    relation: RelationName
-    scale: float | None
-    threshold: int | None
-    named: bool
-    own: dict[str, Any]
-
-    def chosen(self) -> PrivateEvolution:
-        """Return the evolution with what is free chosen."""
-        steps, population = self.own.get("steps"), self.own.get("population")
-        theory = usable_steps(self.n, self.budget.epsilon)
-        varied = "variant" not in self.own and self.own.get("noise", "gaussian") == "gaussian"
-        api = self.own["api"]
-        quick = api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
-        if not quick or self.own.get("variant") == "theoretical" or None not in (steps, population):
-            return self.solved(Choice(theory if steps is None else steps, share=1.0))
-        self.solved(Choice(1), population=1)._require_solver()
-        if steps is None and self.domain.size is not None:
-            once = self.solved(Choice(1, share=1.0))
-            if self.domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
-                return once
-        listed = sorted({*STEPS, theory}) if steps is None else [steps]
-        voting = self.own.get("noise", "gaussian") == "gaussian" and not {"nearest", "unit_votes"} & self.own.keys()
-        start = Choice(0, nearest=NEAREST if voting else None)
-        found: PrivateEvolution = least_displaced(self.solved, start, listed, varied=varied, sized=population is None)
-        return found
-
-    def solved(self, choice: Choice, population: int | None = None) -> PrivateEvolution:
-        """Return an evolution with some choices made, its noise solved for."""
-        needed = (choice.steps, choice.nearest)
-        if needed not in self._noise_for:
-            self._noise_for[needed] = self._with_noise(*needed)
-        solved, population = self._noise_for[needed], self.own.get("population", population)
-        if choice.variant is not None:
-            solved = replace(solved, variant=cast(Variant, choice.variant))
-        if choice.steps == 0:
-            return replace(solved, population=population or 1)
-        return self._populated(solved, population, choice.share)
-
-    @cached_property
-    def _noise_for(self) -> dict[tuple[int, int | None], PrivateEvolution]:
-        """Evolutions by their numbers of steps and votes: the noise that these need, which nothing else changes."""
-        return {}
-
-    def _with_noise(self, steps: int, nearest: int | None) -> PrivateEvolution:
-        """Return an evolution of a population of one, its noise solved for."""
-        own: dict[str, Any] = {**self.own, "steps": steps, "population": 1}
-        own |= {} if nearest is None else {"nearest": nearest}
-        noise = own.pop("noise", "gaussian")
-        shared: dict[str, Any] = {"n": self.n, "group": self.group, "scale": self.scale, "relation": self.relation}
-
-        def make(kind: Any, value: float, least: int = 0) -> PrivateEvolution:
-            return PrivateEvolution(domain=self.domain, records=self.n, scale=value, noise=kind, threshold=least, **own)
-
-        if steps == 0:
-            return make("gaussian", 1.0)
-        if noise == "laplace":
-            return solve_threshold(
-                lambda value, least: make("laplace", value, least),
-                self.budget,
-                threshold=self.threshold,
-                composed=steps > 1,
-                **shared,
-            )
-        return replace(solve_scale(make, self.budget, laws=(noise,), **shared), threshold=self.threshold or 0)
-
-    def _populated(self, solved: PrivateEvolution, population: int | None, share: float) -> PrivateEvolution:
-        """Return an evolution with the theorem's finest scale and population where they are not given."""
-        each = min(solved.unit_votes, solved.nearest * self.group) if solved.unit_votes else solved.nearest
-        sigma, d = solved.scale / (self.n * math.sqrt(each)), len(self.domain.columns)  # as for one vote
-        if self.named and hasattr(solved.api, "alpha"):
-            api = cast(Any, solved.api)
-            alpha = theorem_alpha(min(sigma, 0.5), dimension=d, diameter=api.diameter)
-            solved = replace(solved, api=replace(api, alpha=alpha))
-        if population is None:
-            each = solved._api.variations_each()
-            population = round(share * theorem_population(sigma, dimension=d, variations=each))
-            most = _MOST_PROJECTED if solved.variant == "projection" else _MOST_CANDIDATES
-            population = max(1, min(population, most // each))
-        return replace(solved, population=population)
-
-
-class _Embedded:
-    """A table's embedded records with their frequencies and units, part by part; kept where they fit into memory."""
-
-    def __init__(self, api: API, x: Parts) -> None:
-        self._api, self._x = api, x
-        self._kept: list[Voters] | None = None
-
-    def __iter__(self) -> Iterator[Voters]:
-        from discreet.evolution._neighbours import Voters
-
-        if self._kept is not None:
-            yield from self._kept
-            return
-        kept, values = [], 0
-        for part in self._x.parts():
-            owners = part.owners if isinstance(part, Units) else None
-            voters = Voters(self._quietly(part.records), part.frequencies, owners)
-            yield voters
-            values += voters.points.size
-            if values <= _MOST_KEPT:
-                kept.append(voters)
-        if values <= _MOST_KEPT:
-            self._kept = kept
-
-    def _quietly(self, records: Records) -> Floats:
-        """Embed confidential records; what goes wrong may name their values, and is not passed on."""
-        try:
-            points = np.asarray(self._api.embed(records), dtype=np.float64)
-        except Exception:  # noqa: BLE001  # whatever a user's function raises
-            points = np.empty(0)
-        if points.ndim != 2 or len(points) != len(records) or not (np.abs(points) < _LARGEST).all():
-            raise ParameterError(
-                f"the embedding of the API {self._api.name!r} did not give one row of finite numbers for each record "
-                "of the table. Try it on records that the API makes"
-            )
-        return points
-
-
-def _api(given: Any, domain: Domain) -> API:
-    """Return an API from an object, a name, or what a certificate says of one.
-
-    Raises ParameterError when it is of another domain or none at all.
-    """
-    if isinstance(given, str):
-        given = {"name": given}
-    if isinstance(given, Mapping):
-        stated = {key: value for key, value in given.items() if key not in ("name", "variations_each")}
-        made, each = api_from(str(given.get("name")), stated, domain), given.get("variations_each")
-        given = replace(made, each=each) if isinstance(made, NamedAPI) else made
-    if not isinstance(given, API):
-        raise unfit("api", "an API of discreet.evolution or the name of one", given)
-    if given.domain != domain:
-        raise ParameterError("the API's domain is not the mechanism's. Build it on the same declaration")
-    return given
-
-
-def _check_fits(records: Records, domain: Domain, rows: int, what: str) -> None:
-    """Check what an API gave, before any noise is drawn for it.
-
-    Raises ParameterError when it is not as many records of the domain.
-    """
-    if len(records.columns) != len(domain.columns) or len(records) != rows:
-        raise ParameterError(
-            f"{what} of the API must give {counted(rows, 'record')} with a column for each of the domain's"
-        )
-    for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
-        fits = codes.dtype == column._code_type and len(codes) == rows
-        if fits and column.size is not None:
-            cells = codes.astype(np.int64, copy=False)
-            fits = bool(((cells >= 0) & (cells < column.size)).all())
-        elif fits and codes.dtype == np.float64:
-            at = column.positions(codes)
-            fits = bool(column.nullable or np.isfinite(at).all())
-        if not fits:
-            raise ParameterError(f"column {name!r}: {what} of the API must give codes of the domain")

@@ -23,11 +23,14 @@ from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.random import seeded
 from discreet._core.reading import read_json
 from discreet._core.writing import own_folder, together
+from discreet.domain import Domain
 from discreet.pseudo_posterior._across import across_tables, resampled
+from discreet.pseudo_posterior._attacked import Attacked
 from discreet.pseudo_posterior._fit import PosteriorDraws, Sampler
 from discreet.pseudo_posterior._pseudo_posterior import PseudoPosterior, Risks, _extremes
 from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._weights import Weighting
+from discreet.utility._disclosure import Disclosure, Rate
 
 _REMEDY = "name another folder, or remove what is in this one"
 
@@ -55,6 +58,9 @@ class FrontierPoint:
         The same of the confidential table.
     failed : str or None
         Why there is no fit, in words.
+    disclosure : tuple
+        What attacks on single records reach in its tables, each table by itself and then their mean, where a domain was
+        given. See :func:`~discreet.utility.compare`.
     """
 
     label: str
@@ -67,6 +73,7 @@ class FrontierPoint:
     statistics: dict[str, tuple[float, ...]]
     data: dict[str, tuple[float, ...]]
     failed: str | None = None
+    disclosure: tuple[Disclosure, ...] = ()
 
     def error(self, statistic: str) -> float:
         """Return how far the median of a statistic is from that of the confidential table."""
@@ -85,6 +92,9 @@ def frontier(
     workers: int = 1,
     resamples: int = 200,
     progress: Callable[[int], None] | None = None,
+    domain: Domain | None = None,
+    known: str | Sequence[str] | None = None,
+    holdout: Any = None,
 ) -> list[FrontierPoint]:
     """Fit every weighting, measure its bound and its tables, and keep each result as it comes.
 
@@ -117,6 +127,14 @@ def frontier(
         Resamples a table.
     progress : callable, optional
         Called with the number of points that are done, a public number.
+    domain : Domain, optional
+        Public: the declaration of the columns. With it the tables are attacked: how often is the value of ``column``
+        found for a record of which others are known? The points then have ``disclosure``.
+    known : str or sequence of str, optional
+        The columns that an intruder knows of a record; all but ``column`` by default.
+    holdout : dataframe, str or path, optional
+        Confidential records of the same population that are not in the table: the control of the attacks. Without it
+        nobody can say what of their rates is learned from the population.
 
     Returns
     -------
@@ -128,18 +146,26 @@ def frontier(
     FileProblem
         When the folder belongs to something else, or a label in it to another weighting.
     ParameterError
-        When the column is not sensitive, or there is no worker, or several and something cannot be sent to them.
+        When the column is not sensitive, or there is no worker, or several and something cannot be sent to them; or
+        known columns or a holdout are given without a domain.
     """
+    if domain is None and not (known is None and holdout is None):
+        raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
     if integer("workers", workers, least=1) > 1:
         _check_picklable((mechanism, dict(statistics), dict(weightings)))
+    attacked = None
+    if domain is not None:
+        attacked = Attacked.of(
+            mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
+        )
     where = Path(folder)
     own_folder(where, private=True)
-    _claim(where, mechanism, columns, tuple(statistics), column, seed, resamples)
+    _claim(where, mechanism, columns, tuple(statistics), column, seed, resamples, attacked)
     missing = {label: w for label, w in weightings.items() if not _is_kept(where, label, w)}
     done = len(weightings) - len(missing)
     if missing:
-        first = _Shared.fitted(mechanism, columns, statistics, column, seed, resamples)
+        first = _Shared.fitted(mechanism, columns, statistics, column, seed, resamples, attacked)
         for label, point in _points(first, missing, workers):
             kept = {"confidential": True, "notice": NOTICE, "weighting": _named(weightings[label]), **asdict(point)}
             _keep(_file(where, label), kept)
@@ -162,11 +188,12 @@ class _Shared:
     unweighted: PosteriorDraws
     risks: Risks
     data: dict[str, tuple[float, ...]]
+    attacked: Attacked | None
 
     @classmethod
     def fitted(
         cls, mechanism: PseudoPosterior, columns: Columns, statistics: Mapping[str, Statistic], column: str,
-        seed: int, resamples: int,
+        seed: int, resamples: int, attacked: Attacked | None,
     ) -> _Shared:  # fmt: skip
         rng = seeded(seed)
         sampler = mechanism.sampler(columns)
@@ -176,7 +203,7 @@ class _Shared:
             for name, statistic in statistics.items()
         }
         return cls(mechanism=mechanism, columns=columns, statistics=statistics, column=column, seed=seed,
-                   resamples=resamples, unweighted=draws, data=held,
+                   resamples=resamples, unweighted=draws, data=held, attacked=attacked,
                    risks=_extremes(sampler, draws, np.ones(sampler.count)))  # fmt: skip
 
     def point(self, label: str, weighting: Weighting, sampler: Sampler) -> FrontierPoint:
@@ -208,6 +235,7 @@ class _Shared:
             divergent=made.draws.divergent,
             statistics=found,
             data=self.data,
+            disclosure=() if self.attacked is None else self.attacked.rates(tables, rng=rng),
         )
 
     def _failed(self, label: str, reason: str) -> FrontierPoint:
@@ -261,7 +289,7 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
 
 def _claim(
     where: Path, mechanism: PseudoPosterior, columns: Columns, statistics: Sequence[str], column: str, seed: int,
-    resamples: int,
+    resamples: int, attacked: Attacked | None,
 ) -> None:  # fmt: skip
     digest = hashlib.sha256()
     for name in sorted((*mechanism.synthesiser.sensitive, *mechanism.synthesiser.given)):
@@ -276,6 +304,7 @@ def _claim(
         "seed": seed,
         "resamples": resamples,
         "table": digest.hexdigest(),
+        **({} if attacked is None else {"attacked": attacked.facts()}),
     }
     path = where / "settings.json"
     if path.exists():
@@ -315,6 +344,12 @@ def _read(path: Path) -> FrontierPoint:
     try:
         for key in ("statistics", "data"):
             facts[key] = {name: tuple(values) for name, values in facts[key].items()}
+        facts["disclosure"] = tuple(_disclosure(one) for one in facts.get("disclosure", ()))
         return FrontierPoint(**{item.name: facts[item.name] for item in fields(FrontierPoint)})
     except (KeyError, TypeError, AttributeError):
         raise FileProblem(path, "it is not a point of a frontier", _REMEDY) from None
+
+
+def _disclosure(facts: dict[str, Any]) -> Disclosure:
+    rates = {side: None if facts[side] is None else Rate(**facts[side]) for side in ("table", "control")}
+    return Disclosure(**{**facts, **rates})

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from discreet._core.errors import ParameterError
 from discreet._core.writing import OWN, require_own, save_figure, together
 from discreet.pseudo_posterior._frontier import NOTICE, FrontierPoint
+from discreet.utility._compare import disclosure_cells
 
 Path_ = str | os.PathLike[str]
 
@@ -106,18 +107,39 @@ def frontier_page(points: Sequence[FrontierPoint], out: Path_) -> Path:
             "statistics": point.statistics,
             "data": point.data,
             "error": {name: point.error(name) for name in point.statistics},
+            "attacks": {one.attack: disclosure_cells(one)[2:] for one in point.disclosure},
         }
         for point in shown
     ]
     options = "".join(f"<option>{html.escape(name)}</option>" for name in shown[0].statistics)
     # A closing script tag within a label must not end the script.
     data = json.dumps(document, allow_nan=False).replace("<", "\\u003c")
-    parts = {"OWN": OWN, "NOTICE": NOTICE, "OPTIONS": options, "DATA": data}
+    parts = {"OWN": OWN, "NOTICE": NOTICE, "OPTIONS": options, "DATA": data, "ATTACKS": _attacks(shown[0])}
     text = re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _PAGE)
     path = Path(out)
     with together(path, private=True, check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
     return path
+
+
+def _attacks(point: FrontierPoint) -> str:
+    """Return the part of the page about attacks; nothing where none were tried."""
+    if not point.disclosure:
+        return ""
+    options = "".join(f"<option>{html.escape(one.attack)}</option>" for one in point.disclosure)
+    how = "".join(f"<li>{html.escape(one.attack)}: {html.escape(one.how)}</li>" for one in point.disclosure)
+    after = html.escape(point.disclosure[0].of)
+    control = " No holdout was given, so there is nothing to compare with." * (point.disclosure[0].control is None)
+    return f"""<h2>What the tables tell of single records</h2>
+<p>Attacks on {after}, on each table by itself; the rates are means over the tables. The control is records that are
+not in the table, so what is right there is learned from the population. Only the excess concerns single
+records.{control}
+These attacks were tried. None of them bounds what another may reach.</p>
+<p><label>Attack <select id="attack">{options}</select></label></p>
+<table><thead><tr><th>weighting</th><th>epsilon</th><th>table</th><th>95 % interval</th><th>control</th>
+<th>95 % interval</th><th>excess</th><th>95 % interval</th></tr></thead><tbody id="attacks"></tbody></table>
+<ul>{how}</ul>
+"""
 
 
 _PAGE = """<!doctype html>
@@ -139,7 +161,7 @@ tr.out{color:#767676}tr.best{font-weight:bold}svg{width:100%;height:auto}
 aria-label="Error against local epsilon; the table has the same numbers"></svg>
 <table><thead><tr><th>weighting</th><th>epsilon</th><th>Lipschitz</th><th>mean weight</th><th>median</th>
 <th>95 % of tables</th><th>in the data</th><th>error</th></tr></thead><tbody id="rows"></tbody></table>
-<script>
+@ATTACKS@<script>
 "use strict";
 const points = @DATA@;
 const by = id => document.getElementById(id);
@@ -178,21 +200,26 @@ function show() {
     add("text", {x: x(p.epsilon) + (right ? -10 : 10), y: y(p.error[name]) - 8, "font-size": 11,
       "text-anchor": right ? "end" : "start"}, p.label);
   }
-  by("rows").replaceChildren(...points.map(p => {
+  const rows = (id, cells) => by(id).replaceChildren(...points.map(p => {
     const row = document.createElement("tr");
     row.className = p === best ? "best" : p.epsilon > most + 1e-9 ? "out" : "";
-    const s = p.statistics[name];
-    for (const cell of [p.label, number(p.epsilon), number(p.lipschitz), number(p.weight), number(s[2]),
-      `${number(s[0])} to ${number(s[4])}`, number(p.data[name][2]), number(p.error[name])]) {
+    for (const cell of [p.label, number(p.epsilon), ...cells(p)]) {
       const td = document.createElement("td");
       td.textContent = cell;
       row.append(td);
     }
     return row;
   }));
+  rows("rows", p => {
+    const s = p.statistics[name];
+    return [number(p.lipschitz), number(p.weight), number(s[2]), `${number(s[0])} to ${number(s[4])}`,
+      number(p.data[name][2]), number(p.error[name])];
+  });
+  if (by("attack")) rows("attacks", p => p.attacks[by("attack").value]);
 }
 by("statistic").addEventListener("change", show);
 by("most").addEventListener("input", show);
+if (by("attack")) by("attack").addEventListener("change", show);
 show();
 </script></body></html>
 """

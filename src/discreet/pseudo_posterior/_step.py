@@ -83,14 +83,14 @@ def model_step(
         order = rng.permutation(x.n)
         codes = (np.repeat(column, x.frequencies)[order] for column in x.records.columns)
         held = dict(zip(domain.names, codes, strict=True))
-        columns = {name: _numbers(domain.columns[name], column) for name, column in held.items()}
+        columns = {name: numbers_of(domain.columns[name], column) for name, column in held.items()}
         given = {name: held[name] for name in exact_columns}  # codes, which are released as they are held
         return [{**table, **given} for table in drawn(columns, rng=rng, within=within)]
 
     def frames(output: Any, *, rng: np.random.Generator) -> Iterator[Iterator[pl.DataFrame]]:
         for table in output:
             codes = [
-                table[name] if name in exact_columns else _codes(column, table[name], name, rng=rng)
+                table[name] if name in exact_columns else codes_of(column, table[name], name, rng=rng)
                 for name, column in shown.columns.items()
             ]
             yield iter([shown.decode(Records(columns=tuple(codes)), rng=rng)])
@@ -154,7 +154,7 @@ def _check(domain: Domain, synthesiser: Synthesiser, read: tuple[str, ...]) -> N
             raise sensitive_nulls(name)
 
 
-def _numbers(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def numbers_of(column: Column, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return what a model reads: codes of categories; values (or the middles of cells) of all others, null as NaN."""
     if isinstance(column, (Boolean, Category)):
         return np.asarray(codes)
@@ -170,7 +170,7 @@ def _within(column: Column) -> tuple[float, float] | None:
     return lower - half, upper + half
 
 
-def _codes(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
+def codes_of(column: Column, values: npt.NDArray[Any], name: str, *, rng: np.random.Generator) -> npt.NDArray[Any]:
     """Return the codes of synthetic values: those outside the bounds go to them, and all to the nearest point."""
     if isinstance(column, (Boolean, Category)):
         return np.asarray(values, dtype=np.int64)

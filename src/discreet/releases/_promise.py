@@ -82,17 +82,19 @@ def _sentence(step: Step, guarantee: Guarantee, epsilon: float, delta: float) ->
         )
     return (
         f"{'Whatever' if guarantee.kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
-        f"{_tested(guarantee.relation, step.protected)}, with a false-alarm rate of a, detects it with probability at "
+        f"{_tested(guarantee.relation, step)}, with a false-alarm rate of a, detects it with probability at "
         f"most e^{rounded_up(epsilon, 6)} a" + (f" + {rounded_up(delta)}." if delta else ".")
     )
 
 
-def _tested(relation: Relation, protected: tuple[str, ...]) -> str:
+def _tested(relation: Relation, step: Step) -> str:
     single = relation.group == 1
     one = "one record" if single else f"one unit of up to {relation.group} records"
     if relation.name == "add-remove":
         return f"whether {one} is in the table"
-    where = f" in {', '.join(protected)}" if protected else ""
+    where = f" in {', '.join(step.protected)}" if step.protected else ""
+    if (unit := step.parameters.get("unit")) is not None:  # of a model: however many records it has
+        return f"which of two sets of values the records with one value of {unit} have{where}"
     return f"which of two {'values' if single else 'sets of records'} {one} has{where}"
 
 

@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from discreet._core.arrays import Floats
 from discreet.utility._marginals import Bins, Shares
 
 _LEAST = 1e-16  # the least delta that is drawn
+_LONGEST = 20  # characters of a label beside a picture
 
 Points = Sequence[tuple[float, float]]
 
@@ -235,6 +238,45 @@ def band_chart(
             ("this", box.path(list(zip(at, curves[0], strict=True)))),
         ),
     )
+
+
+def forest_chart(
+    title: str, rows: Sequence[tuple[str, float, float, float]], *, text: Callable[[float], str], level: str
+) -> Chart:
+    """Draw a number in each of some groups, with its interval.
+
+    ``rows``: the group, the posterior mean and the ends of the interval, all finite.
+    ``text``: what is written at a place.
+    ``level``: the probability of the intervals, in words.
+    """
+    low, high = min(row[2] for row in rows), max(row[3] for row in rows)
+    step = 26.0
+    bottom = 10.0 + step * len(rows)
+    box = _Box(150, 10, 470, bottom, (low, high if high > low else low + 1.0), (0.0, float(len(rows))))
+    middles = [bottom - step * (len(rows) - i - 0.5) for i in range(len(rows))]
+    places = [[box.at(value, 0)[0] for value in row[1:]] for row in rows]
+    every = _round_numbers(box.x[1] - box.x[0], 4)[1]
+    ticks = np.arange(math.ceil(box.x[0] / every), math.floor(box.x[1] / every) + 1) * every
+    return Chart(
+        title=title,
+        description=f"Posterior mean and {level} interval in each group. The numbers are in the table below the "
+        "picture.",
+        width=480,
+        height=round(bottom) + 30,
+        **box.edges(),
+        x_label="",
+        y_label="",
+        x_ticks=tuple((box.at(x, 0)[0], text(x)) for x in ticks.tolist()),
+        y_ticks=tuple((y, _short(row[0])) for y, row in zip(middles, rows, strict=True)),
+        bars=tuple((lower, y - 3.0, round(upper - lower, 2), 6.0)
+                   for y, (_, lower, upper) in zip(middles, places, strict=True)),
+        marks=tuple((mean, y, "") for y, (mean, _, _) in zip(middles, places, strict=True)),
+    )  # fmt: skip
+
+
+def _short(label: str) -> str:
+    """Return a label that fits beside a picture."""
+    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
 
 
 def _round_numbers(upto: float, about: int = 6) -> list[float]:

@@ -17,9 +17,9 @@ from discreet.inference._functional import needs_order
 from discreet.inference._known import no_posterior
 from discreet.inference._plots import jumps, points
 from discreet.inference._posterior import Posterior
-from discreet.inference._summary import Estimate, Summary
+from discreet.inference._summary import Estimate, bounded
 from discreet.releases._mechanism_step import certified_mechanism
-from discreet.report._charts import Chart, band_chart
+from discreet.report._charts import Chart, band_chart, forest_chart
 from discreet.report._promise import Promise
 from discreet.report._released import MOST_COLUMNS
 
@@ -27,6 +27,23 @@ LEVEL = 0.95
 _DRAWS = 400
 _MOST_CELLS = 1_000  # a posterior of more takes seconds
 _ASKED = ("mean", "q25", "q50", "q75")
+_MOST_GROUPS, _MOST_WAYS = 12, 3
+
+_Rows = tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsPicture:
+    """The mean of an ordered column in each group, as the page shows it.
+
+    ``by``: the column of groups.
+    ``chart``: the means with their intervals.
+    ``rows``: the group, the posterior mean, and the ends of the interval.
+    """
+
+    by: str
+    chart: Chart
+    rows: _Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +53,13 @@ class EstimatePicture:
     ``name``: the column.
     ``chart``: its distribution function, with an interval at each value and a band for the whole curve.
     ``rows``: some numbers: name, posterior mean, and the ends of the interval.
+    ``groups``: its mean by each of some columns of categories.
     """
 
     name: str
     chart: Chart
-    rows: tuple[tuple[str, str, str, str], ...]
+    rows: _Rows
+    groups: tuple[GroupsPicture, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +88,7 @@ class Estimates:
         if not names:
             return cls(without="No column has an order; discreet estimate gives the shares of categories.")
         told = [_told(found, name) for name in names]
-        notes = dict.fromkeys(note for _, summary in told for note in summary.notes)
+        notes = dict.fromkeys(note for _, notes in told for note in notes)
         return cls(pictures=tuple(picture for picture, _ in told), notes=tuple(notes))
 
 
@@ -98,29 +117,52 @@ def _ordered(found: Posterior, name: str) -> bool:
     return not isinstance(found.domain.columns[name], Boolean)
 
 
-def _told(found: Posterior, name: str) -> tuple[EstimatePicture, Summary]:
+def _groups(found: Posterior) -> list[str]:
+    """Return columns of few categories or truth values."""
+    few = [name for name, column in found.domain.columns.items() if 1 < (column.size or 0) <= _MOST_GROUPS]
+    return [name for name in few if not _ordered(found, name)][:_MOST_WAYS]
+
+
+def _told(found: Posterior, name: str) -> tuple[EstimatePicture, list[str]]:
     column = found.domain.columns[name]
     at = points(found, name)
     band = found.cdf(at, column=name, level=LEVEL)
     logarithmic = isinstance(column, Numeric) and column.spacing == "log" and at[0] > 0.0
+    level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:
         return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
 
+    def place(value: float) -> str:
+        return text(10.0**value if logarithmic else value)
+
     where, curves = np.log10(at) if logarithmic else at, np.array(band[1:])
     if jumps(found, name):  # flat up to the next value
         where, curves = np.repeat(where, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
-    chart = band_chart(
-        name,
-        where,
-        curves,
-        text=lambda value: text(10.0**value if logarithmic else value),
-        level=percent_as_written(LEVEL),
-    )
     summary = found.summary(_ASKED, column=name, level=LEVEL)
-    return EstimatePicture(name=name, chart=chart, rows=tuple(_row(row, text) for row in summary.rows)), summary
+    by_group = [found.summary(["mean"], column=name, by=by, level=LEVEL) for by in _groups(found)]
+    picture = EstimatePicture(
+        name=name,
+        chart=band_chart(name, where, curves, text=place, level=level),
+        rows=tuple((row.name, *_numbers(row, text)) for row in summary.rows),
+        groups=tuple(
+            GroupsPicture(
+                by=str(one.by),
+                chart=forest_chart(f"Mean of {name} by {one.by} in the population", rows, text=text, level=level),
+                rows=tuple((str(row.group), *_numbers(row, text)) for row in one.rows),
+            )
+            for one in by_group
+            if (rows := [(str(row.group), *each) for row in one.rows if np.isfinite(each := _ends(row)).all()])
+        ),
+    )
+    of_groups = [note for one in by_group for note in one.notes if note not in bounded(one.rows)]  # said of all before
+    return picture, [*summary.notes, *of_groups]
 
 
-def _row(row: Estimate, text: Callable[[float], str]) -> tuple[str, str, str, str]:
-    mean, lower, upper = (text(each) if np.isfinite(each) else "-" for each in (row.mean, row.lower, row.upper))
-    return row.name, mean, lower, upper
+def _numbers(row: Estimate, text: Callable[[float], str]) -> tuple[str, str, str]:
+    mean, lower, upper = (text(each) if np.isfinite(each) else "-" for each in _ends(row))
+    return mean, lower, upper
+
+
+def _ends(row: Estimate) -> tuple[float, float, float]:
+    return row.mean, row.lower, row.upper

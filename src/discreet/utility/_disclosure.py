@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Integers
+from discreet._core.arrays import Booleans, Integers, row_numbers
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
 from discreet.utility._rows import BINS, Rows
@@ -134,6 +134,28 @@ def disclosed(
     )
 
 
+def mean_of(found: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure, ...]:
+    """Return the mean of the same attacks on several released tables, each table attacked by itself.
+
+    Intervals are those of the tries on one table: several tables do not have more records.
+    """
+    if len(found) == 1:
+        return found[0]
+
+    def mean(rates: Sequence[Rate]) -> Rate:
+        right, tries = sum(rate.right for rate in rates), sum(rate.tries for rate in rates)
+        each = round(tries / len(rates))
+        return Rate(right=right / tries * each if tries else 0.0, tries=each)
+
+    out = []
+    for same in zip(*found, strict=True):
+        controls = [one.control for one in same if one.control is not None]
+        out.append(
+            replace(same[0], table=mean([one.table for one in same]), control=mean(controls) if controls else None)
+        )
+    return tuple(out)
+
+
 # -- matches and guesses ----------------------------------------------------------------------------------------------
 
 
@@ -162,24 +184,15 @@ class _Table:
 
 
 def _labels(rows: Rows) -> Integers:
-    return np.column_stack([column.labels[column.place] for column in rows.columns])
+    return np.column_stack([column.by_row for column in rows.columns])
 
 
 def _joint(tables: Sequence[_Table]) -> tuple[list[Integers], list[Integers]]:
     """Return one number for each combination of known labels, and for each sensitive label, over all tables."""
     ends = np.cumsum([len(table.frequencies) for table in tables])[:-1]
-    keys = _numbered(np.concatenate([table.known for table in tables]))
+    keys = row_numbers(np.concatenate([table.known for table in tables]))
     values = np.unique(np.concatenate([table.sensitive for table in tables]), return_inverse=True)[1]
     return np.split(keys, ends), np.split(values, ends)
-
-
-def _numbered(labels: Integers) -> Integers:
-    """Return the number of each row among the distinct rows."""
-    numbers = np.zeros(len(labels), dtype=np.int64)
-    for column in labels.T:
-        own = np.unique(column, return_inverse=True)[1]
-        numbers = np.unique(numbers * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
-    return numbers
 
 
 class _Released:
@@ -264,7 +277,7 @@ def _singled_out(sides: Sequence[Rows], rng: np.random.Generator) -> list[Rate]:
     sets = sorted({tuple(sorted(one.tolist())) for one in drawn})
     right, tries = np.zeros(len(targets), dtype=np.int64), 0
     for columns, own in zip(sets, np.array_split(described, len(sets)), strict=True):
-        keys = np.split(_numbered(np.concatenate(labels)[:, columns]), ends)
+        keys = np.split(row_numbers(np.concatenate(labels)[:, columns]), ends)
         total = max(int(part.max(initial=0)) for part in keys) + 1
         counts = [np.bincount(key, weights=w, minlength=total) for key, w in zip(keys, weights, strict=True)]
         asked = keys[0][own]

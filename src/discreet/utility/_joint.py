@@ -30,7 +30,7 @@ def _keys(x: Rows, y: Rows, subset: tuple[int, ...]) -> tuple[Integers, Integers
     """Return one number for the labels that each row has in some columns, the same number for the same labels."""
     keys = np.zeros(len(x.frequencies) + len(y.frequencies), dtype=np.int64)
     for index in subset:
-        labels = np.concatenate([side.columns[index].labels[side.columns[index].place] for side in (x, y)])
+        labels = np.concatenate([side.columns[index].by_row for side in (x, y)])
         labels -= labels.min()
         count = int(labels.max()) + 1
         if int(keys.max()) * count >= 2**62:  # many columns of many open labels: number what occurs

@@ -43,6 +43,11 @@ class Values:
     scale: float
     place: Integers
 
+    @property
+    def by_row(self) -> Integers:
+        """The label that each row holds."""
+        return self.labels[self.place]
+
     def masses(self, frequencies: Integers) -> Integers:
         """Return how many records hold each value."""
         return np.bincount(self.place, weights=frequencies, minlength=len(self.points)).astype(np.int64)

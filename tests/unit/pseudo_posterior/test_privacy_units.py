@@ -12,6 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
+from discreet.audit._release import claimed
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
@@ -110,7 +111,10 @@ def test_the_column_of_units_is_not_released(tmp_path) -> None:
     assert pl.read_parquet(folder / "table-01.parquet").columns == ["y"]
     facts = json.loads((folder / "certificate.json").read_text())
     assert facts["mechanism"]["parameters"]["unit"] == "house"
+    with pytest.raises(ParameterError, match="a model's claim about units cannot be audited"):
+        claimed(tmp_path / "out")
     assert facts["guarantee"]["epsilon"] == 2.0
+    assert "which of two sets of values the records with one value of house have," in facts["guarantee"]["statement"]
     assert all(check.agrees for check in verify(folder))
 
 

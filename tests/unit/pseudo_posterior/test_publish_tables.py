@@ -396,7 +396,7 @@ def test_every_kind_of_column_is_written_in_its_declared_type(tmp_path, sensitiv
 
 @given(st.data())
 def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
-    from discreet.pseudo_posterior._step import _codes
+    from discreet.pseudo_posterior._step import codes_of
 
     column = data.draw(st.sampled_from([
         Decimal(lower="-1.50", upper="7.00", digits=2),
@@ -408,11 +408,11 @@ def test_numbers_go_to_the_nearest_point_of_every_kind_of_column(data) -> None:
     ]))  # fmt: skip
     points = column.positions(np.arange(column.values))
     value = data.draw(st.floats(points[0] - column.scale, points[-1] + column.scale))
-    (code,) = _codes(column, np.array([value]), "x", rng=seeded(0))
+    (code,) = codes_of(column, np.array([value]), "x", rng=seeded(0))
     gaps = np.abs(points - value)
     assert gaps[code] <= gaps.min() + 1e-9 * max(1.0, abs(value))
     grouped = replace(column, cells=3) if not isinstance(column, Numeric) else column
-    (cell,) = _codes(grouped, np.array([value]), "x", rng=seeded(0))
+    (cell,) = codes_of(grouped, np.array([value]), "x", rng=seeded(0))
     low, high = (float(end[0]) for end in grouped.ends(np.array([cell])))
     assert low <= points[code] + 1e-9
     assert points[code] <= high + 1e-9

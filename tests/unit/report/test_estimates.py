@@ -39,7 +39,17 @@ def test_columns_with_an_order_have_a_picture_and_numbers(tmp_path: Path) -> Non
     assert [kind for kind, _ in found.pictures[0].chart.lines] == ["whole", "each", "this"]
     assert any("the question cuts a cell" in note for note in found.notes)
     write_report(release, tmp_path / "r.html")
+    (groups,) = found.pictures[0].groups
+    assert (groups.by, [group for group, *_ in groups.rows]) == ("passed", ["false", "true"])
+    for (_, *numbers), (dot, _, _), (left, _, width, _), truth in zip(
+        groups.rows, groups.chart.marks, groups.chart.bars, (VALUES[VALUES <= 45].mean(), VALUES[VALUES > 45].mean()),
+        strict=True,
+    ):  # fmt: skip
+        mean, lower, upper = map(float, numbers)
+        assert lower <= truth <= upper
+        assert (dot - left) / width == pytest.approx((mean - lower) / (upper - lower), abs=0.01)
     page = (tmp_path / "r.html").read_text()
+    assert page.count("Mean of <bdi>score</bdi> by <bdi>passed</bdi>") == 1
     assert "What it tells of the population" in page
     assert page.count('class="line whole"') == page.count('class="line each"') == 1
     assert f"<td>{found.pictures[0].rows[0][1]}</td>" in page
