@@ -2,7 +2,8 @@
 
 Run ``python experiments/coverage_real.py [--releases 50] [--only NAME] [--processes 1] [--blocks FOLDER]``: it writes
 ``results/coverage_real/``, and needs ../shared/data, which is not part of the project. Fifty releases of a setting and
-a column are a block with its own seed; with ``--blocks`` blocks are kept, and not computed a second time.
+a column are a block with its own seed; with ``--blocks`` blocks are kept, and not computed a second time. A long run
+may be stopped: with ``--releases 0`` nothing is computed, and what there is of each setting is written.
 
 Twelve real columns, with heaps at round numbers, ties and long tails. A column is a population; a confidential table is
 2,000 records drawn from it with replacement. Of each release, and with what the library takes by default, come 95 %
@@ -17,6 +18,7 @@ import argparse
 import csv
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -33,7 +35,6 @@ from _shared import shared, write
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.inference._mechanism_aware import counts_of, posterior_about
-from discreet.inference._summary import estimated
 from discreet.mechanisms import (
     DataSpecificRevealOrObscure,
     DirichletMultinomial,
@@ -131,6 +132,13 @@ def truth(values: np.ndarray, name: str) -> list[float]:
     return [values.mean(), values.std(), *quantiles, (values <= column.middle).mean(), (values > column.tail).mean()]
 
 
+@cache
+def of_population(name: str) -> tuple[list[float], np.ndarray]:
+    """Return the numbers of a column, and the codes of its values."""
+    values = population(name)
+    return truth(values, name), COLUMNS[name].declared.encode(pl.Series(values))
+
+
 def without_privacy(values: np.ndarray, name: str) -> list[float]:
     """Return the lengths of the usual 95 % intervals of a whole table."""
     column, n = COLUMNS[name], len(values)
@@ -167,8 +175,10 @@ def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.rand
     spread evenly do, whether there are bounds, their length, and that of the whole table's.
     """
     domain, (_, size) = mechanism.domain, METHODS[method]
-    table = np.sort(rng.choice(population(name), HELD))
-    codes, frequencies = np.unique(domain.columns["x"].encode(pl.Series(table)), return_counts=True)
+    true_of_all, all_codes = of_population(name)
+    which = rng.choice(len(all_codes), HELD)
+    table = np.sort(population(name)[which])
+    codes, frequencies = np.unique(all_codes[which], return_counts=True)
     counts = Counts(records=domain.unflat(codes), frequencies=frequencies)
     output = mechanism.kernel(counts, rng=rng)
     outcome = mechanism.outcome(output, HELD)
@@ -182,16 +192,14 @@ def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.rand
             np.add.at(seen, domain.flat(chunk), 1)
     told = counts_of(model, HELD, seen, released=size is not None, strength=None, draws=DRAWS, rng=rng, share=share)
     rows = []
-    for of, true in zip(ASKED, (truth(population(name), name), truth(table, name)), strict=True):
+    for of, true in zip(ASKED, map(np.array, (true_of_all, truth(table, name))), strict=True):
         draws, _ = posterior_about(told, rng, of=of, within="bounds")._evaluate(numbers(name), None)
         slack = 1e-9 * (1 + np.abs(true))
-        found = zip(numbers(name), np.swapaxes(draws, 0, 1), true, slack, without_privacy(table, name), strict=True)
-        row = []
-        for label, values, t, s, whole in found:
-            one, even = (estimated(label, part, level=LEVEL, chains=0) for part in (values, values[:, :1]))
-            held = [end.lower - s <= t <= end.upper + s for end in (one, even)]
-            row.append([*held, one.bounds, one.upper - one.lower, whole])
-        rows.append(row)
+        lower, upper = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2), axis=0)  # as `estimated` takes them
+        bounds = ~np.isclose(draws[..., 1], draws[..., 2], rtol=1e-12, atol=1e-12).all(axis=0)
+        ends = (np.where(bounds, lower[:, 1], lower[:, 0]), np.where(bounds, upper[:, 2], upper[:, 0]))
+        held = [(low - slack <= true) & (true <= high + slack) for low, high in (ends, (lower[:, 0], upper[:, 0]))]
+        rows.append(np.stack([*held, bounds, ends[1] - ends[0], without_privacy(table, name)], axis=1))
     return np.array(rows, dtype=np.float64)
 
 
@@ -215,9 +223,12 @@ class Block:
         rng = seeded(zlib.crc32(f"{self.method}, {self.name}, {self.epsilon}".encode()) + self.number)
         return np.stack([one_release(self.method, self.name, mechanism, model, rng) for _ in range(releases)])
 
+    def path(self, folder: Path) -> Path:
+        return folder / f"{zlib.crc32(repr(self).encode()):08x}.npy"
+
     def kept(self, folder: Path) -> np.ndarray:
         """Return the same from a folder, where it is computed at the first time."""
-        path = folder / f"{zlib.crc32(repr(self).encode()):08x}.npy"
+        path = self.path(folder)
         if not path.exists():
             np.save(path.with_suffix(".part.npy"), self.measured().astype(np.float32))
             path.with_suffix(".part.npy").rename(path)
@@ -279,7 +290,7 @@ def slices() -> Iterator[tuple[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--releases", type=int, default=BLOCK, help="of each column, mechanism and epsilon")
+    parser.add_argument("--releases", type=int, default=BLOCK, help="of each column, mechanism and epsilon, at least")
     parser.add_argument("--only", default="", help="the beginning of a method's name")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--blocks", type=Path, help="a folder for blocks of releases that were computed")
@@ -296,27 +307,41 @@ def main() -> None:
         for done, _ in enumerate(pool.map(Block.kept, blocks, [folder] * len(blocks)), start=1):
             if done % 100 == 0:
                 print(f"{done} of {len(blocks)} blocks", flush=True)
-        means, lows = others(options.only)
+        means, lows = before()
         for setting in settings:
-            found = {
-                name: np.concatenate([Block(*setting, name, k).kept(folder) for k in numbered]) for name in COLUMNS
-            }
-            means += rows(*setting, found)
             method, epsilon, wrong = setting
-            lows += [] if wrong else low(method, epsilon, found)
-    write(RESULTS / "coverage_real.csv", HEAD, means)
-    (RESULTS / "below_90.md").write_text("\n".join([LOW_HEAD, *lows]) + "\n", encoding="utf-8")
+            if found := all_kept(setting, folder):
+                means[label(method, wrong), f"{epsilon:g}"] = [*rows(*setting, found)]
+                lows[method, f"{epsilon:g}"] = lows[method, f"{epsilon:g}"] if wrong else [*low(method, epsilon, found)]
+    every = [(method, f"{epsilon:g}", wrong) for method in METHODS for wrong in (True, False) for epsilon in EPSILONS]
+    write(RESULTS / "coverage_real.csv", HEAD, [row for m, e, wrong in every for row in means[label(m, wrong), e]])
+    lines = [LOW_HEAD, *(line for m, e, wrong in every if not wrong for line in lows[m, e])]
+    (RESULTS / "below_90.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def others(only: str) -> tuple[list[list[Any]], list[str]]:
-    """Return the rows and lines of the methods that were not asked for."""
-    if not only:
-        return [], []
-    with (RESULTS / "coverage_real.csv").open(newline="", encoding="utf-8") as file:
-        means = [row for row in list(csv.reader(file))[1:] if not row[0].startswith(only)]
+def all_kept(setting: tuple[str, float, bool], folder: Path) -> Found:
+    """Return what a setting's blocks give, as many as there are of every column."""
+    number = 0
+    while all(Block(*setting, name, number).path(folder).exists() for name in COLUMNS):
+        number += 1
+    if not number:
+        return {}
+    return {name: np.concatenate([Block(*setting, name, k).kept(folder) for k in range(number)]) for name in COLUMNS}
+
+
+def before() -> tuple[dict[tuple[str, str], list[Any]], dict[tuple[str, str], list[str]]]:
+    """Return the rows and lines that were written before, by method and epsilon."""
+    means, lows = defaultdict(list), defaultdict(list)
+    path = RESULTS / "coverage_real.csv"
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in list(csv.reader(file))[1:]:
+                means[row[0], row[1]].append(row)
     path = RESULTS / "below_90.md"
-    lines = path.read_text(encoding="utf-8").splitlines()[4:] if path.exists() else []
-    return means, [line for line in lines if not line.startswith(f"| {only}")]
+    for line in path.read_text(encoding="utf-8").splitlines()[4:] if path.exists() else []:
+        method, epsilon = line.strip("| ").split(" | ")[:2]
+        lows[method, epsilon].append(line)
+    return means, lows
 
 
 if __name__ == "__main__":

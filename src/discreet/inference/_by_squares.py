@@ -71,7 +71,7 @@ class BySquares:
             held = np.flatnonzero(logs > logs.max() - _DROP)
             told[z] = numbers[held[0] : held[-1] + 1], logs[held[0] : held[-1] + 1]
         kinds = [*zip(lattice.cells, self._drawn.tolist(), strict=True)]
-        laws = {kind: lattice.law(kind[0], *told[kind[1]]) for kind in {*kinds}}
+        laws = lattice.laws({kind: (kind[0], *told[kind[1]]) for kind in kinds})
         return Sums([laws[kind] for kind in kinds], lattice.total, lattice.levels)
 
     @property

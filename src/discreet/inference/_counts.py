@@ -59,7 +59,7 @@ def noisy(
 
     def given(one: Prior) -> OnLattice:
         lattice = Lattice.fine(records, noise.spread, one, _lowered(counts, records))
-        laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts)
+        laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
         return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
     return Counted.of([given(one) for one in Prior.all_of(prior)], draws, rng)
@@ -100,39 +100,39 @@ def _lowered(counts: Floats, records: int) -> Floats:
     return lowered
 
 
-def _each(law: Callable[[tuple[float, float], float], Law], lattice: Lattice, counts: Floats) -> list[Law]:
+def _each(told: Callable[[float], tuple[Integers, Floats]], lattice: Lattice, counts: Floats) -> list[Law]:
     """Return the laws of cells; cells with equal numbers share one."""
-    made: dict[tuple[tuple[float, float], str], Law] = {}
-    pairs = [(cell, y, (cell, repr(y))) for cell, y in zip(lattice.cells, counts.tolist(), strict=True)]
-    for cell, y, key in pairs:  # nan is not itself
-        if key not in made:
-            made[key] = law(cell, y)
-    return [made[key] for _, _, key in pairs]
+    by_text = {repr(y): y for y in counts.tolist()}  # nan is not itself
+    made = {key: told(y) for key, y in by_text.items()}
+    keys = [*zip(lattice.cells, map(repr, counts.tolist()), strict=True)]
+    laws = lattice.laws({(cell, key): (cell, *made[key]) for cell, key in keys})
+    return [laws[key] for key in keys]
 
 
-def _near(lattice: Lattice, cell: tuple[float, float], y: float, noise: Noise) -> Law:
+def _near(lattice: Lattice, y: float, noise: Noise) -> tuple[Integers, Floats]:
+    """Return the counts that a noisy one may come from, and their log-likelihood."""
     numbers = lattice.numbers(y - noise.reach, y + noise.reach)
-    return lattice.law(cell, numbers, noise.log_pmf(y - lattice.counts(numbers)))
+    return numbers, noise.log_pmf(y - lattice.counts(numbers))
 
 
 def _kept(evidence: ThresholdedCounts, prior: Prior, records: int, counts: Floats, noise: Noise) -> OnLattice:
     withheld = np.isnan(counts)
     rest = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
     lattice = Lattice.fine(records, noise.spread, prior, np.where(withheld, rest, counts))
-    laws = _each(lambda cell, y: _above(lattice, cell, y, noise, evidence.threshold), lattice, counts)
+    laws = _each(lambda y: _above(lattice, y, noise, evidence.threshold), lattice, counts)
     return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
 
 
-def _above(lattice: Lattice, cell: tuple[float, float], y: float, noise: Noise, least: int) -> Law:
-    """Return the law of a count that reached the threshold, or stayed below (``nan``)."""
+def _above(lattice: Lattice, y: float, noise: Noise, least: int) -> tuple[Integers, Floats]:
+    """Return the same where the noisy count reached the threshold, or stayed below (``nan``)."""
     if not math.isnan(y):
         numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
         numbers = numbers[numbers > 0] if numbers[-1] > 0 else numbers
-        return lattice.law(cell, numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole)
+        return numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole
     numbers = lattice.numbers(0.0, least + noise.reach)
     with np.errstate(divide="ignore"):
         short = np.log(noise.below(least - lattice.step * numbers))
-    return lattice.law(cell, numbers, np.where(numbers > 0, short, 0.0))
+    return numbers, np.where(numbers > 0, short, 0.0)
 
 
 def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats) -> OnLattice:
@@ -142,7 +142,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     order = tree.in_order()
     plain = prior if prior.order is not None else replace(prior, alpha=prior.alpha[order])
     lattice = Lattice.fine(records, noise.scale, plain, _lowered(counts[order], records))
-    laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts[order])
+    laws = _each(lambda y: _near(lattice, y, noise), lattice, counts[order])
     priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
     levels: list[Level] = []
     first = np.arange(len(order))  # leaf of each set of the level below, leaves in order

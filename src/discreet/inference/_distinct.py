@@ -40,7 +40,7 @@ def _own(mixing: float, prior: Prior, drawn: Integers, draws: int, rng: np.rando
     """Draw how many released records of each cell are the table's own."""
     from scipy.special import gammaln
 
-    size, strength = int(drawn.sum()), float(prior.alpha.sum()) if not prior.levels else 1.0
+    size, strength = int(drawn.sum()), float((prior.levels[-1].masses if prior.levels else prior.alpha).sum())
     odds = math.log((1.0 - mixing) * len(drawn) / mixing)
     each = math.log(strength + (1.0 - mixing) * size)  # taken off every record: it changes no draw, only precision
 

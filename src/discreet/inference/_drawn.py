@@ -43,7 +43,7 @@ def product(
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
     guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
-    first, laws = -(-least // lattice.step), []
+    first, told = -(-least // lattice.step), {}
     for cell, own in enumerate(lattice.cells):
         numbers = lattice.numbers(low[cell], max(high[cell], least))
         numbers = numbers[numbers >= first]
@@ -52,8 +52,8 @@ def product(
         counts = np.minimum(numbers * lattice.step, records)
         logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts
         logs += _of_held(lattice, own, numbers, held) - (0.0 if cell else tilt * lattice.step * lattice.total)
-        laws.append(lattice.law(own, numbers, logs))
-    return OnLattice(lattice, Sums(laws, lattice.total, lattice.levels))
+        told[cell] = own, numbers, logs
+    return OnLattice(lattice, Sums([*lattice.laws(told).values()], lattice.total, lattice.levels))
 
 
 def _of_held(lattice: Lattice, cell: tuple[float, float], numbers: Integers, held: float) -> Floats:

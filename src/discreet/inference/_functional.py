@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class Functional:
         return np.minimum(*ends), np.maximum(*ends)
 
 
+@lru_cache(maxsize=512)
 def functional(name: str, column: Column) -> Functional:
     """Read a functional of one column.
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Protocol
+from functools import cache, cached_property, partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference._prior import Prior, log_prior
-from discreet.inference._sums import Law, Level, Sums
+from discreet.inference._sums import Law, Level, Sums, each_once
 
 _FEW = 64  # numbers, below which the sums of rounded parts are listed
 IMPOSSIBLE = -1e49  # in logarithms
+Key = TypeVar("Key")
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least
 
 
@@ -124,10 +125,21 @@ class Lattice:
         """Return the counts that lattice numbers stand for."""
         return np.asarray(numbers, dtype=np.float64) * self.step
 
-    def law(self, cell: tuple[float, float], numbers: Integers, logarithms: Floats) -> Law:
-        """Return the law of a cell's count: prior and likelihood."""
-        (alpha, rate), counts = cell, self.counts(numbers)
-        return Law.of(int(numbers[0]), log_prior(alpha, counts, self.step, rate) + logarithms)
+    def laws(self, told: Mapping[Key, tuple[tuple[float, float], Integers, Floats]]) -> dict[Key, Law]:
+        """Return laws of cells' counts, prior and likelihood: given a cell, numbers, and the log-likelihood at each."""
+        cells, numbers, logs = zip(*told.values(), strict=True)
+        lengths, joined = [len(each) for each in numbers], np.concatenate(numbers)
+        priors = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
+        of, weights = np.repeat([priors[cell] for cell in cells], lengths), np.concatenate(logs)
+        for (alpha, rate), at in priors.items():
+            mine = of == at
+            weights[mine] += each_once(partial(self._log_prior, alpha, rate), joined[mine])
+        ends = np.cumsum(lengths).tolist()
+        parts = zip(told, ends, lengths, strict=True)
+        return {key: Law.of(int(joined[end - length]), weights[end - length : end]) for key, end, length in parts}
+
+    def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:
+        return log_prior(alpha, self.counts(numbers), self.step, rate)
 
     @property
     def levels(self) -> list[Level]:

@@ -18,6 +18,7 @@ from discreet.domain import Boolean, Category, Records
 from discreet.domain._column import Column
 
 _HALVINGS = 80
+_LEAST = 1e-300
 
 
 class Draws:
@@ -232,24 +233,53 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
 
     ``least``, ``most``: the draws with each cell's mass at its least and at its greatest value.
     """
-    parts = [(least.weights, least.low, most.low), (least.own_weights, least.own_low, most.own_low)]
-    return _spread(least, most, parts, _nearest), _spread(least, most, parts, _furthest)
+    weights, low, high = least.weights, least.low[None, :], most.low[None, :]
+    if least.own_weights.shape[1]:
+        shape = weights.shape
+        weights = np.concatenate((weights, least.own_weights), axis=1)
+        low = np.concatenate((np.broadcast_to(low, shape), least.own_low), axis=1)
+        high = np.concatenate((np.broadcast_to(high, shape), most.own_low), axis=1)
+    if not low.shape[1]:  # nulls only
+        return least.variance(), most.variance()
+    centre = _centre_of_nearest(weights, low, high)
+    near = (weights * (np.clip(centre, low, high) - centre) ** 2).sum(axis=1)
+    centre = _centre_of_furthest(weights, low, high)
+    far = (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
+    return near, far
 
 
-def _nearest(centre: Floats, low: Floats, high: Floats) -> Floats:
-    return np.clip(centre, low, high)
+def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the centre that is the mean of the values nearest to it, draw by draw.
+
+    Between ends of cells that mean grows with the centre by the mass of the cells that the centre lies in.
+    """
+    ends = np.concatenate((low, high), axis=1)
+    order = np.argsort(ends, axis=1, kind="stable")
+    ends = np.take_along_axis(ends, order, axis=1)
+    inside = np.cumsum(np.take_along_axis(np.concatenate((weights, -weights), axis=1), order, axis=1), axis=1)
+    rises = inside[:, :-1] * np.diff(ends, axis=1)
+    means = np.cumsum(np.concatenate(((weights * low).sum(axis=1, keepdims=True), rises), axis=1), axis=1)
+    beyond = means <= ends
+    beyond[:, -1] = True
+    after = np.argmax(beyond, axis=1)[:, None]
+    before = np.maximum(after - 1, 0)
+    least, most = np.take_along_axis(ends, before, axis=1), np.take_along_axis(ends, after, axis=1)
+    rest = np.maximum(1.0 - np.take_along_axis(inside, before, axis=1), _LEAST)
+    return np.clip(least + (np.take_along_axis(means, before, axis=1) - least) / rest, least, most)
 
 
-def _furthest(centre: Floats, low: Floats, high: Floats) -> Floats:
-    return np.where(centre < low + (high - low) / 2, high, low)
+def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the centre that is the mean of the ends furthest from it, or the middle of the cell that is to be split.
 
-
-def _spread(least: Line, most: Line, parts: list[tuple[Floats, Floats, Floats]], pick: Any) -> Floats:
-    """Return the least mean square distance from a centre to what is picked of each cell: convex in the centre."""
-    low, high = least.mean(), most.mean()  # the centre is the mean of what is picked
-    for _ in range(_HALVINGS // 2):
-        centre = low + (high - low) / 2
-        picked = sum((w * pick(centre[:, None], a, b)).sum(axis=1) for w, a, b in parts)
-        low, high = np.where(picked > centre, centre, low), np.where(picked > centre, high, centre)
-    centre = (low + (high - low) / 2)[:, None]
-    return np.asarray(sum((w * (pick(centre, a, b) - centre) ** 2).sum(axis=1) for w, a, b in parts))
+    Between middles of cells that mean is constant; at each it falls.
+    """
+    middles = low + (high - low) / 2
+    order = np.argsort(middles, axis=1, kind="stable")
+    middles = np.take_along_axis(middles, order, axis=1)
+    falls = np.cumsum(np.take_along_axis(weights * (high - low), order, axis=1), axis=1)
+    means = (weights * high).sum(axis=1, keepdims=True) - np.concatenate((np.zeros((len(falls), 1)), falls), axis=1)
+    beyond = means[:, :-1] <= middles
+    after = np.where(beyond.any(axis=1), np.argmax(beyond, axis=1), middles.shape[1])[:, None]
+    least = np.take_along_axis(middles, np.maximum(after - 1, 0), axis=1)
+    mean = np.take_along_axis(means, after, axis=1)
+    return np.where(after > 0, np.maximum(least, mean), mean)

@@ -22,11 +22,18 @@ from discreet.inference._known import MOST_CELLS, known_evidence
 from discreet.inference._lattice import Counted
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
-from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, Prior
+from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_WITHHELD, Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
-from discreet.mechanisms._evidence import DistinctRecords, DrawnByLeast, DrawnFromCounts, NoisyTree, ThresholdedCounts
+from discreet.mechanisms._evidence import (
+    DistinctRecords,
+    DrawnByLeast,
+    DrawnFromCounts,
+    NoisyTree,
+    ThresholdedCounts,
+    ThresholdedUrn,
+)
 from discreet.releases import Certificate
 from discreet.releases._counts import released_counts
 from discreet.releases._mechanism_step import certified_mechanism
@@ -87,9 +94,10 @@ def mechanism_posterior(
     strength : float, optional
         :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
         By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
-        shares of the halves are :math:`\mathrm{Beta}(\frac b2,\frac b2)` (with a base measure that is not uniform, its
-        shares are the parameters). It is wide for sums of many cells: there ``b`` is 1. Whether it is firmer for
-        neighbouring cells, and below which scale, is learned from the release.
+        shares of the halves are :math:`\mathrm{Beta}(\frac b2,\frac b2)` (with a base measure that is not uniform, in
+        proportion to its shares). It is wide for sums of many cells: there ``b`` is 2, or 1 where a threshold
+        withholds cells. Whether it is firmer for neighbouring cells, and below which scale, is learned from the
+        release.
         For records that were drawn from the counts without noise (mixtures and urns) the default is 1.
     draws : int
         Number of draws; they are independent.
@@ -208,7 +216,8 @@ def counts_of(
     elif isinstance(evidence, NoisyTree):
         priors = along(evidence.consistent.tree, masses, firmer=firmer)
     else:
-        priors = Prior.learned(masses, firmer=firmer)
+        withheld = isinstance(evidence, (ThresholdedCounts, ThresholdedUrn))
+        priors = Prior.learned(masses, firmer=firmer, wide=WIDE_FOR_WITHHELD if withheld else WIDE)
     if released:
         kept = None if share is None else round(share * records)
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)

@@ -117,7 +117,7 @@ class Nearest:
         lattice = self._lattice
         kinds = [*zip(lattice.cells, self._drawn.tolist(), strict=True)]
         told = {drawn: self._told(drawn, t) for drawn in {z for _, z in kinds}}
-        laws = {kind: lattice.law(kind[0], *told[kind[1]]) for kind in {*kinds}}
+        laws = lattice.laws({kind: (kind[0], *told[kind[1]]) for kind in kinds})
         sums = Sums([laws[kind] for kind in kinds], lattice.total, self._levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums

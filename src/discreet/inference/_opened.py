@@ -113,7 +113,7 @@ class Opened:
         told = {kind: self._told(*kind) for kind in {*self._kinds}}
         logs = {kind: each.logs for kind, each in told.items()}
         kinds = [*zip(self._lattice.cells, self._kinds, strict=True)]
-        laws = {kind: self._lattice.law(kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in {*kinds}}
+        laws = self._lattice.laws({kind: (kind[0], told[kind[1]].numbers, logs[kind[1]]) for kind in kinds})
         sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums

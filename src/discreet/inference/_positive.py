@@ -15,7 +15,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet.inference._lattice import Lattice
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
-from discreet.inference._sums import Law, Level, Sums
+from discreet.inference._sums import Level, Sums
 from discreet.mechanisms._evidence import NoisyCellCounts, ThresholdedCounts
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
@@ -135,7 +135,7 @@ class Positive:
         total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
         kinds = [*zip(self._lattice.cells, self._drawn.tolist(), strict=True)]
         told = {drawn: self._told(drawn, total / self._size, shift, self._noise) for drawn in {z for _, z in kinds}}
-        laws = {(cell, drawn): self._lattice.law(cell, *told[drawn]) for cell, drawn in {*kinds}}
+        laws = self._lattice.laws({(cell, drawn): (cell, *told[drawn]) for cell, drawn in kinds})
         sums = Sums([laws[kind] for kind in kinds], self._lattice.total, self._levels, tilt=self._tilt)
         self._tilt = sums.tilt
         return sums
@@ -195,7 +195,8 @@ class Moved(Positive):
     def _tree_of(self, prior: Prior) -> Prior:
         if prior.base is None:
             return prior
-        return Prior.nested(prior.base, _sets(self._block), start=prior.start)  # its tree is cut where these sets end
+        sets = _sets(self._block)  # its tree is cut where these sets end
+        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide)
 
     @property
     def approximation(self) -> str:
@@ -225,7 +226,7 @@ class Moved(Positive):
         told = [made[kind] for kind in zip(held, sizes, strict=True)]
         cells, blocks, empty = self._lattice.cells, self._block.tolist(), (self._drawn == 0).tolist()
         keys = [(cell, held[at], sizes[at], none) for cell, at, none in zip(cells, blocks, empty, strict=True)]
-        laws = {key: self._of_a_cell(made[key[1:3]], *key) for key in {*keys}}
+        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(made[key[1:3]], *key[2:])) for key in keys})
         weights = [_looked_up(*one) if size > 1 else _nothing for one, size in zip(told, sizes, strict=True)]
         return Sums([laws[key] for key in keys], self._lattice.total, self._tree(weights))
 
@@ -236,10 +237,8 @@ class Moved(Positive):
     def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
         return self._told(drawn, self._each, 0.0, self._wide(size))
 
-    def _of_a_cell(
-        self, told: tuple[Integers, Floats], cell: tuple[float, float], _drawn: int, size: int, empty: bool
-    ) -> Law:
-        """Return the law of a cell's count: one without records is no larger than its set's noise may hide."""
+    def _of_a_cell(self, told: tuple[Integers, Floats], size: int, empty: bool) -> tuple[Integers, Floats]:
+        """Return a cell's counts and their weights: one without records is no larger than its set's noise may hide."""
         lattice, (numbers, logs) = self._lattice, told
         if size > 1:
             noise, hidden = self._wide(size), max(0, math.ceil(self._each) - 1)
@@ -249,7 +248,7 @@ class Moved(Positive):
             else:
                 numbers = np.arange(max(0, int(numbers[0]) - (size - 1) * int(most[-1])), int(numbers[-1]) + 1)
                 logs = np.zeros(len(numbers))
-        return lattice.law(cell, numbers, logs)
+        return numbers, logs
 
     def _tree(self, told: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""

@@ -10,11 +10,15 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-# The least depth of the last splits of strength 1: given counts, and given records, which show less of heaps.
+# The strength of the first splits: shares of halves are uniform; and where a threshold withholds cells, which leaves
+# them to the prior, as likely near 0 and 1 as Jeffreys' law has it.
+WIDE, WIDE_FOR_WITHHELD = 2.0, 1.0
+# The least depth of the last splits of this strength: given counts, and given records, which show less of heaps.
 FIRMER, FIRMER_FOR_RECORDS = 4, 5
 _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become firmer: trees of equal probability
-# From depth to depth: shares of halves under a smooth density differ by half as much, one step further down.
-_GROWTH = 4
+# From depth to depth: shares of halves under a smooth density differ by half as much, one step further down. No split
+# is firmer than 8: one of two neighbouring values may be round, and hold several times as many as the other.
+_GROWTH, _FIRMEST = 4, 8.0
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
@@ -74,9 +78,9 @@ def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, o
     return np.where(told, np.log(np.where(told, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
 
-def strength_at(depth: int, start: float) -> float:
+def strength_at(depth: int, start: float, wide: float = WIDE) -> float:
     """Return the strength of a split that lies so many steps below the whole."""
-    return float(_GROWTH ** max(0.0, depth - start))
+    return min(_FIRMEST, float(wide * _GROWTH ** max(0.0, depth - start)))
 
 
 @dataclass(frozen=True)
@@ -98,14 +102,15 @@ class Prior:
     """A Dirichlet process on cells, or a tree of splits that are each a Dirichlet distribution.
 
     In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
-    weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have strength 1 down
-    to some depth below the whole; from there on the strength grows fourfold from depth to depth.
+    weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have one strength down
+    to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8.
 
     ``alpha``: masses of the cells, in the process or in the splits of the sets that they are in.
     ``levels``: of the tree, from the smallest sets on; none for the process.
     ``order``: the cells, neighbours in the tree beside one another; none where they are in order.
     ``base``: the base measure of a tree, not in its order.
-    ``start``: depth of the last splits of strength 1; infinite where all have it.
+    ``start``: depth of the last splits of the whole's strength; infinite where all have it.
+    ``wide``: that strength.
     """
 
     alpha: Floats
@@ -113,6 +118,7 @@ class Prior:
     order: Integers | None = None
     base: Floats | None = None
     start: float = math.inf
+    wide: float = WIDE
 
     @classmethod
     def all_of(cls, given: Prior | Sequence[Prior] | Floats) -> Sequence[Prior]:
@@ -123,15 +129,21 @@ class Prior:
 
     @classmethod
     def learned(
-        cls, base: Floats, sets: Sequence[Integers] = (), order: Integers | None = None, *, firmer: int
+        cls,
+        base: Floats,
+        sets: Sequence[Integers] = (),
+        order: Integers | None = None,
+        *,
+        firmer: int,
+        wide: float = WIDE,
     ) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near.
 
-        ``firmer``: the least depth of the last splits of strength 1.
+        ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
         """
         nested = sets or _halves(len(base))
         starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
-        return [cls.nested(base, nested, order, start=start) for start in starts]
+        return [cls.nested(base, nested, order, start=start, wide=wide) for start in starts]
 
     @classmethod
     def halving(cls, base: Floats, start: float = math.inf) -> Prior:
@@ -140,21 +152,28 @@ class Prior:
 
     @classmethod
     def nested(
-        cls, base: Floats, sets: Sequence[Integers], order: Integers | None = None, *, start: float = math.inf
+        cls,
+        base: Floats,
+        sets: Sequence[Integers],
+        order: Integers | None = None,
+        *,
+        start: float = math.inf,
+        wide: float = WIDE,
     ) -> Prior:
         """Return the tree of given sets, the last of which is all; the base measure is in the tree's order."""
         mass, masses, plain = base, [], base.copy()
         if order is not None:
             plain[order] = base
-        strengths = [strength_at(depth, start) for depth in reversed(range(len(sets)))]  # of the splits of each level
+        depths = reversed(range(len(sets)))
+        strengths = [strength_at(depth, start, wide) for depth in depths]  # of the splits of each level
         for of, strength in zip(sets, strengths, strict=True):
             above = np.asarray(np.bincount(of, weights=mass), dtype=np.float64)
             masses.append(strength * mass / above[of])
             mass = above
         if not sets:
-            return cls(np.ones_like(base), (), order, plain, start)
+            return cls(np.ones_like(base), (), order, plain, start, wide)
         levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
-        return cls(masses[0], levels, order, plain, start)
+        return cls(masses[0], levels, order, plain, start, wide)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
         """Return a power of each cell's count, and of each set's, level by level, that changes no draw.
@@ -171,7 +190,7 @@ class Prior:
         rates: list[Floats] = []
         sums = guess
         root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
-        for of, strength in [*((level.of, level.strength) for level in self.levels), (root, 1.0)]:
+        for of, strength in [*((level.of, level.strength) for level in self.levels), (root, self.wide)]:
             sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
             rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5))))[of])
         return rates

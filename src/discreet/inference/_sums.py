@@ -20,6 +20,7 @@ from discreet._core.arrays import Floats, Indices, Integers
 _TRIMMED = 1e-15  # of the largest weight: what lies further out is left out
 _TRIES, _SAME = 60, 1e-12  # tilts, and how near two of them are the same
 _ROUNDS = 5  # of proposals, before what is left is drawn by listing
+_LISTED = 1 << 20  # weights at a time
 _DIRECT = 1 << 20  # multiplications, beyond which convolutions use Fourier transforms
 
 
@@ -40,29 +41,8 @@ class Law:
         largest = float(logarithms.max())
         return cls(low, np.exp(logarithms - largest), largest)
 
-    def trimmed(self) -> Law:
-        """Return the law without the ends that weigh nothing, scaled."""
-        largest = float(self.weights.max())
-        held = np.flatnonzero(self.weights > _TRIMMED * largest)
-        first, last = int(held[0]), int(held[-1]) + 1
-        return Law(self.low + first, self.weights[first:last] / largest, self.scale + math.log(largest))
-
-    def tilted(self, tilt: float) -> Law:
-        """Return the law with weights multiplied by ``e^(tilt number)``."""
-        numbers: Floats = (self.low + np.arange(len(self.weights))).astype(np.float64)
-        return self._times(tilt * numbers)
-
-    def weighted(self, log_weights: Callable[[Integers], Floats]) -> Law:
-        """Return the law with weights multiplied by others."""
-        return self._times(log_weights(self.low + np.arange(len(self.weights))))
-
-    def _times(self, logarithms: Floats) -> Law:
-        with np.errstate(divide="ignore"):
-            law = Law.of(self.low, np.log(self.weights) + logarithms)
-        return Law(law.low, law.weights, law.scale + self.scale).trimmed()
-
     def plus(self, other: Law) -> Law:
-        """Return the law of the sum of two independent numbers."""
+        """Return the law of the sum of two independent numbers, its ends not trimmed."""
         a, b = self.weights, other.weights
         if len(a) * len(b) <= _DIRECT:
             weights = np.convolve(a, b)
@@ -70,7 +50,7 @@ class Law:
             length = len(a) + len(b) - 1
             size = 1 << (length - 1).bit_length()
             weights = np.maximum(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[:length], 0.0)
-        return Law(self.low + other.low, weights, self.scale + other.scale).trimmed()
+        return Law(self.low + other.low, weights, self.scale + other.scale)
 
     @property
     def mean(self) -> float:
@@ -114,7 +94,7 @@ class Sums:
     ) -> None:
         self._total, self._whole = total, Law(total, np.zeros(1))
         least, most = sum(law.low for law in laws), sum(law.low + len(law.weights) - 1 for law in laws)
-        self.away = abs(total - sum(law.mean for law in laws))
+        self.away = abs(total - float(_means(laws).sum()))
         self.tilt = 0.0
         if not least <= total <= most:
             return
@@ -137,7 +117,9 @@ class Sums:
         first: dict[int, int] = {}
         kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
         self._order = np.arange(len(laws)) if levels else np.argsort(kinds, kind="stable")
-        tilted = {id(law): law.tilted(self.tilt) for law in laws}
+        each = {id(law): law for law in laws}
+        made = _times([*each.values()], lambda numbers, _: self.tilt * numbers.astype(np.float64))
+        tilted = dict(zip(each, made, strict=True))
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
         for of, log_weights in levels:
             nodes = _weighted(self._joined(nodes, of), log_weights)
@@ -152,14 +134,10 @@ class Sums:
                 return nodes
             self._steps.append((first, nodes))
             kept = np.delete(np.arange(len(of)), first + 1)
-            sums: dict[tuple[int, int], Law] = {}
-            joined = {}
-            for i in first.tolist():
-                key = id(nodes[i]), id(nodes[i + 1])
-                if key not in sums:
-                    sums[key] = nodes[i].plus(nodes[i + 1])
-                joined[i] = sums[key]
-            nodes = [joined.get(i, nodes[i]) for i in kept.tolist()]
+            keys = {i: (id(nodes[i]), id(nodes[i + 1])) for i in first.tolist()}
+            sums = {key: nodes[i].plus(nodes[i + 1]) for i, key in keys.items()}
+            joined = dict(zip(sums, _trimmed([*sums.values()]), strict=True))
+            nodes = [joined[keys[i]] if i in keys else nodes[i] for i in kept.tolist()]
             of = of[kept]
 
     @property
@@ -184,12 +162,63 @@ class Sums:
 
 def _weighted(laws: Sequence[Law], log_weights: Sequence[Callable[[Integers], Floats]]) -> list[Law]:
     """Return laws times weights; equal laws with equal weights are one object again."""
-    made: dict[tuple[int, int], Law] = {}
-    pairs = [(law, log, (id(law), id(log))) for law, log in zip(laws, log_weights, strict=True)]
-    for law, log, key in pairs:
-        if key not in made:
-            made[key] = law.weighted(log)
-    return [made[key] for *_, key in pairs]
+    made: dict[tuple[int, int], tuple[Law, Callable[[Integers], Floats]]] = {}
+    keys = []
+    for law, log in zip(laws, log_weights, strict=True):
+        keys.append((id(law), id(log)))
+        made.setdefault(keys[-1], (law, log))
+    functions = {id(log): log for _, log in made.values()}
+    which = {each: at for at, each in enumerate(functions)}
+    mine = np.array([which[id(log)] for _, log in made.values()])
+
+    def weights(numbers: Integers, lengths: Integers) -> Floats:
+        found, of = np.empty(len(numbers)), np.repeat(mine, lengths)
+        for at, log in enumerate(functions.values()):
+            found[of == at] = each_once(log, numbers[of == at])
+        return found
+
+    found = dict(zip(made, _times([law for law, _ in made.values()], weights), strict=True))
+    return [found[key] for key in keys]
+
+
+def _times(laws: Sequence[Law], logarithms: Callable[[Integers, Integers], Floats]) -> list[Law]:
+    """Return laws with their weights multiplied by others.
+
+    ``logarithms``: of what they are multiplied with, from the numbers of one law after the other, and how many each
+    law has.
+    """
+    ends = _ends(laws)
+    starts, lengths = ends[:-1], np.diff(ends)
+    low = np.array([law.low for law in laws])
+    numbers = np.arange(ends[-1]) + np.repeat(low - starts, lengths)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate([law.weights for law in laws])) + logarithms(numbers, lengths)
+    largest = np.maximum.reduceat(logs, starts)
+    weights = np.exp(logs - np.repeat(largest, lengths))
+    return _without_ends(laws, weights, ends, largest)
+
+
+def _trimmed(laws: Sequence[Law]) -> list[Law]:
+    """Return laws without the ends that weigh nothing, scaled."""
+    ends, weights = _ends(laws), np.concatenate([law.weights for law in laws])
+    largest = np.maximum.reduceat(weights, ends[:-1])
+    return _without_ends(laws, weights / np.repeat(largest, np.diff(ends)), ends, np.log(largest))
+
+
+def _without_ends(laws: Sequence[Law], weights: Floats, ends: Indices, scales: Floats) -> list[Law]:
+    """Return laws with other weights, one after the other, each without the ends that weigh nothing."""
+    held = np.flatnonzero(weights > _TRIMMED)
+    first, last = held[np.searchsorted(held, ends[:-1])], held[np.searchsorted(held, ends[1:]) - 1] + 1
+    parts = zip(laws, ends[:-1].tolist(), first.tolist(), last.tolist(), scales.tolist(), strict=True)
+    return [Law(law.low + i - start, weights[i:j], law.scale + scale) for law, start, i, j, scale in parts]
+
+
+def each_once(function: Callable[[Integers], Floats], numbers: Integers) -> Floats:
+    """Return a function of whole numbers, computed once of each where many are equal."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if high - low >= len(numbers):
+        return function(numbers)
+    return function(np.arange(low, high + 1))[numbers - low]
 
 
 def _tilt(laws: Sequence[Law], total: int) -> float:
@@ -252,21 +281,61 @@ def _split(ones: Sequence[Law], others: Sequence[Law], sums: Integers, rng: np.r
         kept = rng.random(len(row)) < weight
         found[row[kept], column[kept]] = number[kept]
         row, column = row[~kept], column[~kept]
-    for pair in np.unique(row):
-        mine = column[row == pair]
-        found[pair, mine] = _listed(narrow[pair], wide[pair], sums[pair, mine], rng)
+    if len(row):
+        order = np.argsort(row, kind="stable")
+        row, column = row[order], column[order]
+        chances = np.concatenate([law.weights for law in narrow])
+        left = sums[row, column] - low[row] - wide_low[row]
+        place = _listed((chances, starts), (weights, ends), row, left, rng.random(len(row)))
+        found[row, column] = low[row] + place
     return np.where(swapped[:, None], sums - found, found)
 
 
-def _listed(narrow: Law, wide: Law, sums: Integers, rng: np.random.Generator) -> Integers:
-    """Return the first of two numbers with a given sum, by listing all of them."""
-    padded = np.concatenate(([0.0], wide.weights, [0.0]))
-    place = sums[:, None] - (narrow.low + wide.low - 1 + np.arange(len(narrow.weights)))
-    weights = narrow.weights * padded[np.minimum(np.maximum(place, 0), len(padded) - 1)]
-    cumulated = np.cumsum(weights, axis=1)
-    below = cumulated <= (cumulated[:, -1] * rng.random(len(sums)))[:, None]
-    return np.asarray(narrow.low + np.count_nonzero(below, axis=1), dtype=np.int64)
+def _listed(
+    ones: tuple[Floats, Indices], others: tuple[Floats, Indices], pair: Indices, left: Integers, at: Floats
+) -> Integers:
+    """Return the places of first numbers in their laws, by listing all that they may have.
+
+    ``ones``, ``others``: weights of the pairs' laws, one after the other, and where each begins, and the last ends.
+    ``pair``, ``left``, ``at``: of each number to be found, its pair, the sum less the least numbers of both laws, and
+    the share of the weight that lies before it.
+    """
+    (weights, starts), (wide, ends) = ones, others
+    same = pair * (int(left.max()) + 1) + left
+    _, first, case = np.unique(same, return_index=True, return_inverse=True)
+    pair, left = pair[first], left[first]
+    lowest = np.maximum(left - (ends[pair + 1] - ends[pair] - 1), 0)
+    lengths = np.minimum(starts[pair + 1] - starts[pair], left + 1) - lowest
+    found, cases = np.empty(len(at), dtype=np.int64), np.argsort(case, kind="stable")
+    of, upto = case[cases], np.cumsum(lengths)
+    done = 0
+    while done < len(pair):  # as many at a time as fit
+        last = max(done + 1, int(np.searchsorted(upto, (upto[done - 1] if done else 0) + _LISTED, side="right")))
+        part, length = slice(done, last), lengths[done:last]
+        begins = np.cumsum(length) - length
+        place = np.arange(int(length.sum()))
+        chances = weights[place + np.repeat(starts[pair[part]] + lowest[part] - begins, length)]
+        chances *= wide[np.repeat(ends[pair[part]] + left[part] - lowest[part] + begins, length) - place]
+        chances /= np.repeat(np.maximum(np.maximum.reduceat(chances, begins), 1e-300), length)
+        cumulated = np.cumsum(chances)
+        before = cumulated[begins] - chances[begins]
+        whole = cumulated[begins + length - 1] - before
+        mine = cases[np.searchsorted(of, done) : np.searchsorted(of, last)]
+        which = case[mine] - done
+        reached = np.searchsorted(cumulated, before[which] + whole[which] * at[mine], side="right")
+        found[mine] = lowest[case[mine]] + np.clip(reached - begins[which], 0, length[which] - 1)
+        done = last
+    return found
 
 
 def _ends(laws: Sequence[Law]) -> Indices:
     return np.concatenate(([0], np.cumsum([len(law.weights) for law in laws])))
+
+
+def _means(laws: Sequence[Law]) -> Floats:
+    if not laws:
+        return np.zeros(0)
+    starts, weights = _ends(laws)[:-1], np.concatenate([law.weights for law in laws])
+    within = np.arange(len(weights)) - np.repeat(starts, [len(law.weights) for law in laws])
+    sums = np.add.reduceat(weights * within, starts) / np.add.reduceat(weights, starts)
+    return np.asarray(sums + np.array([law.low for law in laws]))

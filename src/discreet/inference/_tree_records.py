@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet.inference._prior import log_prior, strength_at
 from discreet.inference._splits import Splits
+from discreet.inference._sums import each_once
 
 _FEW = 64  # points of a node's lattice from 0, up to which its law given its parent's count is listed
 _FINE = 6.0  # points of a node's lattice in a standard deviation
@@ -99,8 +100,9 @@ class TreeRecords:
         for split in range(len(self._splits.depth)):
             first, second = self._children(split)
             sums = counts.pop(self._parent(split))
-            logs = self._logs(split, sums)
-            cumulated = np.cumsum(np.exp(logs - logs.max(axis=1)[:, None]), axis=1)
+            held, row = np.unique(sums, return_inverse=True)
+            logs = self._logs(split, held)
+            cumulated = np.cumsum(np.exp(logs - logs.max(axis=1)[:, None]), axis=1)[row]
             place = np.count_nonzero(cumulated <= (cumulated[:, -1] * rng.random(draws))[:, None], axis=1)
             mine, other = (first, second) if self._listed(split) == first else (second, first)
             counts[mine] = np.minimum(self._nodes[mine].at[place], sums)
@@ -162,9 +164,13 @@ class TreeRecords:
         def pairs(at: Floats, sums: Floats) -> Floats:
             """Return a step's sum of the listed child, and the other one's mean over a step."""
             own = log_prior(self._masses[listed], at, node.step, rate)
-            counts, place = np.unique(sums[:, None] - at, return_inverse=True)
-            mean = log_prior(self._masses[other], np.maximum(counts, 0.0), node.step, rate) - math.log(node.step)
-            return np.asarray(own + np.where(counts < 0.0, -math.inf, mean)[place.reshape(len(sums), len(at))])
+
+            def mean(counts: Integers) -> Floats:
+                logs = log_prior(self._masses[other], np.maximum(counts, 0).astype(np.float64), node.step, rate)
+                return np.where(counts < 0, -math.inf, logs - math.log(node.step))
+
+            rest = (sums[:, None] - at).astype(np.int64)
+            return np.asarray(own + each_once(mean, rest.ravel()).reshape(rest.shape))
 
         whole = log_prior(strength, sums, 1, rate)
         few = sums < _FEW * node.step

@@ -223,8 +223,8 @@ def test_cells_without_records_may_hold_as_many_as_one_record_stands_for() -> No
     mechanism = SmoothedHistogram(domain=cells, size=10, mixing=1e-9)
     drawn = np.array([10, 0, 0, 0])
     found = given_records(known_evidence(mechanism), Prior.halving(np.full(4, 0.25)), 2000, drawn, 4000, seeded(1))
-    pair = found.counts[:, 2:].sum(axis=1) / 2000  # Beta(1/2, 10 + 1/2)
-    assert abs(pair.mean() - 0.5 / 11.0) < 6.0 * pair.std() / math.sqrt(4000)
+    pair = found.counts[:, 2:].sum(axis=1) / 2000  # Beta(1, 10 + 1)
+    assert abs(pair.mean() - 1.0 / 12.0) < 6.0 * pair.std() / math.sqrt(4000)
     assert 0.25 < pair.max() < 0.9
 
 

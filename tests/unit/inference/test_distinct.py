@@ -37,7 +37,8 @@ def log_prior(prior: Prior, c: tuple[int, ...]) -> float:
     sums = np.array(c)
     for level in prior.levels:
         sums = np.bincount(level.of, weights=sums)
-        total += sum(weight(a, int(x)) for a, x in zip(level.masses, sums, strict=True))
+        pairs = zip(level.masses, sums, strict=True)
+        total += sum(weight(a, int(x)) - weight(level.strength, int(x)) for a, x in pairs)
     return total
 
 

@@ -38,7 +38,7 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
     def log(start: float) -> float:
         prior = Prior.halving(np.full(CELLS, 1.0 / CELLS), start)
         lattice = Lattice(records, step, prior, _lowered(counts, records), noise.spread)
-        laws = _each(lambda cell, y: _near(lattice, cell, y, noise), lattice, counts)
+        laws = _each(lambda y: _near(lattice, y, noise), lattice, counts)
         return Sums(laws, lattice.total, lattice.levels).log
 
     return log(4) - log(math.inf)

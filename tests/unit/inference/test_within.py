@@ -12,8 +12,11 @@ from discreet._core.random import seeded
 from discreet.domain import Category, Date, Domain, Integer, Numeric
 from discreet.inference import Posterior
 from discreet.inference._counts import noisy
+from discreet.inference._mechanism_aware import counts_of
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
+from discreet.mechanisms import PerturbedHistogram, StabilityHistogram
+from discreet.privacy import Budget
 
 MASSES = [[0.2, 0.5, 0.3]]
 ASKED = ["mean", "q50", "P(>12)", "P(>=12)", "P(<12)", "P(<=12)", "P(5..20)", "P(=12)"]
@@ -135,7 +138,7 @@ def tree_law(base, counts, start: float) -> float:
         levels.append((np.bincount(half, levels[-1][0]), np.bincount(half, levels[-1][1]).astype(int)))
     log = 0.0
     for depth, (above, below) in enumerate(zip(levels[:0:-1], levels[-2::-1], strict=True)):
-        strength = 4.0 ** max(0.0, depth - start)
+        strength = min(8.0, 2.0 * 4.0 ** max(0.0, depth - start))
         log += sum(math.lgamma(c + 1) - rising(strength, int(c)) for c in above[1])
         shares = below[0] / above[0][np.arange(len(below[0])) // 2]
         log += sum(rising(strength * a, int(c)) - math.lgamma(c + 1) for a, c in zip(shares, below[1], strict=True))
@@ -198,7 +201,18 @@ def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, sp
 def test_masses_given_counts_have_the_means_of_the_splits() -> None:
     prior, counts = Prior.halving(np.full(4, 0.25)), np.array([3.0, 1.0, 0.0, 2.0])
     draws = prior.masses(np.broadcast_to(counts, (40_000, 4)), seeded(4))
-    left, within = 4.5 / 7.0, np.array([3.5 / 5.0, 1.5 / 5.0, 0.5 / 3.0, 2.5 / 3.0])
+    left, within = 5.0 / 8.0, np.array([4.0 / 6.0, 2.0 / 6.0, 1.0 / 4.0, 3.0 / 4.0])
     exact = within * np.array([left, left, 1 - left, 1 - left])
     assert (np.abs(draws.mean(axis=0) - exact) < 5.0 * draws.std(axis=0) / 200.0).all()
     assert draws.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_withheld_cells_have_the_wider_prior() -> None:
+    """Shares are uniform, but as likely near 0 and 1 as Jeffreys' law has it where a threshold hides cells."""
+    domain = Domain(columns={"x": Integer(lower=1, upper=4)})
+    for kind, wide in ((PerturbedHistogram, 2.0), (StabilityHistogram, 1.0)):
+        mechanism = kind.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=400, size=None)
+        seen = np.array([200.0, 100.0, 60.0, 40.0 if kind is PerturbedHistogram else np.nan])
+        told = counts_of(mechanism, 400, seen, released=False, strength=None, draws=5, rng=seeded(1))
+        assert [prior.wide for prior in told.priors] == [wide]
+        assert told.priors[0].alpha.tolist() == [wide / 2.0] * 4
