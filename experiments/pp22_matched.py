@@ -1,24 +1,28 @@
 """PP22 section 5, Figure 7 again: weighted against exponential mechanism at matched bounds, with standard errors.
 
-Data and model are those of ``pp22_application.py``. A replication begins with chains of the unweighted posterior and
-ends with synthetic tables. It is one process, and replications share nothing but the confidential table:
+Data and model are those of ``pp22_application.py``. A replication is one process, from weights to synthetic tables:
 
     python experiments/pp22_matched.py --replication 0 [--seconds 540] [--arms main] [--keep FOLDER] [--data FILE]
 
-Every finished fit is a file in the folder, and the long chains of the unweighted posterior are kept on their way. So a
-replication that stopped for the time goes on when the same line is run again, and says so when it is finished. ``python
-experiments/pp22_matched.py --summary`` then writes ``experiments/results/pp22_matched/``.
+Weights come from the unweighted posterior, whose chains are long: four were run, and each serves five replications.
+All other chains and all tables are a replication's own.
+
+Every finished fit is a file in the folder, and the long chains are kept on their way. So a replication that stopped for
+the time goes on when the same line is run again, and says so when it is finished. ``python experiments/pp22_matched.py
+--summary`` then writes ``experiments/results/pp22_matched/``, and fits that are in its ``fits.csv`` are not made again.
 
 Every fit is 800 draws of two chains, thinned until everything that convergence is judged by is worth at least 400
 independent draws (``--draws`` and ``--effective`` ask for others). A bound is a maximum over records and draws, so all
 are over as many. The one weight of the exponential mechanism is searched for, in each replication and for each
-configuration, until the bound of its own posterior is within 5 % of the weighted one's. Fits that were tried for one
-configuration serve the others. The chains of the unweighted posterior took ten minutes of one core.
+configuration, until the bound of its own posterior is within 5 % of the weighted one's. The search begins where other
+replications ended, and fits that were tried for one configuration serve the others. The chains of the unweighted
+posterior took ten minutes of one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import os
@@ -51,6 +55,7 @@ from discreet.utility._distances import ks_distance, wasserstein_1d  # noqa: E40
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_matched"
 REPLICATIONS, CHAINS, DRAWS, TABLES, EFFECTIVE, R_HAT = 20, 2, 400, 20, 400.0, 1.05
+UNWEIGHTED = 4  # unweighted posteriors: replication r takes weights from number r modulo this
 MAIN = ((0.7, 0.0), (0.5, 0.0), (0.5, -0.3))
 ARMS = {"first": (MAIN[:1],), "main": (MAIN[:1], MAIN), "all": (MAIN[:1], MAIN, CONFIGURATIONS)}
 MATCH, TRIES = 0.05, 8  # relative difference of bounds that counts as equal; fits tried for one configuration
@@ -84,6 +89,7 @@ class Replication:
     ) -> None:
         self.number, self.columns, self.until = number, columns, until
         self.draws, self.effective = draws, effective
+        self.keep, self.source = keep, number % UNWEIGHTED
         self.folder = keep / f"replication-{number:02}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.mechanism = PseudoPosterior(MODEL, tables=TABLES, draws=draws, warm_up=300, chains=CHAINS)
@@ -114,7 +120,7 @@ class Replication:
             data = {name: jnp.asarray(value) for name, value in rows(self.sampler.data, used).items()}
             facts = (data, jnp.asarray(weights, dtype=jnp.float32))
             begin = (
-                [MODEL.start(self.sampler.data, chain=CHAINS * self.number + i) for i in range(CHAINS)]
+                [MODEL.start(self.sampler.data, chain=CHAINS * self.source + i) for i in range(CHAINS)]
                 if start is None
                 else start.apart(CHAINS)
             )
@@ -176,18 +182,17 @@ class Replication:
 
     def unweighted(self) -> None:
         """Make or read the unweighted posterior, and the risks under it."""
-        path = self.folder / "unweighted.npz"
+        path = self.keep / f"unweighted-{self.source}.npz"
         if not path.exists():
-            made, seconds = self.chains(
-                self.ones, self.seed(0), start=None, thin=5, on_the_way=self.folder / "on-the-way.npz"
-            )
+            way, rng = self.keep / f"on-the-way-{self.source}.npz", seeded(1_000_000 + self.source)
+            made, seconds = self.chains(self.ones, rng, start=None, thin=5, on_the_way=way)
             risks = _extremes(self.sampler, made, self.ones)
-            result = self.measured("Unweighted", made, risks, self.ones, seconds, self.seed(1))
+            result = self.measured("Unweighted", made, risks, self.ones, seconds, rng)
             new = path.with_suffix(".new.npz")
             np.savez(new, least=risks.least, largest=risks.largest, **{f"v:{k}": v for k, v in made.values.items()})
             self.write("Unweighted", result)
             new.replace(path)
-            (self.folder / "on-the-way.npz").unlink(missing_ok=True)
+            way.unlink(missing_ok=True)
         with np.load(path) as stored:
             values = {key[2:]: stored[key] for key in stored.files if key.startswith("v:")}
             self.first = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
@@ -252,8 +257,8 @@ class Replication:
         marker = self.folder / f"searched {c:g} {g:g}"
         number = len(marker.read_text()) if marker.exists() else 0
         while number < TRIES and all(abs(one["lipschitz"] / target - 1.0) > MATCH for one in self.tried()):
-            weight = next_weight([(one["weight"], one["lipschitz"]) for one in self.tried()], target,
-                                 first=FIRST_WEIGHTS[c, g])  # fmt: skip
+            everywhere = [(one["weight"], one["lipschitz"]) for one in held(self.keep) if one["name"].startswith("EM")]
+            weight = next_weight(everywhere, target, first=FIRST_WEIGHTS[c, g])
             what = 100 + len(self.tried())
             self.fitted(f"EM {what} {weight:.6g}", Scaled(weighting=Unweighted(), factor=weight), what)
             number += 1
@@ -311,21 +316,35 @@ def slices() -> Iterator[tuple[str, Any]]:
     return iter(())
 
 
+def held(keep: Path) -> list[dict[str, Any]]:
+    """Return all fits that there are."""
+    return [{"weight": 1.0, **json.loads(path.read_text())} for path in sorted(keep.glob("replication-*/*.json"))]
+
+
+def restore(keep: Path) -> None:
+    """Put fits of ``fits.csv`` that have no file in the folder there."""
+    path = RESULTS / "fits.csv"
+    for row in csv.DictReader(path.read_text().splitlines()) if path.exists() else ():
+        folder = keep / f"replication-{int(row['replication']):02}"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (file := folder / f"{row['name']}.json").exists():
+            whole = {"replication", "draws"}
+            fit = {k: v if k == "name" else int(v) if k in whole else float(v) for k, v in row.items()}
+            file.write_text(json.dumps(fit) + "\n")
+
+
 def summary(keep: Path) -> None:
     """Write all fits, and the comparison in words."""
-    held: dict[int, dict[str, Any]] = {}
-    for path in sorted(keep.glob("replication-*/*.json")):
-        one = json.loads(path.read_text())
-        held.setdefault(one["replication"], {})[one["name"]] = one
+    names, by_replication = [*KEPT, "mean", "median", *MEASURES], dict[int, dict[str, Any]]()
+    write(RESULTS / "fits.csv", names, [[one[name] for name in names] for one in held(keep)])
+    for one in held(keep):
+        by_replication.setdefault(one["replication"], {})[one["name"]] = one
     truth = float(np.quantile(sample()["Income"], 0.9))
-    names = [*KEPT, "mean", "median", *MEASURES]
-    fits = [{"weight": 1.0, **one} for of in held.values() for one in of.values()]
-    write(RESULTS / "fits.csv", names, [[one[name] for name in names] for one in fits])
     lines = [
         "# Weighted against exponential at matched bounds (PP22, Figure 7)",
         "",
         f"Made by `experiments/pp22_matched.py`, which says how. Replications with any comparison so far: "
-        f"{sum(1 for of in held.values() if any(name.startswith('EM') for name in of))} of {REPLICATIONS}. "
+        f"{sum(1 for of in by_replication.values() if any(name.startswith('EM') for name in of))} of {REPLICATIONS}. "
         "Run it again to add to them.",
         "",
         "Weighted minus exponential, so that below 0 the weighted mechanism is nearer to the data. Pairs whose bounds "
@@ -335,7 +354,7 @@ def summary(keep: Path) -> None:
         "|---|---|---|---|---|---|---|---|",
     ]
     for c, g in CONFIGURATIONS:
-        pairs = [pair for of in held.values() if (pair := paired(of, c, g)) is not None]
+        pairs = [pair for of in by_replication.values() if (pair := paired(of, c, g)) is not None]
         bounds = [np.mean([one["lipschitz"] for one in side]) for side in zip(*pairs, strict=True)] if pairs else []
         for measure, words in MEASURES.items() if pairs else ():
             ours, theirs = (np.array([away(one, measure, truth) for one in side]) for side in zip(*pairs, strict=True))
@@ -378,6 +397,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="ce_hornby_hu_5571.parquet")
     parser.add_argument("--summary", action="store_true", help="write the results of what is there")
     asked = parser.parse_args()
+    restore(asked.keep)
     if asked.summary:
         summary(asked.keep)
         return
