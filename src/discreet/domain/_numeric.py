@@ -182,7 +182,8 @@ class Numeric(Column):
         # Subtraction, division and rounding down are monotone: what holds at both ends of a cell holds within it.
         ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), self.upper)
         exact = self.spacing == "linear" and all(np.array_equal(self._guess(at), np.arange(cells)) for at in ends)
-        self._settle(_guesses=exact, _overshoots=bool(np.any(low + _LARGEST * (high - low) > high)))
+        beyond = self.within == "midpoint" or bool(np.any(low + _LARGEST * (high - low) > high))
+        self._settle(_guesses=exact, _overshoots=beyond)
         if self._lattice is None:
             return
         first = np.maximum(self._index_near(low), 0)

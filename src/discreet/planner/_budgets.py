@@ -264,7 +264,7 @@ class Choice:
             why = [
                 "The error of pairs is not predicted, because the declared domain does not say how columns depend on "
                 "each other.",
-                "A public table that looks like yours does. Give one with --reference, in Python reference=...",
+                "A public table that looks like yours tells it. Plan again with that table as the reference.",
             ]
         elif self.errors:
             why = ["The error of pairs is not predicted, because only records of some kind are released."]
