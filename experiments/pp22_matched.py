@@ -13,10 +13,10 @@ the time goes on when the same line is run again, and says so when it is finishe
 
 Every fit is 800 draws of two chains, thinned until everything that convergence is judged by is worth at least 400
 independent draws (``--draws`` and ``--effective`` ask for others). A bound is a maximum over records and draws, so all
-are over as many. The one weight of the exponential mechanism is searched for, in each replication and for each
-configuration, until the bound of its own posterior is within 5 % of the weighted one's. The search begins where other
-replications ended, and fits that were tried for one configuration serve the others. The chains of the unweighted
-posterior took ten minutes of one core.
+are over as many. Fits of the exponential mechanism, with one weight for all records, are tried until every weighted one
+has another with a bound within 5 % of its own. All replications are of the same table, so a fit of one replication may
+be set against one of another; each is used once in a configuration. The chains of an unweighted posterior took eleven
+minutes of one core, any other fit two and a half.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ for name, value in (
 import numpy as np  # noqa: E402
 from _shared import write  # noqa: E402
 from pp22_application import CONFIGURATIONS, INCOME, MODEL, sample  # noqa: E402
+from scipy.optimize import linear_sum_assignment  # noqa: E402
 
 from discreet._core.lazy import jax, jnp  # noqa: E402
 from discreet._core.random import seeded  # noqa: E402
@@ -247,19 +248,14 @@ class Replication:
         """Return the fit of a configuration."""
         return self.fitted(f"DP {c:g} {g:g}", LinearWeights(c=c, g=g), 10 + CONFIGURATIONS.index((c, g)))
 
-    def tried(self) -> list[dict[str, Any]]:
-        """Return all fits with one weight for all that there are."""
-        return [json.loads(path.read_text()) for path in sorted(self.folder.glob("EM *.json"))]
-
     def matched(self, c: float, g: float) -> None:
-        """Search for the one weight until a bound is within 5 % of the configuration's, or tries are used up."""
-        target = self.weighted(c, g)["lipschitz"]
+        """Fit with one weight for all until every fit of the configuration has a match, or tries are used up."""
         marker = self.folder / f"searched {c:g} {g:g}"
         number = len(marker.read_text()) if marker.exists() else 0
-        while number < TRIES and all(abs(one["lipschitz"] / target - 1.0) > MATCH for one in self.tried()):
-            everywhere = [(one["weight"], one["lipschitz"]) for one in held(self.keep) if one["name"].startswith("EM")]
-            weight = next_weight(everywhere, target, first=FIRST_WEIGHTS[c, g])
-            what = 100 + len(self.tried())
+        while number < TRIES and (without := unmatched(held(self.keep), c, g)):
+            tried = [(one["weight"], one["lipschitz"]) for one in held(self.keep) if one["name"].startswith("EM")]
+            weight = next_weight(tried, without[0]["lipschitz"], first=FIRST_WEIGHTS[c, g])
+            what = 100 + len([*self.folder.glob("EM *.json")])
             self.fitted(f"EM {what} {weight:.6g}", Scaled(weighting=Unweighted(), factor=weight), what)
             number += 1
             marker.write_text("x" * number)
@@ -335,26 +331,22 @@ def restore(keep: Path) -> None:
 
 def summary(keep: Path) -> None:
     """Write all fits, and the comparison in words."""
-    names, by_replication = [*KEPT, "mean", "median", *MEASURES], dict[int, dict[str, Any]]()
+    names = [*KEPT, "mean", "median", *MEASURES]
     write(RESULTS / "fits.csv", names, [[one[name] for name in names] for one in held(keep)])
-    for one in held(keep):
-        by_replication.setdefault(one["replication"], {})[one["name"]] = one
     truth = float(np.quantile(sample()["Income"], 0.9))
     lines = [
         "# Weighted against exponential at matched bounds (PP22, Figure 7)",
         "",
-        f"Made by `experiments/pp22_matched.py`, which says how. Replications with any comparison so far: "
-        f"{sum(1 for of in by_replication.values() if any(name.startswith('EM') for name in of))} of {REPLICATIONS}. "
-        "Run it again to add to them.",
+        f"Made by `experiments/pp22_matched.py`, which says how, for up to {REPLICATIONS} replications.",
         "",
-        "Weighted minus exponential, so that below 0 the weighted mechanism is nearer to the data. Pairs whose bounds "
-        f"differ by more than {MATCH:.0%} are left out.",
+        "Weighted minus exponential, so that below 0 the weighted mechanism is nearer to the data. Fits without one "
+        f"whose bound is within {MATCH:.0%} are left out.",
         "",
         "| configuration | pairs | bound, weighted | exponential | measure | weighted | exponential | difference |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for c, g in CONFIGURATIONS:
-        pairs = [pair for of in by_replication.values() if (pair := paired(of, c, g)) is not None]
+        pairs = paired(held(keep), c, g)
         bounds = [np.mean([one["lipschitz"] for one in side]) for side in zip(*pairs, strict=True)] if pairs else []
         for measure, words in MEASURES.items() if pairs else ():
             ours, theirs = (np.array([away(one, measure, truth) for one in side]) for side in zip(*pairs, strict=True))
@@ -365,14 +357,20 @@ def summary(keep: Path) -> None:
     (RESULTS / "README.md").write_text("\n".join(lines) + "\n")
 
 
-def paired(of: dict[str, Any], c: float, g: float) -> tuple[Any, Any] | None:
-    """Return the weighted fit and the exponential one with the nearest bound, where that is near enough."""
-    ours = of.get(f"DP {c:g} {g:g}")
-    others = [one for name, one in of.items() if name.startswith("EM")]
-    if ours is None or not others:
-        return None
-    nearest = min(others, key=lambda one: abs(math.log(one["lipschitz"] / ours["lipschitz"])))
-    return (ours, nearest) if abs(nearest["lipschitz"] / ours["lipschitz"] - 1.0) <= MATCH else None
+def paired(fits: list[dict[str, Any]], c: float, g: float) -> list[tuple[Any, Any]]:
+    """Return weighted fits, each with an exponential one of nearly the same bound: as many as there can be."""
+    ours = [one for one in fits if one["name"] == f"DP {c:g} {g:g}"]
+    others = [one for one in fits if one["name"].startswith("EM")]
+    apart = np.abs(np.array([[two["lipschitz"] / one["lipschitz"] - 1.0 for two in others] for one in ours]))
+    apart = apart.reshape(len(ours), len(others))
+    chosen = zip(*linear_sum_assignment(np.where(apart <= MATCH, apart, 1e3)), strict=True)
+    return [(ours[i], others[j]) for i, j in chosen if apart[i, j] <= MATCH]
+
+
+def unmatched(fits: list[dict[str, Any]], c: float, g: float) -> list[dict[str, Any]]:
+    """Return the weighted fits that are left over."""
+    taken = [ours["replication"] for ours, _ in paired(fits, c, g)]
+    return [one for one in fits if one["name"] == f"DP {c:g} {g:g}" and one["replication"] not in taken]
 
 
 def away(one: dict[str, Any], measure: str, truth: float) -> float:

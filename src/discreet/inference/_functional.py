@@ -69,7 +69,7 @@ def functional(name: str, column: Column) -> Functional:
     text = name.strip()
     if found := _PROBABILITY.fullmatch(text):
         return _probability(found[1], found[2], column, text)
-    if not _ordered(column):
+    if not ordered(column):
         raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
     if text == "mean":
         return Functional(text, Line.mean, "value")
@@ -85,11 +85,12 @@ def functional(name: str, column: Column) -> Functional:
 
 def needs_order(column: Column) -> None:
     """Refuse a column whose values are not on a line. Raises ParameterError when its values have no order."""
-    if not _ordered(column):
+    if not ordered(column):
         raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
 
 
-def _ordered(column: Column) -> bool:
+def ordered(column: Column) -> bool:
+    """Return whether a column's values lie on a line."""
     return column.kind != "open_labels" and not (isinstance(column, Category) and not column.ordered)
 
 
@@ -108,7 +109,7 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Func
             raise ParameterError(f"{name!r} is empty, since its first value is above its last")
         return _between(low, high, name)
     if sign == "=":
-        if not _ordered(column):
+        if not ordered(column):
             return Functional(name, _share(text, column, name))
         point = _point(text, column, name)
         return _between(point, point, name)
@@ -138,7 +139,7 @@ def _share(text: str, column: Column, name: str) -> Callable[[Line], Floats]:
 
 def _point(text: str, column: Column, name: str) -> float:
     """Return where a value written as text lies on the column's line."""
-    if not _ordered(column):
+    if not ordered(column):
         raise ParameterError(f"{name!r} needs values with an order. Ask for P(=a) of the column's categories")
     if isinstance(column, (Boolean, Category)):
         return float(_code(text, column, name))

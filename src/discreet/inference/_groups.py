@@ -56,18 +56,12 @@ def code_of(domain: Domain, name: str, value: Any) -> Group:
     return Group(_text(value), code, domain.names.index(name))
 
 
-def support_in(group: Group, support: Records) -> Records:
-    """Return the records of the support that are in a group; one without weight where there is none."""
-    kept = _kept(group, support)
-    return Records(columns=tuple(codes[kept] for codes in support.columns))
-
-
 def restricted(group: Group, support: Records, draws: Draws) -> tuple[Draws, Floats]:
-    """Return draws given a group, on :func:`support_in`, and each draw's mass of it.
+    """Return draws given a group, on what :func:`kept_in` keeps of the support, and each draw's mass of it.
 
     A draw without mass there has no such distribution: its weights are NaN.
     """
-    kept, own_weights = _kept(group, support), draws.own_weights
+    kept, own_weights = kept_in(group, support), draws.own_weights
     weights = draws.weights[:, kept] * (support.columns[group.at][kept] == group.code)
     if draws.own is not None:
         inside = np.asarray(draws.own.columns[group.at] == group.code).reshape(own_weights.shape)
@@ -77,7 +71,8 @@ def restricted(group: Group, support: Records, draws: Draws) -> tuple[Draws, Flo
         return Draws(weights / mass[:, None], draws.own, own_weights / mass[:, None]), mass
 
 
-def _kept(group: Group, support: Records) -> Any:
+def kept_in(group: Group, support: Records) -> Any:
+    """Return which records of the support are in a group; one, which gets no weight, where there is none."""
     kept = np.asarray(support.columns[group.at] == group.code)
     return kept if kept.any() else np.arange(len(kept)) < 1
 

@@ -53,7 +53,7 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
 
 
-def _extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the least and the greatest value that a record of each cell may have; an interval lacks its upper edge."""
     edges = getattr(column, "_edges", None)
     if edges is None:
@@ -87,7 +87,7 @@ class Line:
         def ends(codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
             if end is None:
                 return piece_ends(column, codes)[:2]
-            value = _extremes(column, codes)[end == "most"]
+            value = extremes(column, codes)[end == "most"]
             return value, value
 
         low, high = ends(codes)

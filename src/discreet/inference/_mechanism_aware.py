@@ -24,6 +24,7 @@ from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
 from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_WITHHELD, Prior
 from discreet.inference._released import _table, read_release
+from discreet.inference._withheld import Withheld
 from discreet.inference._within import continuous_domain, shapes
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._evidence import (
@@ -32,7 +33,6 @@ from discreet.mechanisms._evidence import (
     DrawnFromCounts,
     NoisyTree,
     ThresholdedCounts,
-    ThresholdedUrn,
 )
 from discreet.releases import Certificate
 from discreet.releases._counts import released_counts
@@ -56,6 +56,7 @@ class Told(NamedTuple):
     ``leaf``: of each cell; none where there is no tree.
     ``made``: facts about the release.
     ``strength``: of a Dirichlet process prior; none where the prior is a tree.
+    ``withheld``: by which threshold cells were, and what was released of each; none where there is no threshold.
     """
 
     domain: Domain
@@ -65,6 +66,7 @@ class Told(NamedTuple):
     leaf: Indices | None
     made: dict[str, Any]
     strength: float | None
+    withheld: tuple[ThresholdedCounts, Floats] | None = None
 
 
 def mechanism_posterior(
@@ -207,6 +209,7 @@ def counts_of(
         leaf = evidence.consistent.tree.leaf_of(_all(domain)).astype(np.intp)
     told = _at(leaf, seen)
     masses = _at(leaf, base)
+    withheld = evidence if isinstance(evidence, ThresholdedCounts) else None
     if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast, DrawnFromCounts)):
         strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
@@ -216,14 +219,14 @@ def counts_of(
     elif isinstance(evidence, NoisyTree):
         priors = along(evidence.consistent.tree, masses, firmer=firmer)
     else:
-        withheld = isinstance(evidence, (ThresholdedCounts, ThresholdedUrn))
         priors = Prior.learned(masses, firmer=firmer, wide=WIDE_FOR_WITHHELD if withheld else WIDE)
     if released:
         kept = None if share is None else round(share * records)
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
     else:
         counted = given_counts(evidence, priors, records, told, wanted, rng)
-    return Told(domain, counted, priors, base, leaf, {"mechanism": mechanism.name, "records": records}, strength)
+    made = {"mechanism": mechanism.name, "records": records}
+    return Told(domain, counted, priors, base, leaf, made, strength, None if withheld is None else (withheld, seen))
 
 
 def noisy_counts_posterior(
@@ -314,7 +317,7 @@ def _number(draws: int, domain: Domain) -> int:
 
 def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
     """Return the posterior of the population, or of the table, given what is known of its counts."""
-    domain, counted, priors, base, leaf, made, strength = told
+    domain, counted, priors, base, leaf, made, strength, by_threshold = told
     choice("within", within, ("bounds", "process", "even"))
     target = continuous_domain(domain) if within == "process" else domain
     about = {**made, "strength": strength, "of": of}
@@ -329,6 +332,9 @@ def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: st
         sums = np.stack([np.bincount(leaf, weights=row) for row in gammas])
         masses = masses[:, leaf] * gammas / sums[:, leaf]
     support, own, own_weights = _all(domain), None, None
+    withheld = None
+    if by_threshold is not None and within == "bounds":
+        withheld = Withheld.below(*by_threshold, made["records"], population=of == "population")
     if within == "process":
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
@@ -344,10 +350,12 @@ def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: st
             + _said(about["strength"]),
             *(["about these records themselves, not the population"] if about["of"] == "table" else []),
             *([_PROCESS] if within == "process" else []),
+            *([withheld.said(masses)] if withheld is not None else []),
             *([f"approximate, not exact: {counted.approximation}"] if counted.approximation else []),
         ),
         facts={**about, "exact": not counted.approximation, "step": counted.step},
         bounds=within == "bounds",
+        withheld=withheld,
     )
 
 

@@ -16,9 +16,10 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference._functional import Functional, functional, needs_order
-from discreet.inference._groups import code_of, groups_of, near_zero, restricted, support_in
+from discreet.inference._groups import Group, code_of, groups_of, kept_in, near_zero, restricted
 from discreet.inference._line import Draws, Line
 from discreet.inference._summary import Estimate, Summary, bounded, estimated
+from discreet.inference._withheld import Withheld
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,6 +78,8 @@ class Posterior:
     bounds : bool
         Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
         number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
+    withheld : Withheld, optional
+        Cells of which nothing was released: bounds hold wherever in these their records lie.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Posterior:
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     bounds: bool = False
+    withheld: Withheld | None = None
 
     @classmethod
     def of_arrays(
@@ -112,6 +116,7 @@ class Posterior:
         notes: tuple[str, ...] = (),
         facts: dict[str, Any] | None = None,
         bounds: bool = False,
+        withheld: Withheld | None = None,
     ) -> Posterior:
         """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
 
@@ -140,6 +145,7 @@ class Posterior:
             notes=notes,
             facts=facts or {},
             bounds=bounds,
+            withheld=withheld,
         )
 
     # -- functionals --------------------------------------------------------------------------------------------
@@ -253,7 +259,7 @@ class Posterior:
         for draws in self._blocks():
             parts = [restricted(group, self.support, draws) for group in groups]
             found = [
-                self._of_block(support_in(group, self.support), part)._evaluate(asked, column)
+                self._of_block(group, part)._evaluate(asked, column)
                 for group, (part, _) in zip(groups, parts, strict=True)
             ]
             labels = found[0][1]
@@ -296,15 +302,20 @@ class Posterior:
         """
         group = code_of(self.domain, column, value)
         return replace(
-            self,
-            support=support_in(group, self.support),
+            self._within(group),
             block=lambda index: restricted(group, self.support, self.block(index))[0],
             notes=(*self.notes, f"of the records with {column} = {group.label}"),
         )
 
-    def _of_block(self, support: Records, draws: Draws) -> Posterior:
-        """Return the posterior of one block alone, on another support."""
-        return replace(self, support=support, draws=len(draws.weights), block=lambda _: draws, blocks=1, chains=0)
+    def _of_block(self, group: Group, draws: Draws) -> Posterior:
+        """Return the posterior of one block alone, of a group."""
+        return replace(self._within(group), draws=len(draws.weights), block=lambda _: draws, blocks=1, chains=0)
+
+    def _within(self, group: Group) -> Posterior:
+        """Return the posterior with a group's part of the support."""
+        kept = kept_in(group, self.support)
+        part = Records(columns=tuple(codes[kept] for codes in self.support.columns))
+        return replace(self, support=part, withheld=None if self.withheld is None else self.withheld.of(kept))
 
     def regress(
         self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95
@@ -506,6 +517,9 @@ class Posterior:
 
     def _ends(self, draws: Draws, name: str) -> tuple[Line, Line]:
         """Return a block with each cell's mass at its least and at its greatest value."""
+        if self.withheld is not None:
+            codes = self.support.columns[self.domain.names.index(name)]
+            return self.withheld.lines(self.domain.columns[name], codes, draws)
         return self._line(draws, name, "least"), self._line(draws, name, "most")
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
