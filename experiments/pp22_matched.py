@@ -4,7 +4,7 @@ Data and model are those of ``pp22_application.py``. A replication is one proces
 
     python experiments/pp22_matched.py --replication 0 [--seconds 540] [--arms main] [--keep FOLDER] [--data FILE]
 
-Weights come from the unweighted posterior, whose chains are long: four were run, and each serves five replications.
+Weights come from the unweighted posterior, whose chains are long: two were run, and each serves ten replications.
 All other chains and all tables are a replication's own.
 
 Every finished fit is a file in the folder, and the long chains are kept on their way. So a replication that stopped for
@@ -56,7 +56,7 @@ from discreet.utility._distances import ks_distance, wasserstein_1d  # noqa: E40
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pp22_matched"
 REPLICATIONS, CHAINS, DRAWS, TABLES, EFFECTIVE, R_HAT = 20, 2, 400, 20, 400.0, 1.05
-UNWEIGHTED = 4  # unweighted posteriors: replication r takes weights from number r modulo this
+UNWEIGHTED = 2  # unweighted posteriors: replication r takes weights from number r modulo this
 MAIN = ((0.7, 0.0), (0.5, 0.0), (0.5, -0.3))
 ARMS = {"first": (MAIN[:1],), "main": (MAIN[:1], MAIN), "all": (MAIN[:1], MAIN, CONFIGURATIONS)}
 MATCH, TRIES = 0.05, 8  # relative difference of bounds that counts as equal; fits tried for one configuration
