@@ -307,6 +307,11 @@ class Posterior:
             notes=(*self.notes, f"of the records with {column} = {group.label}"),
         )
 
+    def _parts(self, by: str) -> Iterator[Posterior]:
+        """Return the posterior of each group, of draws that are one block."""
+        for group in groups_of(self.domain, by):
+            yield self._of_block(group, restricted(group, self.support, self.block(0))[0])
+
     def _of_block(self, group: Group, draws: Draws) -> Posterior:
         """Return the posterior of one block alone, of a group."""
         return replace(self._within(group), draws=len(draws.weights), block=lambda _: draws, blocks=1, chains=0)

@@ -66,6 +66,11 @@ def regression(
     return Regression(design.names, coefficients, design.notes(asked, coefficients))
 
 
+def columns_of(domain: Domain, formula: str) -> list[str]:
+    """Return the columns that a formula uses. For errors see ``Posterior.regress``."""
+    return _Design(domain, formula).used
+
+
 class _Rows(NamedTuple):
     """Records as a formula sees them: ``x``, shape (rows, coefficients), and ``y``; both 0 where there is a null."""
 

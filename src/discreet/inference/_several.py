@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, row_numbers
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 from discreet.inference._combine import combine
 from discreet.inference._functional import Functional
+from discreet.inference._groups import Group, groups_of, restricted
+from discreet.inference._line import Draws, Line
 from discreet.inference._posterior import Evaluated, Posterior, known_functionals
+from discreet.inference._regression import columns_of, regression
 from discreet.inference._released import Released, read_release
 from discreet.inference._summary import Estimate, Summary
 from discreet.releases import Certificate
@@ -26,6 +31,7 @@ from discreet.releases._read import read, read_certificate
 from discreet.releases._release import Release
 
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables
+_REFITS = 25  # the same of regressions, which take longer
 _BLOCK = 1 << 22  # numbers in memory
 
 
@@ -34,6 +40,7 @@ def estimate_tables(
     functionals: Sequence[Evaluated],
     *,
     column: str | None = None,
+    by: str | None = None,
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
@@ -52,6 +59,8 @@ def estimate_tables(
         ``f(values, weights)`` that return one number per row of ``weights``.
     column : str, optional
         The column; the only one by default. Without it, functions get a dict of columns.
+    by : str, optional
+        A column with cells, categories or truth values: the numbers of the distribution within each.
     certificate : Certificate or path, optional
         The one found with the release by default.
     level : float
@@ -60,7 +69,7 @@ def estimate_tables(
     Returns
     -------
     Summary
-        A row a functional. The "effective draws" are the tables.
+        A row per functional, and group. The "effective draws" are the tables.
 
     Raises
     ------
@@ -72,48 +81,192 @@ def estimate_tables(
     Notes
     -----
     What depends on more than the measured tables of one and two columns rests on conditional independence, which was
-    not measured, and no interval covers that. The certificate's outcome says which tables of two columns were measured.
+    not measured, and no interval covers that. The certificate says which tables of two columns were measured, and a
+    note of the summary what of it is missing.
     """
-    if isinstance(release, (str, os.PathLike)):
-        release = read(release, certificate)  # of files that are not the release's, nothing is read
-    known = read_certificate(release, certificate)
-    domain = Domain.from_dict(known.facts["domain"])
-    names = known_functionals(functionals, domain, column)
-    if certified_mechanism(known.facts).several is None:
-        raise ParameterError("this is for releases of several tables. For one table take discreet.inference.posterior")
-    seen = domain if column is None else Domain(columns={column: domain.columns[column]})
-    tables = [read_release(table, seen) for table in _tables(release, known)]
+    several = _Several.of(release, certificate, level)
+    known = known_functionals(functionals, several.domain, column)
+    if by is not None:
+        groups_of(several.domain, by)  # a misprint is told before tables are read
+    used = several.domain.names if column is None else [column]
+    if by is not None and column is not None:
+        used = list(dict.fromkeys([column, by]))
+    seen, tables = several.read(used)
+
+    def evaluated(table: Released, weights: Floats) -> Floats:
+        posterior = Posterior.of_arrays(table.domain, table.records, weights)
+        if by is None:
+            return posterior._evaluate(functionals, column)[0][:, :, 0]
+        return np.concatenate(
+            [part._evaluate(functionals, column)[0][:, :, 0] for part in posterior._parts(by)], axis=1
+        )
+
     rng = seeded(0)
-    found = np.array([_estimated(table, functionals, names, rng) for table in tables])  # table, functional, 2
-    held, size = int(known.facts["records"]), int(tables[0].size)
-    rows, floored = [], []
-    for place, (asked, named) in enumerate(zip(functionals, names, strict=True)):
-        one = combine(*found[:, place].T, kind="fully", size=size, n=held, level=level)
-        name = named.name if named is not None else getattr(asked, "__name__", "function")
-        least, most = (0.0, 1.0) if _is_share(named) else (-math.inf, math.inf)
-        floored += [name] if one.adjusted else []
-        rows.append(
-            Estimate(
-                name=name,
-                mean=one.estimate,
-                sd=math.sqrt(one.variance),
-                lower=max(least, one.lower),
-                upper=min(most, one.upper),
-                effective_draws=float(len(tables)),
-                unit="number" if named is None else named.unit,
-            )
-        )
-    notes = [
-        f"{counted(len(tables), 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by the "
-        "rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the population"
+    found = np.array([_estimated(table, known, evaluated, rng) for table in tables])  # table, number, 2
+    labels = [named or Functional(getattr(asked, "__name__", "function"), Line.mean)
+              for asked, named in zip(functionals, known, strict=True)]  # fmt: skip
+    kind = "" if column is None and len(seen.columns) > 1 else seen.columns[column or seen.names[0]].kind
+    if by is None:
+        return several.summary(found, [(label, {}) for label in labels], kind=kind)
+    groups = groups_of(seen, by)
+    shares = np.array([_shares(table, groups) for table in tables])
+    about = [(label, {"group": group.label, "share": float(share)})
+             for group, share in zip(groups, shares.mean(axis=0), strict=True) for label in labels]  # fmt: skip
+    return several.summary(found, about, kind=kind, by=by, notes=several.unmeasured(used))
+
+
+def regress_tables(
+    release: Any,
+    formula: str,
+    *,
+    kind: Literal["linear", "logistic"] | None = None,
+    certificate: Any = None,
+    level: float = 0.95,
+) -> Summary:
+    """Return the coefficients of a regression in the population from several synthetic tables, with intervals.
+
+    Each table has its coefficients, with the variance of 25 bootstrap samples of it, and they are combined as by
+    :func:`estimate_tables`. Needs the extra ``formula``.
+
+    Parameters
+    ----------
+    release, certificate, level
+        As for :func:`estimate_tables`.
+    formula, kind
+        As for :meth:`Posterior.regress`.
+
+    Returns
+    -------
+    Summary
+        A row per coefficient. A note names the pairs of columns that were not measured: a coefficient that depends on
+        one of them rests on conditional independence, and no interval covers that.
+
+    Raises
+    ------
+    MissingExtra
+        When formulaic is not installed.
+    ParameterError
+        As for :meth:`Posterior.regress`, and when a table does not determine all coefficients.
+    """
+    several = _Several.of(release, certificate, level)
+    used = columns_of(several.domain, formula)
+    seen, tables = several.read(used)
+    every = [
+        np.stack([np.asarray(codes, dtype=np.int64) for codes in table.records.columns], axis=1) for table in tables
     ]
-    if floored:
-        notes.append(
-            f"the rule's variance was below that of a sample of {counted(held, 'record')}, which was taken, for "
-            + ", ".join(floored)
-        )
-    kind = "" if len(seen.columns) > 1 else next(iter(seen.columns.values())).kind
-    return Summary(rows=tuple(rows), level=level, kind=kind, notes=tuple(notes))
+    numbers = row_numbers(np.concatenate(every))
+    first = np.unique(numbers, return_index=True)[1]
+    support = Records(columns=tuple(np.concatenate(every)[first].T))
+    parts = np.split(numbers, np.cumsum([len(rows) for rows in every])[:-1])
+    rng = seeded(0)
+
+    def blocks() -> Iterator[Draws]:
+        for table, own in zip(tables, parts, strict=True):
+            shares, size = table.counts / table.counts.sum(), int(table.size)
+            weights = np.zeros((1 + _REFITS, len(first)))
+            weights[:, own] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
+            yield Draws(weights)
+
+    made = regression(seen, support, blocks(), formula, kind)
+    draws = made.draws.reshape(len(tables), 1 + _REFITS, -1)
+    if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
+        raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
+    found = np.stack([draws[:, 0], _variances(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
+    about: list[tuple[Functional, dict[str, Any]]] = [(Functional(name, Line.mean), {}) for name in made.names]
+    return several.summary(found, about, notes=[*made.notes, *several.unmeasured(used)])
+
+
+@dataclass(frozen=True)
+class _Several:
+    """A release of several tables, as it is analysed."""
+
+    release: Any
+    certificate: Certificate
+    domain: Domain
+    level: float
+
+    @classmethod
+    def of(cls, release: Any, certificate: Any, level: float) -> _Several:
+        if isinstance(release, (str, os.PathLike)):
+            release = read(release, certificate)  # of files that are not the release's, nothing is read
+        known = read_certificate(release, certificate)
+        if certified_mechanism(known.facts).several is None:
+            raise ParameterError(
+                "this is for releases of several tables. For one table take discreet.inference.posterior"
+            )
+        return cls(release, known, Domain.from_dict(known.facts["domain"]), level)
+
+    def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
+        """Return some columns of all tables, and their domain."""
+        seen = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
+        return seen, [read_release(table, seen) for table in _tables(self.release, self.certificate)]
+
+    def unmeasured(self, used: Sequence[str]) -> list[str]:
+        """Say what of some columns together was not measured."""
+        told = self.certificate.facts["released"].get("pairs_measured")
+        if told is None:  # of a certificate that does not say so
+            return ["what columns do together holds where their tables of two columns were measured"]
+        measured = {frozenset(pair) for pair in told}
+        without = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
+        rests = "rests on conditional independence, which was not measured: no interval covers that"
+        if without:
+            return [f"what these columns do together {rests}: {', '.join(without)}"]
+        if len(used) > 2:
+            return [f"all pairs of these columns were measured; what more than two of them do together {rests}"]
+        return []
+
+    def summary(
+        self,
+        found: Floats,
+        about: Sequence[tuple[Functional, dict[str, Any]]],
+        *,
+        kind: str = "",
+        by: str = "",
+        notes: Sequence[str] = (),
+    ) -> Summary:
+        """Combine estimates and variances, shape (tables, numbers, 2)."""
+        held = int(self.certificate.facts["records"])
+        size = int(self.certificate.tables[0]["rows"])
+        rows, floored, absent = [], [], []
+        for (named, more), each in zip(about, np.swapaxes(found, 0, 1), strict=True):
+            if not np.isfinite(each).all():
+                absent.append(more["group"])
+                continue
+            one = combine(*each.T, kind="fully", size=size, n=held, level=self.level)
+            least, most = (0.0, 1.0) if _is_share(named) else (-math.inf, math.inf)
+            floored += [named.name] if one.adjusted else []
+            rows.append(
+                Estimate(
+                    name=named.name,
+                    mean=one.estimate,
+                    sd=math.sqrt(one.variance),
+                    lower=max(least, one.lower),
+                    upper=min(most, one.upper),
+                    effective_draws=float(len(found)),
+                    unit=named.unit,
+                    **more,
+                )
+            )
+        told = [
+            f"{counted(len(found), 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
+            "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
+            "population",
+            *notes,
+        ]
+        if floored:
+            told.append(
+                f"the rule's variance was below that of a sample of {counted(held, 'record')}, which was taken, for "
+                + ", ".join(dict.fromkeys(floored))
+            )
+        if absent:
+            told.append(f"groups of {by} that not every table has, left out: {', '.join(dict.fromkeys(absent))}")
+        return Summary(rows=tuple(rows), level=self.level, kind=kind, notes=tuple(told), by=by)
+
+
+def _shares(table: Released, groups: Sequence[Group]) -> list[float]:
+    """Return the share of each group in a table."""
+    own = Draws((table.counts / table.counts.sum())[None])
+    return [float(restricted(group, table.records, own)[1][0]) for group in groups]
 
 
 def _tables(release: Any, certificate: Certificate) -> Iterator[Any]:
@@ -131,38 +284,42 @@ def _tables(release: Any, certificate: Certificate) -> Iterator[Any]:
 
 
 def _estimated(
-    table: Released, asked: Sequence[Evaluated], names: Sequence[Functional | None], rng: np.random.Generator
+    table: Released,
+    known: Sequence[Functional | None],
+    evaluated: Callable[[Released, Floats], Floats],
+    rng: np.random.Generator,
 ) -> Floats:
-    """Return each functional of a table, and the variance that it has in samples of its size."""
+    """Return each number of a table, and the variance that it has in samples of its size."""
     shares, size = table.counts / table.counts.sum(), int(table.size)
-    own = _evaluated(table, shares[None], asked)[0]
-    closed = _closed(table, shares, asked, names, own)
+    own = evaluated(table, shares[None])[0]
+    closed = _closed(table, shares, known, own)
     if np.isnan(closed).any():
         rows = max(1, _BLOCK // len(shares))
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
-        drawn = [_evaluated(table, rng.multinomial(size, shares, size=block) / size, asked) for block in blocks]
-        closed = np.where(np.isnan(closed), np.concatenate(drawn).var(axis=0, ddof=1), closed)
+        drawn = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
+        closed = np.where(np.isnan(closed), _variances(np.concatenate(drawn)), closed)
     return np.stack([own, closed], axis=1)
 
 
-def _evaluated(table: Released, weights: Floats, asked: Sequence[Evaluated]) -> Floats:
-    column = table.domain.names[0] if len(table.domain.names) == 1 else None
-    posterior = Posterior.of_arrays(table.domain, table.records, weights)
-    return np.stack([posterior.evaluate(one, column=column) for one in asked], axis=1)
+def _variances(samples: Floats) -> Floats:
+    """Return variances over the samples that have a number; NaN where fewer than two have it."""
+    count = (~np.isnan(samples)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = samples - np.nansum(samples, axis=0) / count
+        return np.asarray(np.where(count > 1, np.nansum(apart**2, axis=0) / (count - 1), np.nan))
 
 
-def _closed(
-    table: Released, shares: Floats, asked: Sequence[Evaluated], names: Sequence[Functional | None], own: Floats
-) -> Floats:
-    """Return the variances of means and shares; NaN of all else."""
-    found = np.full(len(asked), np.nan)
+def _closed(table: Released, shares: Floats, known: Sequence[Functional | None], own: Floats) -> Floats:
+    """Return the variances of means and shares of the only column; NaN of all else."""
+    found = np.full(len(own), np.nan)
     if len(table.domain.columns) > 1 or next(iter(table.domain.columns.values())).nullable:
         return found
-    for place, named in enumerate(names):
+    for place, named in enumerate(known):
         if _is_share(named):
             found[place] = own[place] * (1.0 - own[place]) / table.size
         elif named is not None and named.name == "mean":
-            found[place] = _evaluated(table, shares[None], ["variance"])[0, 0] / table.size
+            variance = Posterior.of_arrays(table.domain, table.records, shares[None]).evaluate("variance")
+            found[place] = variance[0] / table.size
     return np.asarray(np.maximum(found, 0.0))
 
 

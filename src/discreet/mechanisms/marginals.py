@@ -537,7 +537,8 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         if some < every:
             those = f"{some:,} of the {every:,} pairs of columns may be measured, those of the workload."
         else:
-            those = f"{f'Any of the {every:,} pairs' if every > 1 else 'The pair'} of columns may be measured."
+            those = f"Any of the {counted(every, 'pair')}" if every > 1 else "The pair"
+            those += " of columns may be measured."
         return [
             those,
             "For each of them it is counted how many records would be elsewhere if the two columns were independent. "

@@ -187,7 +187,13 @@ def _table(mechanism: Mechanism, estimates: Estimates, rng: np.random.Generator)
 
 def _outcome(mechanism: Mechanism, output: Any, n: int) -> Mapping[str, Any]:
     told = mechanism.outcome(output, n)
-    return {} if told is None else {"outcome": told.text, "share_from_data": told.share_from_data}
+    if told is None:
+        return {}
+    facts: dict[str, Any] = {"outcome": told.text, "share_from_data": told.share_from_data}
+    if mechanism.several is not None:
+        names = mechanism.domain.names
+        facts["pairs_measured"] = [[names[i], names[j]] for i, j in sorted(mechanism.pairs_measured(output) or ())]
+    return facts
 
 
 def _utility(mechanism: Mechanism, n: int) -> dict[str, Any]:

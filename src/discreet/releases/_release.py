@@ -145,7 +145,7 @@ class Release:
 
         Of several tables from a posterior, the estimates of each are combined by the rule for fully synthetic tables
         (:func:`discreet.inference.combine`): what depends on more than the measured tables of one and two columns rests
-        on conditional independence, which no interval covers.
+        on conditional independence, which no interval covers. A note says where that is so.
 
         Parameters
         ----------
@@ -169,13 +169,14 @@ class Release:
             When a column or a functional is unknown, or the mechanism has no posterior.
         """
         if self.certificate.several:
-            if by is not None:
-                raise ParameterError("groups are for the posterior of one table. Leave by=... out")
-            return import_module(_SEVERAL).estimate_tables(self, functionals, column=column, level=level)
+            return import_module(_SEVERAL).estimate_tables(self, functionals, column=column, by=by, level=level)
         return self.posterior().summary(functionals, column=column, by=by, level=level)
 
     def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:
         """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
+
+        Of several tables, each is analysed by itself, as for :meth:`estimate`. A note names the pairs of columns that
+        were not measured.
 
         Parameters
         ----------
@@ -191,6 +192,8 @@ class Release:
         Summary
             A row per coefficient.
         """
+        if self.certificate.several:
+            return import_module(_SEVERAL).regress_tables(self, formula, kind=kind, level=level)
         return self.posterior().regress(formula, kind=kind, level=level)
 
     # -- as files -------------------------------------------------------------------------------------------------

@@ -42,8 +42,6 @@ def test_means_and_shares_are_those_of_each_table_combined(released: Release) ->
     tables = released.records
     found = estimate_tables(released, ["mean", "P(>4)"], column="x")
     assert released.estimate(["mean", "P(>4)"], column="x") == found
-    with pytest.raises(ParameterError, match="groups are for the posterior of one table"):
-        released.estimate(["mean"], column="x", by="y")
     means = [float(table["x"].mean()) for table in tables]
     wanted = combine(means, [float(t["x"].var(ddof=0)) / SIZE for t in tables], kind="fully", size=SIZE, n=3000)
     assert found["mean"].mean == pytest.approx(wanted.estimate)
@@ -81,6 +79,57 @@ def test_functions_of_several_columns(released: Release) -> None:
     assert abs(found.mean - 0.95) < 0.1
 
 
+def test_groups_are_those_of_each_table_combined(released: Release) -> None:
+    found = released.estimate(["mean", "P(>4)"], column="x", by="y")
+    assert [(row.group, row.name) for row in found.rows] == [
+        ("a", "mean"), ("a", "P(>4)"), ("b", "mean"), ("b", "P(>4)")
+    ]  # fmt: skip
+    for row in found.rows:
+        parts = [table.filter(pl.col("y") == row.group)["x"] for table in released.records]
+        values = [part if row.name == "mean" else (part > 4) for part in parts]
+        assert row.mean == pytest.approx(float(np.mean([value.mean() for value in values])))
+        assert row.share == pytest.approx(float(np.mean([len(part) / SIZE for part in parts])))
+        within = [float(value.cast(pl.Float64).var(ddof=0)) / len(value) for value in values]
+        wanted = combine([float(v.mean()) for v in values], within, kind="fully", size=SIZE, n=3000)
+        assert row.sd**2 == pytest.approx(wanted.variance, abs=0.4 * wanted.within)  # of 100 resamples in each table
+
+
+def test_a_regression_is_that_of_each_table_combined(released: Release) -> None:
+    pytest.importorskip("formulaic")
+    found = released.regress("z ~ x + C(y)")
+    each, within = [], []
+    for table in released.records:
+        design = np.column_stack([np.ones(SIZE), table["x"], table["y"] == "b"])
+        bread = np.linalg.inv(design.T @ design)
+        each.append(bread @ design.T @ table["z"].to_numpy())
+        pulls = design * (table["z"].to_numpy() - design @ each[-1])[:, None]
+        within.append(np.diag(bread @ (pulls.T @ pulls) @ bread))
+    assert [row.name for row in found.rows] == ["Intercept", "x", "C(y)[T.b]"]
+    for row, estimates, variances in zip(found.rows, np.transpose(each), np.transpose(within), strict=True):
+        wanted = combine(estimates, variances, kind="fully", size=SIZE, n=3000)
+        assert row.mean == pytest.approx(wanted.estimate)
+        assert row.sd**2 == pytest.approx(wanted.variance, abs=0.6 * wanted.within)  # of 25 resamples in each table
+    assert released.regress("y ~ x").rows[1].name == "x"  # logistic
+    with pytest.raises(ParameterError, match="no column"):
+        released.regress("z ~ w")
+
+
+def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
+    pytest.importorskip("formulaic")
+    asked = {"epsilon": 3.0, "delta": 1e-6, "size": SIZE, "mechanism": "marginals", "tables": 2, "seed": 1}
+    made = release(data, DOMAIN, **asked, workload=["x*z"])
+    assert made.certificate.facts["released"]["pairs_measured"] == [["x", "z"]]
+    independent = "conditional independence, which was not measured: no interval covers that"
+    assert not any(independent in note for note in made.estimate(["mean"], column="x").notes)
+    assert not any(independent in note for note in made.estimate(["mean"], column="x", by="z").notes)
+    assert made.estimate(["mean"], column="x", by="y").notes[1].endswith(f"{independent}: x and y")
+    assert any(note.endswith(f"{independent}: x and y, y and z") for note in made.regress("x ~ z + C(y)").notes)
+    every = release(data, DOMAIN, **asked)
+    assert any("more than two of them do together" in note for note in every.regress("x ~ z + C(y)").notes)
+    del made.certificate.facts["released"]["pairs_measured"]  # as earlier versions wrote it
+    assert "where their tables of two columns were measured" in made.estimate(["mean"], column="x", by="y").notes[1]
+
+
 def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(DOMAIN.to_toml())
@@ -97,6 +146,8 @@ def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: py
     text = capsys.readouterr().out
     assert [line.split()[0] for line in text.splitlines()[1:5]] == ["mean", "sd", "q50", "P(>4)"]
     assert "3 tables of 800 records" in text
+    assert run(["estimate", out, "--column", "x", "--by", "y", "--functional", "mean"]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:3]] == [["a", "mean"], ["b", "mean"]]
     table = pl.read_parquet(tmp_path / "tables" / "table-01.parquet")
     table.head(700).write_parquet(tmp_path / "tables" / "table-01.parquet")
     with pytest.raises(FileProblem, match="not the file that its certificate was written for"):

@@ -1,0 +1,206 @@
+"""How often intervals from several synthetic tables of a real wide table hold the population's value.
+
+Two real tables of eight columns are populations. A confidential table is 5,000 records drawn from one with replacement,
+delta 1e-6. Each world is a table, a release of 20 synthetic tables of as many records by ``marginals``, and the
+combining rule for fully synthetic tables. As in ``coverage_wide.py``, a number counts in a world only if all tables of
+two columns that identify it were measured.
+
+    python experiments/coverage_wide_real.py FIRST LAST   # blocks of ten worlds of each setting, added to blocks.csv
+    python experiments/coverage_wide_real.py              # coverage.csv of all blocks so far
+
+Needs ../shared/data, which is not part of the project.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from _shared import printed, shared, write
+from coverage_wide import RECORDS, TABLES, Number, given, mean, slope
+
+from discreet.domain import Category, Counts, Domain, Integer, Records
+from discreet.inference import combine
+from discreet.mechanisms._measured_tables import MeasuredTables
+from discreet.mechanisms.marginals import Marginals
+from discreet.privacy import Budget
+
+RESULTS = Path(__file__).resolve().parent / "results" / "coverage_wide_real"
+EPSILONS, DELTA, BLOCK = (0.3, 1.0, 3.0), 1e-6, 10
+HEAD = ("table", "epsilon", "block", "number", "worlds", "held", "sum_of_errors", "sum_of_lengths")
+
+
+def adult() -> dict[str, Any]:
+    """Return columns of Adult as codes: ages in fives from 17 on, hours in tens."""
+    kept = pl.read_parquet(shared("adult.parquet"))
+    return {
+        "age": (kept["age"].to_numpy().astype(int) - 15) // 5,
+        "education": kept["education_num"].to_numpy().astype(int) - 1,
+        "hours": kept["hours_per_week"].to_numpy().astype(int) // 10,
+        **{name: coded(kept[name]) for name in ("marital_status", "relationship", "race", "sex", "income")},
+    }
+
+
+def persons() -> dict[str, Any]:
+    """Return columns of the American Community Survey's excerpts as codes; nulls are a category of their own."""
+    kept = pl.read_parquet(shared("nist_acs_excerpts.parquet"))
+    return {
+        "age": kept["AGEP"].to_numpy().astype(int) // 5,
+        "education": kept["EDU"].fill_null(0).to_numpy().astype(int),
+        "income": kept["PINCP_DECILE"].fill_null(-1).to_numpy().astype(int) + 1,
+        **{name: coded(kept[name]) for name in ("SEX", "MSP", "RAC1P", "OWN_RENT", "DPHY")},
+    }
+
+
+def coded(column: pl.Series) -> np.ndarray:
+    """Return the number of each value among those that there are."""
+    texts = column.cast(pl.String).fill_null("none").to_numpy()
+    return np.unique(texts, return_inverse=True)[1]
+
+
+TABLES_OF = {"adult": adult, "persons": persons}
+ORDERED = ("age", "education", "hours", "income")
+
+
+def of(column: int) -> Any:
+    """Return the values of a column."""
+    return mean(lambda x: x[:, column].astype(float))
+
+
+def share(column: int, value: int) -> Any:
+    """Return the share of a value."""
+    return mean(lambda x: (x[:, column] == value).astype(float))
+
+
+NUMBERS = {
+    # age, education, hours, marital status, relationship, race, sex, income
+    "adult": (
+        Number("mean of age", (), of(0)),
+        Number("mean of education", (), of(1)),
+        Number("mean of hours", (), of(2)),
+        Number("P(age >= 60)", (), mean(lambda x: (x[:, 0] >= 9).astype(float))),
+        Number("P(hours >= 60)", (), mean(lambda x: (x[:, 2] >= 6).astype(float))),
+        Number("P(married)", (), share(3, 2)),
+        Number("P(income)", (), share(7, 1)),
+        Number("P(income | men)", ((6, 7),), mean(lambda x: given(x[:, 6] == 1, x[:, 7] == 1))),
+        Number("P(income | married)", ((3, 7),), mean(lambda x: given(x[:, 3] == 2, x[:, 7] == 1))),
+        Number("P(income | education >= 13)", ((1, 7),), mean(lambda x: given(x[:, 1] >= 12, x[:, 7] == 1))),
+        Number("P(hours >= 50 | income)", ((2, 7),), mean(lambda x: given(x[:, 7] == 1, x[:, 2] >= 5))),
+        Number("slope of income by education", ((1, 7),), slope(7, (1,))),
+        Number("slope of income by education, with sex", ((1, 7), (6, 7), (1, 6)), slope(7, (1, 6))),
+    ),
+    # age, education, income, sex, marital status, race, owner, difficulty
+    "persons": (
+        Number("mean of age", (), of(0)),
+        Number("mean of education", (), of(1)),
+        Number("mean of income", (), of(2)),
+        Number("P(age >= 65)", (), mean(lambda x: (x[:, 0] >= 13).astype(float))),
+        Number("P(women)", (), share(3, 1)),
+        Number("P(owner)", (), share(6, 1)),
+        Number("P(race 1)", (), share(5, 0)),
+        Number("P(difficulty | age >= 65)", ((0, 7),), mean(lambda x: given(x[:, 0] >= 13, x[:, 7] == 0))),
+        Number("P(income >= 8 | women)", ((2, 3),), mean(lambda x: given(x[:, 3] == 1, x[:, 2] >= 8))),
+        Number("P(owner | age >= 65)", ((0, 6),), mean(lambda x: given(x[:, 0] >= 13, x[:, 6] == 1))),
+        Number("slope of income by education", ((1, 2),), slope(2, (1,))),
+        Number("slope of income by education, with sex", ((1, 2), (2, 3), (1, 3)), slope(2, (1, 3))),
+    ),
+}
+
+
+@cache
+def population(table: str) -> tuple[Domain, np.ndarray, dict[str, float]]:
+    """Return a table's domain, its records as codes, and its numbers."""
+    columns = TABLES_OF[table]()
+    kinds = {
+        name: Integer(lower=0, upper=int(codes.max()))
+        if name in ORDERED and codes.max() > 1
+        else Category(categories=[str(code) for code in range(int(codes.max()) + 1)])
+        for name, codes in columns.items()
+    }
+    records = np.stack([*columns.values()], axis=1)
+    return Domain(columns=kinds), records, {number.name: number.of(records)[0] for number in NUMBERS[table]}
+
+
+def world(table: str, epsilon: float, index: int) -> list[tuple[bool, bool, float, float]]:
+    """Return of each number whether it was measured and held, the estimate's error, and the interval's length."""
+    rng = np.random.default_rng([index, list(TABLES_OF).index(table), EPSILONS.index(epsilon)])
+    domain, everybody, true = population(table)
+    x = everybody[rng.integers(len(everybody), size=RECORDS)]
+    held = Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(RECORDS, dtype=np.int64))
+    mechanism = Marginals.calibrated(
+        Budget(epsilon=epsilon, delta=DELTA), domain=domain, n=RECORDS, tables=TABLES, workload=None
+    )
+    released = mechanism.kernel(held, rng=rng)
+    measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
+    found = []
+    for _ in range(TABLES):
+        chunks = [chunk.columns for chunk in mechanism.finish(released, size=RECORDS, rng=rng)]
+        made = np.concatenate([np.stack(columns, axis=1) for columns in chunks])
+        found.append([number.of(made) for number in NUMBERS[table]])
+    rows = []
+    for number, each in zip(NUMBERS[table], np.array(found).transpose(1, 2, 0), strict=True):
+        one, value = combine(*each, kind="fully", size=RECORDS, n=RECORDS), true[number.name]
+        holds = one.lower <= value <= one.upper
+        rows.append((measured.issuperset(number.pairs), holds, one.estimate - value, one.upper - one.lower))
+    return rows
+
+
+def block(table: str, epsilon: float, number: int) -> Iterator[list[Any]]:
+    """Yield a row of sums over ten worlds for each number."""
+    worlds = [world(table, epsilon, BLOCK * number + i) for i in range(BLOCK)]
+    for one, each in zip(NUMBERS[table], zip(*worlds, strict=True), strict=True):
+        kept = [row[1:] for row in each if row[0]]
+        held, errors, lengths = (sum(part) for part in zip(*kept, strict=True)) if kept else (0, 0.0, 0.0)
+        yield [table, epsilon, number, one.name, len(kept), int(held), errors, lengths]
+
+
+def coverage() -> Iterator[list[Any]]:
+    """Yield, for each number, in how many worlds it was measured, and how often its interval held."""
+    with (RESULTS / "blocks.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for table, numbers in NUMBERS.items():
+        for epsilon in EPSILONS:
+            for number in numbers:
+                kept = [
+                    r for r in rows if (r["table"], r["epsilon"], r["number"]) == (table, f"{epsilon:g}", number.name)
+                ]
+                count, held, errors, lengths = (sum(float(r[name]) for r in kept) for name in HEAD[4:])
+                if count:
+                    yield [table, epsilon, number.name, int(count), held / count, errors / count, lengths / count]
+
+
+def slices() -> Iterator[tuple[str, Any]]:
+    """Compute the table of coverage anew."""
+    for row in coverage():
+        yield "coverage.csv", row
+
+
+def main() -> None:
+    """Add blocks, or write the table."""
+    if len(sys.argv) == 3:
+        path = RESULTS / "blocks.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(",".join(HEAD) + "\n")
+        for number in range(int(sys.argv[1]), int(sys.argv[2])):
+            for table in TABLES_OF:
+                for epsilon in EPSILONS:
+                    rows = [[printed(cell) for cell in row] for row in block(table, epsilon, number)]
+                    with path.open("a", newline="") as file:
+                        csv.writer(file, lineterminator="\n").writerows(rows)
+        return
+    head = ("table", "epsilon", "number", "worlds", "coverage", "mean_error", "mean_length")
+    write(RESULTS / "coverage.csv", head, coverage())
+
+
+WITHOUT_SLICE = {"blocks.csv": "needs data that are not part of the project"}
+
+
+if __name__ == "__main__":
+    main()
