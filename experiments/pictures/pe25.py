@@ -76,13 +76,13 @@ def figure_2(panel: str, axis: str, label: str) -> Figure:
 
 @picture("pe25_figures/figure_2.csv")
 def figure_2_steps() -> Figure:
-    """Error by number of steps, beside variants and baselines; axes are logarithmic, that of steps from 4 on."""
+    """Figure 2: error by number of steps, beside variants and baselines; axes are logarithmic, steps from 4 on."""
     return figure_2("steps", "steps", "steps, $T$")
 
 
 @picture("pe25_figures/figure_2.csv")
 def figure_2_population() -> Figure:
-    """Error by number of synthetic records, beside variants and baselines; both axes are logarithmic."""
+    """Figure 2: error by number of synthetic records, beside variants and baselines; both axes are logarithmic."""
     return figure_2("population", "population", "synthetic records, $n_s$")
 
 
@@ -223,13 +223,13 @@ def images(number: int, axis: str, label: str) -> Figure:
 
 @picture("pe25_images/figures_3_4.csv")
 def figure_3() -> Figure:
-    """Distance of evolved images from private ones, by the number of private images; lower is nearer."""
+    """Figure 3: distance of evolved images from private ones, by the number of private images; lower is nearer."""
     return images(3, "n", "private images, $n$")
 
 
 @picture("pe25_images/figures_3_4.csv")
 def figure_4() -> Figure:
-    """Distance of evolved images from private ones, by the number of steps, with 300 private images."""
+    """Figure 4: distance of evolved images from private ones, by the number of steps, with 300 private images."""
     return images(4, "steps", "steps, $T$")
 
 

@@ -41,7 +41,7 @@ def simulated(name: str, label: str, *, shared: bool) -> Figure:
 
 @picture("pp22_simulation/replicates.csv")
 def figure_1() -> Figure:
-    """Lipschitz bounds of 400 samples by their size; each panel has an axis of its own. Lower is more private."""
+    """Figure 1: Lipschitz bounds of 400 samples by their size, each panel with its own axis; lower is more private."""
     figure = simulated("lipschitz", "Lipschitz bound of a sample (nats)", shared=False)
     figure.axes[2].axhline(3.5, color=ink(), linewidth=1, linestyle="--")
     named(figure.axes[2], 4.5, 3.5, "$M$", ink(), dx=0, dy=6)
@@ -50,7 +50,7 @@ def figure_1() -> Figure:
 
 @picture("pp22_simulation/replicates.csv")
 def figure_2() -> Figure:
-    """Posterior means in the same 400 samples, by their size; dashed is the truth, 100."""
+    """Figure 2: posterior means in the same 400 samples, by their size; dashed is the truth, 100."""
     figure = simulated("mean", "posterior mean of the records' mean", shared=True)
     for axes in figure.axes:
         axes.axhline(100, color=quiet(), linewidth=1, linestyle="--")
@@ -77,7 +77,7 @@ def compared(values: dict[str, list[float]], label: str) -> Figure:
 
 @picture("pp22_application/figure_4.csv")
 def figure_4() -> Figure:
-    """Lipschitz bounds of all records under four forms of weights; the mechanism's bound is the top of each."""
+    """Figure 4: Lipschitz bounds of all records under four forms of weights; the top is the bound of the table."""
     return compared(four("figure_4", "bound"), "Lipschitz bound of a record (nats)")
 
 
@@ -89,13 +89,13 @@ def of_tables(name: str, label: str) -> Figure:
 
 @picture("pp22_application/figures_5_to_7.csv")
 def figure_5() -> Figure:
-    """Mean income over synthetic tables, beside that of the data with its sampling error."""
+    """Figure 5: mean income over synthetic tables, beside that of the data with its sampling error."""
     return of_tables("mean", "mean income (thousand dollars)")
 
 
 @picture("pp22_application/figures_5_to_7.csv")
 def figure_6() -> Figure:
-    """The 90th percentile of income over synthetic tables, beside that of the data with its sampling error."""
+    """Figure 6: 90th percentile of income over synthetic tables, beside that of the data with its sampling error."""
     return of_tables("q90", "90th percentile of income (thousand dollars)")
 
 
@@ -124,7 +124,7 @@ def figure_7() -> Figure:
 
 @picture("pp22_application/table_2_seeds.csv", "pp22_application/table_2.csv")
 def table_2() -> Figure:
-    """The Lipschitz bound of each configuration of the weights, in three repetitions of ours and as printed."""
+    """Table 2: Lipschitz bound of each configuration of the weights, in three repetitions of ours and as printed."""
     ours, paper = rows("pp22_application/table_2_seeds.csv", part="all"), rows("pp22_application/table_2.csv")
     names = column(paper, "configuration")
     figure = Figure(figsize=(WIDTH, 3.9))
