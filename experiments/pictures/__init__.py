@@ -31,6 +31,8 @@ DARK = {
     "grid.color": "#2c3035",
 }
 THEMES: Mapping[str, Mapping[str, Any]] = {"light": {}, "dark": DARK}
+# Inches. A page makes every picture as wide as its text, 7.7 inches: a wider one would have smaller letters there.
+WIDTH = 8.0
 Row = dict[str, Any]
 
 

@@ -10,7 +10,7 @@ import json
 import numpy as np
 from matplotlib.figure import Figure
 
-from pictures import RESULTS, column, ink, named, picture, plain, quiet, rows
+from pictures import RESULTS, WIDTH, column, ink, named, picture, plain, quiet, rows
 
 WIDE = "../../benchmarks/results/wide.json"
 OURS = "discreet marginals"
@@ -23,25 +23,30 @@ PEERS = {
     "dpsynth SWIFT, rare values merged": ("C3", "<", "SWIFT, rare values merged"),
     "independent columns": ("C6", "x", "independent columns, private"),
 }
+# Points, to keep names apart where errors are nearly equal.
+NUDGED = {
+    ("adult", 1.0, "dpmm AIM, cut to 28 rounds and 1 MB"): -6,
+    ("adult", 1.0, "dpsynth SWIFT, rare values merged"): 2,
+}
 WIDE_TABLES = {
     ("adult", 0.3, 1e-9): "Adult, 14 columns",
     ("adult", 1.0, 1e-9): "Adult, 14 columns",
     ("adult", 3.0, 1e-9): "Adult, 14 columns",
     ("nist", 1.0, 1e-9): "NIST excerpts, 24 columns",
-    ("acs", 1.0, 1e-9): "ACS, 1.9 million records, 14 columns",
-    ("small-10", 1.0, 1e-6): "7,859 records, 10 columns",
+    ("acs", 1.0, 1e-9): "ACS, 14 columns",
+    ("small-10", 1.0, 1e-6): "a tenth of NIST, 10 columns",
 }
 
 
 @picture("coverage_real/coverage_real.csv")
 def coverage_real() -> Figure:
-    """Coverage of 95 % intervals on twelve real columns, and the same with mass spread evenly or too narrow a noise."""
+    """Coverage of 95 % intervals, means over twelve real columns; the grey band is 93 to 97.5 %."""
     table = rows("coverage_real/coverage_real.csv")
     wrong = ", fitted to a quarter of the noise"
     kinds = list(dict.fromkeys((row["method"], row["epsilon"]) for row in table if not row["method"].endswith(wrong)))
-    figure = Figure(figsize=(10.5, 0.3 * len(kinds) + 1.4))
+    figure = Figure(figsize=(WIDTH, 0.3 * len(kinds) + 1.4))
     panels = figure.subplots(1, 2, sharey=True, sharex=True)
-    titles = ("of the confidential table's numbers", "of the population's")
+    titles = ("numbers of the table", "numbers of the population")
     for axes, about, title in zip(panels, ("table", "population"), titles, strict=True):
         axes.axvspan(0.93, 0.975, color=quiet(), alpha=0.25, linewidth=0)
         for place, (method, epsilon) in enumerate(kinds):
@@ -64,9 +69,9 @@ def coverage_real() -> Figure:
 
 @picture(WIDE)
 def wide() -> Figure:
-    """Error of pairs of columns by processor time, of this library and of others on the same records."""
+    """Error of pairs of columns by processor time, which is on a logarithmic axis; lower and further left is better."""
     runs = [run for run in json.loads((RESULTS / WIDE).read_text())["runs"] if "failed" not in run]
-    figure = Figure(figsize=(10.5, 10.5))
+    figure = Figure(figsize=(WIDTH, 9.6))
     panels = figure.subplots(3, 2, sharex=True)
     for axes, (setting, title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
         _, epsilon, delta = setting
@@ -76,12 +81,21 @@ def wide() -> Figure:
             if mine:
                 seconds, error = (np.mean(column(mine, key)) for key in ("processor_s", "two_way"))
                 axes.plot(max(seconds, 0.05), error, mark, color=colour, markersize=8)
-                named(axes, max(seconds, 0.05), error, words, colour, dx=-7 if seconds > 20 else 7)
+                named(
+                    axes,
+                    max(seconds, 0.05),
+                    error,
+                    words,
+                    colour,
+                    dx=-7 if seconds > 20 else 7,
+                    dy=NUDGED.get((*setting[:2], method), 0),
+                )
         small = f"10^{{{round(np.log10(delta))}}}"
         axes.set(xscale="log", xlim=(0.03, 900))
         axes.set_title(f"{title}, $\\varepsilon={epsilon:g}$, $\\delta={small}$")
         axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
         plain(axes.xaxis, (0.1, 1, 10, 100))
+        axes.tick_params(labelbottom=True)
         axes.set_xlabel("processor seconds")
-        axes.set_ylabel("mean distance of pairs")
+        axes.set_ylabel("mean total variation of pairs")
     return figure

@@ -5,22 +5,30 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from pictures import column, ink, line, named, picture, plain, quiet, rows
+from pictures import WIDTH, column, ink, line, named, picture, plain, quiet, rows
 
-BARS = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, thesis", "dirichlet-multinomial, public",
-        "bootstrap, no privacy")  # fmt: skip
+NAMES = {
+    "private data": "private data",
+    "perturbed": "perturbed histogram",
+    "smoothed": "smoothed histogram",
+    "dirichlet-process": "Dirichlet process",
+    "dirichlet-multinomial, thesis": "Dirichlet-multinomial,\nthesis' prior",
+    "dirichlet-multinomial, public": "Dirichlet-multinomial,\npublic prior",
+    "bootstrap, no privacy": "bootstrap, no privacy",
+}
+BARS = tuple(NAMES)[1:]
 
 
 @picture("bnp24_section_7/figures_5_8.csv")
 def figures_5_8() -> Figure:
-    """Mean Wasserstein-1 distance by number of released records, beside a bootstrap sample's."""
+    """Mean distance of 100 releases from the table, by number of released records; both axes are logarithmic."""
     table = rows("bnp24_section_7/figures_5_8.csv")
-    figure = Figure(figsize=(10.5, 4.2))
+    figure = Figure(figsize=(WIDTH, 4))
     panels = figure.subplots(1, 2)
     for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Figure 5: exam scores", "Figure 8: incomes"),
                                   strict=True):  # fmt: skip
         shown = [row for row in table if row["study"] == study]
-        line(axes, shown, "m", "mean_w1", "C0", label="Dirichlet process, 100 releases, 99 % band")
+        line(axes, shown, "m", "mean_w1", "C0", label="Dirichlet process")
         rest = [row for row in table if row["study"] == f"{study}, not doubled"]
         if rest:
             line(axes, rest, "m", "mean_w1", "C1", "s--", label="the same, values not doubled")
@@ -30,15 +38,15 @@ def figures_5_8() -> Figure:
         plain(axes.xaxis, (100, 300, 1000, 3000, 10000, 30000))
         plain(axes.yaxis, (0.001, 0.002, 0.005, 0.01, 0.02))
         axes.legend(loc="lower left")
-    panels[0].set_ylabel("mean $W_1$ (share of the scale)")
+    panels[0].set_ylabel("mean $W_1$ from the table (1: the whole scale)")
     return figure
 
 
 @picture("bnp24_section_7/tables_7_8.csv")
 def tables_7_8() -> Figure:
-    """Distance of densities between one release and the confidential records."""
+    """Distance of the density of a release from that of the private data, mean of 20 releases; lower is nearer."""
     table = rows("bnp24_section_7/tables_7_8.csv")
-    figure = Figure(figsize=(9.5, 3.2))
+    figure = Figure(figsize=(WIDTH, 3.2))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Table 7: exam scores", "Table 8: incomes"),
                                   strict=True):  # fmt: skip
@@ -47,14 +55,15 @@ def tables_7_8() -> Figure:
         axes.barh(range(len(BARS)), values, color=["C1", "C4", "C0", "C2", "C2", quiet()], height=0.6)
         for place, value in enumerate(values):
             named(axes, value, place, f"{value:.2g}", ink())
-        axes.set(xlabel="$L_2$ distance of densities, mean of 20 releases", title=title)
-        axes.set_xlim(0, 1.15 * np.nanmax(values))
+        axes.set(xlabel="$L_2$ distance of densities", title=title)
+        axes.set_xlim(0, 1.2 * np.nanmax(values))
         axes.grid(visible=False, axis="y")
-    panels[0].set_yticks(range(len(BARS)), BARS)
+    panels[0].set_yticks(range(len(BARS)), [NAMES[name] for name in BARS])
     panels[0].invert_yaxis()
     return figure
 
 
+SCALES = {"7.1 scores": "score / 100", "7.2 incomes": "log income / log 2,000,000"}
 SHOWN = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, thesis")
 
 
@@ -62,9 +71,9 @@ SHOWN = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, t
 def figures_6_9() -> Figure:
     """Histograms of one release of each mechanism, over that of the private data."""
     table = rows("bnp24_section_7/histograms_6_9.csv")
-    figure = Figure(figsize=(10.5, 10.4))
+    figure = Figure(figsize=(WIDTH, 9.6))
     panels = figure.subplots(len(SHOWN), 2, sharex="col", sharey="col")
-    for side, (study, title) in enumerate((("7.1 scores", "Figure 6: exam scores, one bin each"),
+    for side, (study, title) in enumerate((("7.1 scores", "Figure 6: exam scores, a bin per score"),
                                            ("7.2 incomes", "Figure 9: incomes, 25 bins"))):  # fmt: skip
         of_study = [row for row in table if row["study"] == study]
         private = [row for row in of_study if row["mechanism"] == "private data"]
@@ -79,9 +88,12 @@ def figures_6_9() -> Figure:
                 alpha=0.45,
                 label="private data",
             )
-            axes.stairs(100 * np.array(column(made, "share")), edges, color=colour, linewidth=1.3, label=name)
+            axes.stairs(100 * np.array(column(made, "share")), edges, color=colour, linewidth=1.3, label=NAMES[name])
             axes.legend(loc="upper left")
-            axes.set(xlabel="share of the scale", ylabel="records, %")
+            axes.set_xlabel(SCALES[study])
+            axes.xaxis.label.set_visible(axes is panels[-1, side])
+            if side == 0:
+                axes.set_ylabel("records, %")
         panels[0, side].set_title(title)
     return figure
 
@@ -90,71 +102,74 @@ def figures_6_9() -> Figure:
 def figures_7_10() -> Figure:
     """Box plots of the private data and of one release of each mechanism."""
     table = rows("bnp24_section_7/boxes_7_10.csv")
-    names = ("private data", *BARS)
-    figure = Figure(figsize=(10.5, 3.4))
+    figure = Figure(figsize=(WIDTH, 3.4))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"),
                                   ("Figure 7: exam scores", "Figure 10: incomes"), strict=True):  # fmt: skip
         found = {row["mechanism"]: row for row in table if row["study"] == study}
         axes.axvspan(found["private data"]["q1"], found["private data"]["q3"], color=quiet(), alpha=0.2, linewidth=0)
         for place, (name, colour) in enumerate(
-            zip(names, (quiet(), "C1", "C4", "C0", "C2", "C2", quiet()), strict=True)
+            zip(NAMES, (quiet(), "C1", "C4", "C0", "C2", "C2", quiet()), strict=True)
         ):
             one = found[name]
             axes.plot([one["low"], one["high"]], [place, place], color=colour, linewidth=1)
             axes.barh(place, one["q3"] - one["q1"], left=one["q1"], height=0.55, color=colour)
             axes.plot([one["median"]] * 2, [place - 0.27, place + 0.27], color=ink(), linewidth=1.6)
-        axes.set(xlabel="share of the scale", title=title, xlim=(0, 1.02))
+        axes.set(xlabel=SCALES[study], title=title, xlim=(0, 1.02))
         axes.grid(visible=False, axis="y")
-    panels[0].set_yticks(range(len(names)), names)
+    panels[0].set_yticks(range(len(NAMES)), list(NAMES.values()))
     panels[0].invert_yaxis()
     return figure
 
 
 @picture("bnp24/tables.csv")
 def tables_1_to_12() -> Figure:
-    """The delta that the thesis prints against the exact ones, over all settings of Tables 1 to 6 and 9 to 12."""
+    """The delta that the thesis prints, and two that we compute; both axes are logarithmic, with 0 at their ends."""
     table = [row for row in rows("bnp24/tables.csv") if row["reading"] == "doubled"]
-    figure = Figure(figsize=(10.5, 4.2))
+    figure = Figure(figsize=(WIDTH, 4))
     panels = figure.subplots(1, 2, sharey=True)
     least = 1e-5
     for axes, name, title, colour in (
-        (panels[0], "criterion", "the same criterion, recomputed", "C0"),
-        (panels[1], "two_sided", "exact delta against all neighbours", "C1"),
+        (panels[0], "criterion", "the thesis' criterion, recomputed", "C0"),
+        (panels[1], "two_sided", "exact $\\delta$ against all neighbours", "C1"),
     ):
         x = np.maximum([row["printed"] for row in table], least)
         y = np.maximum([row[name] for row in table], least)
         axes.plot([least, 1], [least, 1], color=quiet(), linewidth=1)
         axes.plot(x, y, "o", color=colour, alpha=0.7)
         axes.set(xscale="log", yscale="log", xlabel="$\\delta$ printed in the thesis", title=title)
+        axes.minorticks_off()
         axes.set_xticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["0", "$10^{-4}$", "$10^{-3}$", "$10^{-2}$", "0.1", "1"])
     panels[0].set_yticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["0", "$10^{-4}$", "$10^{-3}$", "$10^{-2}$", "0.1", "1"])
-    panels[0].set_ylabel("recomputed, for the same table")
+    panels[0].set_ylabel("$\\delta$ that we compute")
     return figure
 
 
 EPSILONS = {1: (1.9,), 2: (3.0, 4.0), 3: (6.0,), 4: (4.0, 6.0)}
-SETTINGS = {1: "strength 1, discount 0, 500 drawn", 2: "strength 10, discount 0, 500 drawn",
-            3: "strength 2, discount 0.5, 100 drawn", 4: "strength 3, discount 0.2, 100 drawn"}  # fmt: skip
+SETTINGS = {1: "$\\theta$ = 1, $\\sigma$ = 0, $m$ = 500", 2: "$\\theta$ = 10, $\\sigma$ = 0, $m$ = 500",
+            3: "$\\theta$ = 2, $\\sigma$ = 0.5, $m$ = 100", 4: "$\\theta$ = 3, $\\sigma$ = 0.2, $m$ = 100"}  # fmt: skip
 
 
 @picture("bnp24_algorithm_2/figures_1_4.csv")
 def figures_1_4() -> Figure:
-    """The largest density ratio and inverse of each private table, and the epsilons that the thesis reads off."""
+    """The largest ratios of densities for each of 100 private tables; dashed are the epsilons that the thesis names."""
     table = rows("bnp24_algorithm_2/figures_1_4.csv")
-    figure = Figure(figsize=(10.5, 6.4))
+    figure = Figure(figsize=(WIDTH, 6.4))
     panels = figure.subplots(2, 2)
     for axes, (number, epsilons) in zip(panels.flat, EPSILONS.items(), strict=True):
         mine = [row for row in table if row["figure"] == number]
         axes.plot(
-            column(mine, "table"), column(mine, "largest_log_ratio"), "o", label="release's density over neighbour's"
+            column(mine, "table"),
+            column(mine, "largest_log_ratio"),
+            "o",
+            label="density under the table over that under a neighbour",
         )
         axes.plot(column(mine, "table"), column(mine, "largest_log_inverse"), "x", color="C1", label="the inverse")
         for epsilon in epsilons:
             axes.axhline(epsilon, color=quiet(), linestyle="--")
-            named(axes, 0, epsilon, f"$\\varepsilon = {epsilon:g}$", ink(), dx=-2, dy=7, ha="left")
-        axes.set(title=f"Figure {number}: {SETTINGS[number]}", ylabel="largest logarithm of a ratio")
-        axes.set_xlabel("private table, of 100")
+            named(axes, 105, epsilon, f"$\\varepsilon$ = {epsilon:g}", ink(), dx=3)
+        axes.set(title=f"Figure {number}: {SETTINGS[number]}", xlim=(-5, 105))
+        axes.set(xlabel="number of the private table", ylabel="largest log ratio (nats)")
         axes.set_ylim(
             0, 1.15 * max(*epsilons, *column(mine, "largest_log_ratio"), *column(mine, "largest_log_inverse"))
         )

@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import column, ink, named, picture, quiet, rows
+from pictures import WIDTH, column, ink, named, picture, quiet, rows
 
 SIZES = (100, 400, 1600, 6400)
-FORMS = {"unweighted": "unweighted", "weighted": "weighted", "weighted-M": "weighted, at most $M$ = 3.5"}
+FORMS = {"unweighted": "unweighted", "weighted": "weighted", "weighted-M": "weighted, cut at $M$ = 3.5"}
 CONFIGURATIONS = ("0.7 0", "0.6 0", "0.6 -0.1", "0.5 0", "0.5 -0.1", "0.5 -0.3")
 FOUR = {"Unweighted": "unweighted", "DP 0.7 0": "risk-weighted\n(0.7, 0)", "EM 0.7 0": "exponential\nmechanism",
         "Countweighted": "weighted\nby counts"}  # fmt: skip
@@ -27,7 +27,7 @@ def violins(axes: Any, values: list[list[float]], places: list[float], colour: s
 def simulated(name: str, label: str, *, shared: bool) -> Figure:
     """Return the distributions over 400 samples of Poisson(100) records, a panel per form of weights."""
     table = rows("pp22_simulation/replicates.csv")
-    figure = Figure(figsize=(10.5, 3.8))
+    figure = Figure(figsize=(WIDTH, 3.6))
     panels = figure.subplots(1, 3, sharey=shared)
     for axes, (form, title) in zip(panels, FORMS.items(), strict=True):
         values = [[row[name] for row in table if row["n"] == n and row["form"] == form] for n in SIZES]
@@ -41,8 +41,8 @@ def simulated(name: str, label: str, *, shared: bool) -> Figure:
 
 @picture("pp22_simulation/replicates.csv")
 def figure_1() -> Figure:
-    """Local Lipschitz bounds; each panel has an axis of its own, as weights lower the bounds by much."""
-    figure = simulated("lipschitz", "local Lipschitz bound (nats)", shared=False)
+    """Figure 1: Lipschitz bounds of 400 samples by their size, each panel with its own axis; lower is more private."""
+    figure = simulated("lipschitz", "Lipschitz bound of a sample (nats)", shared=False)
     figure.axes[2].axhline(3.5, color=ink(), linewidth=1, linestyle="--")
     named(figure.axes[2], 4.5, 3.5, "$M$", ink(), dx=0, dy=6)
     return figure
@@ -50,8 +50,8 @@ def figure_1() -> Figure:
 
 @picture("pp22_simulation/replicates.csv")
 def figure_2() -> Figure:
-    """Posterior means of the rate, which is 100."""
-    figure = simulated("mean", "posterior mean (records have mean 100)", shared=True)
+    """Figure 2: posterior means in the same 400 samples, by their size; dashed is the truth, 100."""
+    figure = simulated("mean", "posterior mean of the records' mean", shared=True)
     for axes in figure.axes:
         axes.axhline(100, color=quiet(), linewidth=1, linestyle="--")
     return figure
@@ -65,7 +65,7 @@ def four(file: str, name: str, scale: float = 1.0) -> dict[str, list[float]]:
 
 def compared(values: dict[str, list[float]], label: str) -> Figure:
     """Return a violin per mechanism."""
-    figure = Figure(figsize=(7.6, 4))
+    figure = Figure(figsize=(WIDTH, 4))
     axes = figure.subplots()
     for place, (name, found) in enumerate(values.items(), start=1):
         violins(axes, [found], [place], quiet() if name == "data" else f"C{list(FOUR.values()).index(name)}")
@@ -77,7 +77,7 @@ def compared(values: dict[str, list[float]], label: str) -> Figure:
 
 @picture("pp22_application/figure_4.csv")
 def figure_4() -> Figure:
-    """Bounds by record."""
+    """Figure 4: Lipschitz bounds of all records under four forms of weights; the top is the bound of the table."""
     return compared(four("figure_4", "bound"), "Lipschitz bound of a record (nats)")
 
 
@@ -89,52 +89,60 @@ def of_tables(name: str, label: str) -> Figure:
 
 @picture("pp22_application/figures_5_to_7.csv")
 def figure_5() -> Figure:
-    """Mean income over synthetic tables."""
+    """Figure 5: mean income over synthetic tables, beside that of the data with its sampling error."""
     return of_tables("mean", "mean income (thousand dollars)")
 
 
 @picture("pp22_application/figures_5_to_7.csv")
 def figure_6() -> Figure:
-    """The 90th percentile of income over synthetic tables."""
+    """Figure 6: 90th percentile of income over synthetic tables, beside that of the data with its sampling error."""
     return of_tables("q90", "90th percentile of income (thousand dollars)")
 
 
 @picture("pp22_application/figures_5_to_7.csv")
 def figure_7() -> Figure:
-    """The 90th percentile at equal bounds: risk-weighted against one weight for all."""
+    """The 90th percentile of income over synthetic tables, by the form of weights; dashed is the median of the data."""
     table = rows("pp22_application/figures_5_to_7.csv")
     values = {form: [row["q90"] / 1000 for row in table if row["form"] == form] for form in column(table, "form")}
-    figure = Figure(figsize=(10.5, 4.2))
+    figure = Figure(figsize=(WIDTH, 4.4))
     axes = figure.subplots()
     violins(axes, [values["Data"]], [0], quiet())
-    violins(axes, [values["Unweighted"]], [1], "C2")
+    violins(axes, [values["Unweighted"]], [1], "C0")
     for place, name in enumerate(CONFIGURATIONS):
-        violins(axes, [values[f"DP {name}"]], [2 + place - 0.2], "C0", 0.38)
-        violins(axes, [values[f"EM {name}"]], [2 + place + 0.2], "C1", 0.38)
+        violins(axes, [values[f"DP {name}"]], [2 + place - 0.2], "C1", 0.38)
+        violins(axes, [values[f"EM {name}"]], [2 + place + 0.2], "C2", 0.38)
     axes.axhline(sorted(values["Data"])[len(values["Data"]) // 2], color=quiet(), linewidth=1, linestyle="--")
     ticks = [f"({name.replace(' ', ', ')})" for name in CONFIGURATIONS]
     axes.set_xticks(range(8), ["data", "unweighted", *ticks])
     axes.set(xlabel="configuration $(c, g)$ of the weights", ylabel="90th percentile of income (thousand dollars)")
-    for colour, label in (("C0", "risk-weighted"), ("C1", "one weight for all (exponential mechanism)")):
+    for colour, label in (("C1", "risk-weighted"), ("C2", "one weight for all (exponential mechanism)")):
         axes.plot([], [], color=colour, linewidth=7, alpha=0.4, label=label)
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     axes.grid(visible=False, axis="x")
     return figure
 
 
 @picture("pp22_application/table_2_seeds.csv", "pp22_application/table_2.csv")
 def table_2() -> Figure:
-    """The bound of each configuration in three repetitions, and the paper's, relative to the first configuration."""
+    """Table 2: Lipschitz bound of each configuration of the weights, in three repetitions of ours and as printed."""
     ours, paper = rows("pp22_application/table_2_seeds.csv", part="all"), rows("pp22_application/table_2.csv")
     names = column(paper, "configuration")
-    figure = Figure(figsize=(7.6, 3.8))
+    figure = Figure(figsize=(WIDTH, 3.9))
     axes = figure.subplots()
     for seed in dict.fromkeys(column(ours, "seed")):
         found = {row["configuration"]: row["lipschitz"] for row in ours if row["seed"] == seed}
         axes.plot(range(len(names)), [found[name] for name in names], "o-", color="C0", alpha=0.65,
-                  label="ours, three seeds" if seed == 0 else None)  # fmt: skip
-    axes.plot(range(len(names)), column(paper, "paper_lipschitz"), "s--", color="C1", label="printed (another unit)")
+                  label="ours, three repetitions" if seed == 0 else None)  # fmt: skip
+    axes.plot(
+        range(len(names)),
+        column(paper, "paper_lipschitz"),
+        "s--",
+        color="C1",
+        label="printed in the paper (another unit)",
+    )
     axes.set_xticks(range(len(names)), names)
-    axes.set(xlabel="configuration $(c, g)$ of the weights", ylabel="Lipschitz bound (nats)", ylim=(0, None))
+    axes.set(
+        xlabel="configuration $(c, g)$ of the weights", ylabel="Lipschitz bound of the table (nats)", ylim=(0, None)
+    )
     axes.legend()
     return figure

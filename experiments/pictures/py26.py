@@ -7,15 +7,25 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import Row, column, ink, line, named, picture, plain, quiet, rows
+from pictures import WIDTH, Row, column, ink, line, named, picture, plain, quiet, rows
+
+MECHANISMS = {"dirichlet-process": "Dirichlet process", "perturbed": "perturbed histogram",
+              "smoothed": "smoothed histogram", "bootstrap, no privacy": "bootstrap, no privacy"}  # fmt: skip
+QUANTITIES = {"q50": "median", "q25": "lower quartile", "q75": "upper quartile"}
+
+
+def quantity(name: str) -> str:
+    """Return in words what an interval is of."""
+    words = name.replace("P(>", "share above ").replace("P(=", "share equal to ").rstrip(")")
+    return QUANTITIES.get(name, words)
 
 
 @picture("py26_figure_1/figure_1.csv")
 def figure_1() -> Figure:
-    """Mean Wasserstein-1 distance between a release and the table, by number of records held."""
+    """Mean distance of a release from the table, by number of records held; both axes are logarithmic."""
     table = rows("py26_figure_1/figure_1.csv")
     strengths, regimes = (list(dict.fromkeys(column(table, name))) for name in ("strength", "regime"))
-    figure = Figure(figsize=(10.5, 4.2))
+    figure = Figure(figsize=(WIDTH, 4))
     panels = figure.subplots(1, len(strengths), sharey=True)
     for axes, strength in zip(panels, strengths, strict=True):
         for index, regime in enumerate(regimes):
@@ -26,40 +36,44 @@ def figure_1() -> Figure:
             axes.plot(column(shown, "n"), rate, "--", color=f"C{index}", linewidth=0.9)
             if axes is panels[-1]:
                 text = "$m = n/\\log n$" if "log" in str(regime) else f"$\\delta$ = {regime:g}"
-                named(axes, last["n"], last["mean_w1"], text, f"C{index}")
+                named(axes, last["n"], last["mean_w1"], text, f"C{index}", dx=7)
         axes.set(xscale="log", yscale="log", xlabel="records held, $n$", title=f"strength {strength:g}")
-    panels[0].set_ylabel("mean $W_1$ to the table (values)")
+    panels[0].set_ylabel("mean $W_1$ from the table (range of values: 1)")
     return figure
 
 
 @picture("py26_section_4_3/figure_2.csv")
 def figure_2() -> Figure:
-    """Densities of one release of 119 incomes per mechanism, all estimated with one bandwidth."""
+    """Density of one release of 119 incomes from each mechanism, over that of the confidential incomes."""
     table = rows("py26_section_4_3/figure_2.csv")
-    figure = Figure(figsize=(7.2, 4))
+    figure = Figure(figsize=(WIDTH, 4.2))
     axes = figure.subplots()
     axes.fill_between(
         column(table, "scaled_log_income"), column(table, "confidential"), color=quiet(), alpha=0.25, lw=0
     )
-    axes.plot([], [], color=quiet(), alpha=0.5, linewidth=7, label="confidential")
+    axes.plot([], [], color=quiet(), alpha=0.5, linewidth=7, label="confidential incomes")
     for index, name in enumerate(("dirichlet-process", "perturbed", "smoothed")):
-        axes.plot(column(table, "scaled_log_income"), column(table, name), color=f"C{index}", label=name)
-    axes.set(xlabel="logarithm of income, scaled to 0 to 1", ylabel="density", ylim=(0, None))
+        values = column(table, name)
+        axes.plot(column(table, "scaled_log_income"), values, color=f"C{index}", label=MECHANISMS[name])
+    axes.set(xlabel="logarithm of income (0: one dollar, 1: two million dollars)", ylabel="density", ylim=(0, None))
     axes.legend(loc="upper left")
     return figure
 
 
 @picture("py26_section_4_3/figure_3.csv")
 def figure_3() -> Figure:
-    """Distances of 100 releases of 119 incomes per mechanism."""
+    """Distance from the confidential incomes, of 100 releases of 119 incomes from each mechanism."""
     table = rows("py26_section_4_3/figure_3.csv", size=119.0)
-    names = ("dirichlet-process", "perturbed", "smoothed", "bootstrap, no privacy")
-    figure = Figure(figsize=(7.2, 3.4))
+    figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
-    apart(axes, [[row["w1"] for row in table if row["mechanism"] == name] for name in names], names)
-    axes.set_xlabel("$W_1$ to the confidential records (scaled logarithm of income)")
+    values = [[row["w1"] for row in table if row["mechanism"] == name] for name in MECHANISMS]
+    apart(axes, values, tuple(MECHANISMS.values()))
+    axes.set_xlabel("$W_1$ from the confidential incomes (scaled logarithm of income)")
     axes.set_xlim(0, None)
     return figure
+
+
+DISTANCES = {"W1": "$W_1$", "KS": "Kolmogorov-Smirnov"}
 
 
 def study_of(row: Row) -> tuple[str, str]:
@@ -83,55 +97,61 @@ def apart(axes: Any, values: list[list[float]], names: tuple[str, ...]) -> None:
 
 @picture("py26_table2/table_2.csv")
 def table_2() -> Figure:
-    """Coverage of nominal 95 % intervals from a release, over 500 replicates."""
+    """Coverage of 95 % intervals for five numbers of the population, by what is released and how it is analysed."""
     table = [row for row in rows("py26_table2/table_2.csv") if row["replicates"] == 500]
     methods = list(dict.fromkeys(column(table, "method")))
-    figure = Figure(figsize=(8.4, 0.46 * len(methods) + 1.3))
+    figure = Figure(figsize=(WIDTH, 0.46 * len(methods) + 1.3))
     axes = figure.subplots()
     functionals = list(dict.fromkeys(column(table, "functional")))
     for index, functional in enumerate(functionals):
         shown = {row["method"]: row["coverage"] for row in table if row["functional"] == functional}
         places = [len(methods) - 1 - i + 0.13 * (1.5 - index) for i, name in enumerate(methods) if name in shown]
-        axes.plot(list(shown.values()), places, "o", color=f"C{index}", label=functional)
+        axes.plot(list(shown.values()), places, "o", color=f"C{index}", label=quantity(functional))
     axes.axvline(0.95, color=ink(), linewidth=1, linestyle="--")
     axes.set_yticks(range(len(methods)), methods[::-1])
-    axes.set(xlabel="share of 500 intervals that hold the truth (dashed: the stated 95 %)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(functionals))
+    axes.set(xlabel="share of 500 intervals that hold the truth (dashed: 95 %)")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     return figure
 
 
 @picture("convergence/convergence.csv")
 def convergence() -> Figure:
-    """Distance between a release and the law of the records, against the rates of the theorems."""
+    """Mean distance of a release from the law of the records, beside rates of theorems; axes are logarithmic."""
     table = rows("convergence/convergence.csv")
-    studies = [list(shown) for _, shown in groupby(sorted(table, key=study_of), key=study_of)]
-    figure = Figure(figsize=(10.5, 4))
-    axes = figure.subplots()
-    for index, shown in enumerate(studies):
-        axes.fill_between(
-            column(shown, "n"), column(shown, "low"), column(shown, "high"), color=f"C{index}", alpha=0.2, lw=0
-        )
-        axes.plot(column(shown, "n"), column(shown, "mean"), "o-", color=f"C{index}",
-                  label=f"{shown[0]['study']} ({shown[0]['distance']}; {shown[0]['theorem']})")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="records held, $n$", ylabel="mean distance to the law of the records")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    plain(axes.yaxis, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1))
+    figure = Figure(figsize=(WIDTH, 5))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, dimension, title in zip(panels, (1, 2), ("on a line", "in the plane"), strict=True):
+        here = sorted((row for row in table if row["d"] == dimension), key=study_of)
+        for index, shown in enumerate(list(found) for _, found in groupby(here, key=study_of)):
+            where = shown[0]["study"].replace(" of a line", "").replace(" of the plane", "")
+            n, last = column(shown, "n"), shown[-1]
+            axes.fill_between(n, column(shown, "low"), column(shown, "high"), color=f"C{index}", alpha=0.2, lw=0)
+            axes.plot(n, column(shown, "mean"), "o-", color=f"C{index}",
+                      label=f"{DISTANCES[last['distance']]}, {where}")  # fmt: skip
+            rate = [row["rate"] * last["mean"] / last["rate"] for row in shown]
+            axes.plot(n, rate, "--", color=f"C{index}", linewidth=0.9)
+        axes.plot([], [], "--", color=ink(), linewidth=0.9, label="rate of the theorem")
+        axes.set(xscale="log", yscale="log", xlabel="records held, $n$", title=title)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    panels[0].set_ylabel("mean distance from the law of the records")
+    plain(panels[0].yaxis, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1))
     return figure
 
 
 @picture("coverage/coverage.csv")
 def coverage() -> Figure:
-    """Coverage of 95 % intervals of the mechanism-aware posteriors, over worlds from the prior."""
+    """Coverage of 95 % intervals of the mechanism-aware posteriors, over tables drawn from the prior."""
     table = rows("coverage/coverage.csv")
     methods = list(dict.fromkeys(column(table, "method")))
-    figure = Figure(figsize=(8.4, 0.27 * len(methods) + 1.2))
+    figure = Figure(figsize=(WIDTH, 0.31 * len(methods) + 1.2))
     axes = figure.subplots()
     for index, functional in enumerate(dict.fromkeys(column(table, "functional"))):
         shown = {row["method"]: row["coverage"] for row in table if row["functional"] == functional}
-        places = [len(methods) - 1 - i for i, name in enumerate(methods) if name in shown]
-        axes.plot(list(shown.values()), places, "o", color=f"C{index}", label=functional)
+        aside = {"mean": 0.16, "P(=3)": -0.16}.get(functional, 0.0)  # dots of one place would hide each other
+        places = [len(methods) - 1 - i + aside for i, name in enumerate(methods) if name in shown]
+        axes.plot(list(shown.values()), places, "o", color=f"C{index}", label=quantity(functional))
     axes.axvline(0.95, color=ink(), linewidth=1, linestyle="--")
-    axes.set_yticks(range(len(methods)), methods[::-1])
-    axes.set(xlabel="share of intervals that hold the truth (dashed: the stated 95 %)", xlim=(0.85, 1))
+    axes.set_yticks(range(len(methods)), tuple(name.replace("W1", "$W_1$") for name in methods[::-1]))
+    axes.set(xlabel="share of 500 intervals that hold the truth (dashed: 95 %)", xlim=(0.9, 1))
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     return figure

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pictures import column, ink, named, picture, quiet, rows
+from pictures import WIDTH, column, ink, named, picture, quiet, rows
 
 
 @picture("roo25/figure_1.csv")
 def figure_1() -> Figure:
-    """The probability of obscuring, by smallest count: the least that keeps epsilon, and the paper's."""
+    """The probability of obscuring by the smallest count of a letter: the least that keeps epsilon, and the paper's."""
     table = rows("roo25/figure_1.csv")
-    figure = Figure(figsize=(7.2, 4.2))
+    figure = Figure(figsize=(WIDTH, 4.4))
     axes = figure.subplots()
     for index, epsilon in enumerate(dict.fromkeys(column(table, "epsilon"))):
         shown = [row for row in table if row["epsilon"] == epsilon]
@@ -21,22 +21,23 @@ def figure_1() -> Figure:
         axes.plot(column(dots, "smallest_count"), column(dots, "q_published"), "o", color=f"C{index}", markersize=4.5,
                   markerfacecolor="none")  # fmt: skip
         if epsilon < 0.5:  # the others lie on top of each other at the origin
-            named(axes, 0, shown[0]["q_least"], f"$\\epsilon$ = {epsilon:g}", f"C{index}", dx=-6)
-    named(axes, 0, 0.005, "0.5 and 1", quiet(), dx=-6)
-    axes.plot([], [], color=ink(), label="least that keeps $\\epsilon$")
+            named(axes, 0, shown[0]["q_least"], f"$\\varepsilon$ = {epsilon:g}", f"C{index}", dx=-6)
+    named(axes, 0, 0.005, "$\\varepsilon$ = 0.5, 1", quiet(), dx=-6)
+    axes.plot([], [], color=ink(), label="least $q$ that keeps $\\varepsilon$")
     axes.plot([], [], "o", color=ink(), markerfacecolor="none", markersize=4, label="as published")
-    axes.set(xlabel="smallest count of a letter", ylabel="probability of obscuring, $q$", xlim=(-24, None))
+    axes.set(xlabel="smallest count of a letter (records)", ylabel="probability of obscuring, $q$", xlim=(-24, None))
+    axes.set_xticks(range(0, 120, 20))
     axes.legend(loc="upper right")
     return figure
 
 
 @picture("roo25/figure_2.csv")
 def figure_2() -> Figure:
-    """The law of one released letter at epsilon 0.1, and the population's."""
+    """The probability that each letter is the one released, at epsilon 0.1, beside its share of the population."""
     table = rows("roo25/figure_2.csv")
-    figure = Figure(figsize=(7.2, 3.8))
+    figure = Figure(figsize=(WIDTH, 4))
     axes = figure.subplots()
-    bars = (("population", "population", quiet()), ("data_specific", "data-specific", "C0"),
+    bars = (("population", "population", quiet()), ("data_specific", "data-specific Reveal-or-Obscure", "C0"),
             ("reveal_or_obscure", "Reveal-or-Obscure", "C1"))  # fmt: skip
     for place, (name, label, colour) in enumerate(bars):
         axes.bar(
@@ -51,41 +52,41 @@ def figure_2() -> Figure:
 
 @picture("roo25/figure_3.csv")
 def figure_3() -> Figure:
-    """Accuracy of each sampler by epsilon."""
+    """Distance of the law of one released letter from the population's, by epsilon; axes are logarithmic."""
     table = rows("roo25/figure_3.csv")
-    figure = Figure(figsize=(8.6, 4.6))
+    figure = Figure(figsize=(WIDTH, 4.6))
     axes = figure.subplots()
     for name, text, style, colour in (
-        ("laplace_formula", "Laplace projection,\nformula $2k/(n\\epsilon)$", "--", "C2"),
+        ("laplace_formula", "Laplace projection,\nformula $2k/(n\\varepsilon)$", "--", "C2"),
         ("laplace_simulated", "Laplace projection,\nsimulated", "-", "C2"),
         ("reveal_or_obscure_worst", "Reveal-or-Obscure,\nworst population", "--", "C1"),
         ("reveal_or_obscure", "Reveal-or-Obscure,\nthis population", "-", "C1"),
-        ("data_specific", "data-specific, least $q$", "-", "C0"),
-        ("data_specific_published", "data-specific, as published", "o", "C0"),
+        ("data_specific", "data-specific,\nleast $q$", "-", "C0"),
+        ("data_specific_published", "data-specific,\nas published", "o", "C0"),
     ):
         axes.plot(
             column(table, "epsilon"), column(table, name), style, color=colour, label=text, markerfacecolor="none"
         )
-    axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\epsilon$ of one released letter",
-             ylabel="accuracy $\\alpha$ (total variation)")  # fmt: skip
+    axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\varepsilon$ of one released letter",
+             ylabel="total variation from the population, $\\alpha$")  # fmt: skip
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), labelspacing=0.9)
     return figure
 
 
 @picture("roo25/promised.csv")
 def promised() -> Figure:
-    """The epsilon that the published schedule really has, relative to the one it is made for."""
+    """The epsilon that the published schedule really has, over the one it is made for; right of the line it fails."""
     table = rows("roo25/promised.csv")
-    figure = Figure(figsize=(7.8, 4))
+    figure = Figure(figsize=(WIDTH, 4.2))
     axes = figure.subplots()
     settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
     epsilons = list(dict.fromkeys(column(table, "epsilon")))
     for index, epsilon in enumerate(epsilons):
         ratios = [row["published_epsilon"] / epsilon for row in table if row["epsilon"] == epsilon]
-        axes.plot(ratios, [len(settings) - 1 - i for i in range(len(settings))], "o", color=f"C{index}",
-                  label=f"$\\epsilon$ = {epsilon:g}")  # fmt: skip
+        places = [len(settings) - 1 - i + 0.15 * (1.5 - index) for i in range(len(settings))]
+        axes.plot(ratios, places, "o", color=f"C{index}", label=f"made for $\\varepsilon$ = {epsilon:g}")
     axes.axvline(1, color=ink(), linewidth=1, linestyle="--")
     axes.set_yticks(range(len(settings)), [f"{n:,.0f} records, {k:,.0f} letters" for n, k in settings[::-1]])
-    axes.set_xlabel("$\\epsilon$ that the schedule has, divided by the $\\epsilon$ it is made for")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set_xlabel("$\\varepsilon$ that the schedule has, divided by the $\\varepsilon$ it is made for")
+    axes.legend(loc="upper right")
     return figure
