@@ -535,7 +535,7 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         if not some:
             return ["No pair of columns is measured, because the workload names none."] if every else []
         if some < every:
-            those = f"{some:,} of the {every:,} pairs of columns may be measured, those of the workload."
+            those = f"{some:,} of the {counted(every, 'pair')} of columns may be measured, those of the workload."
         else:
             those = f"Any of the {counted(every, 'pair')}" if every > 1 else "The pair"
             those += " of columns may be measured."
