@@ -534,11 +534,11 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         every, some = len(self.sizes) * (len(self.sizes) - 1) // 2, len(self.pairs)
         if not some:
             return ["No pair of columns is measured, because the workload names none."] if every else []
+        pairs = counted(every, "pair of columns", "pairs of columns")
         if some < every:
-            those = f"{some:,} of the {counted(every, 'pair')} of columns may be measured, those of the workload."
+            those = f"{some:,} of the {pairs} may be measured, those of the workload."
         else:
-            those = f"Any of the {counted(every, 'pair')}" if every > 1 else "The pair"
-            those += " of columns may be measured."
+            those = f"Any of the {pairs} may be measured." if every > 1 else "The pair of columns may be measured."
         return [
             those,
             "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
