@@ -235,7 +235,7 @@ def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is
     scale = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=WIDE, n=1500, units=100).scale
     assert made.best.parameters()["scale"] == scale
     assert "not predicted, because the declared domain does not say how columns depend" in told
-    assert "--reference" in told
+    assert "Plan again with that table as the reference." in told
     assert "Any of the 10 pairs of columns may be measured." in told
     assert f"a standard deviation of {scale:.0f} records, {about(100 * scale / 1500, 2)} % of the table" in told
     assert html.escape(told.split(". ")[0]) in text
