@@ -203,17 +203,21 @@ class _Several:
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
-        told = self.certificate.facts["released"].get("pairs_measured")
+        released = self.certificate.facts["released"]
+        told, merged = released.get("pairs_measured"), released.get("merged_cells", {})
         if told is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
-        measured = {frozenset(pair) for pair in told}
+        measured, said = {frozenset(pair) for pair in told}, []
         without = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
         rests = "rests on conditional independence, which was not measured: no interval covers that"
         if without:
-            return [f"what these columns do together {rests}: {', '.join(without)}"]
-        if len(used) > 2:
-            return [f"all pairs of these columns were measured; what more than two of them do together {rests}"]
-        return []
+            said.append(f"what these columns do together {rests}: {', '.join(without)}")
+        elif len(used) > 2:
+            said.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
+        cells = [f"{name} on {merged[name]} of {self.domain.columns[name].size}" for name in used if name in merged]
+        if cells and len(used) > 1:
+            said.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
+        return said
 
     def summary(
         self,

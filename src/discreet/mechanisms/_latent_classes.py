@@ -16,6 +16,7 @@ from discreet._core.arrays import Floats, Integers
 
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
+_ROUNDS_OF_DRAWS = 800
 _RAKED = 30
 _LEAST = 1e-12
 _CLEAR = 0.25  # share of a number that is kept, above which a draw of it is not shrunk
@@ -259,11 +260,12 @@ def fitted(
     First, 200 rounds of expectation-maximisation for tables without noise: in each, a column's probabilities are
     multiplied by how much more of it the tables have than the model, in every table that it is in. Then 200 steps of
     exponentiated gradient for the measured tables themselves, weighted by their errors. These end before the model
-    follows the noise: more steps fit better, and release worse.
+    follows the noise: more steps fit better, and release worse. Tables that are a draw have no noise to be kept from:
+    800 rounds, and no steps, which would follow the draw's negative counts at the cost of dependence.
 
     ``ones``: the columns' probabilities.
     ``smooth``: probabilities of the tables, positive, less noise.
-    ``tables``: as they were measured.
+    ``tables``: as they were measured; none where the others are a draw.
     ``total``: number of records.
     ``rng``: of the start.
     """
@@ -273,10 +275,11 @@ def fitted(
     classes = min(_MOST, max(_FEWEST, len(fit.own) // 2))
     shares = np.full(classes, 1.0 / classes)
     inside = fit.normal((fit.own[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(len(fit.own), classes))))
-    shares, inside = fit.maximised(shares, inside, fit.square(smooth))
-    measured = {(i, j): np.outer(ones[i], ones[j]) + table.excess / total for (i, j), table in tables.items()}
-    weight = {pair: np.full(table.excess.shape, (total / table.error) ** 2) for pair, table in tables.items()}
-    shares, inside = fit.descended(shares, inside, fit.square(measured), fit.square(weight))
+    shares, inside = fit.maximised(shares, inside, fit.square(smooth), _ROUNDS if tables else _ROUNDS_OF_DRAWS)
+    if tables:
+        measured = {(i, j): np.outer(ones[i], ones[j]) + table.excess / total for (i, j), table in tables.items()}
+        weight = {pair: np.full(table.excess.shape, (total / table.error) ** 2) for pair, table in tables.items()}
+        shares, inside = fit.descended(shares, inside, fit.square(measured), fit.square(weight))
     return shares, [inside[a:b] for a, b in pairwise(fit.ends)]
 
 
@@ -308,9 +311,9 @@ class _Fit:
             found[rows, columns], found[columns, rows] = table, table.T
         return found
 
-    def maximised(self, shares: Floats, inside: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    def maximised(self, shares: Floats, inside: Floats, wanted: Floats, rounds: int) -> tuple[Floats, Floats]:
         """Return the mixture after rounds of expectation-maximisation."""
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             joint = inside * shares
             ratio = wanted / np.maximum(joint @ inside.T, _LEAST)
             more = ratio @ inside + (self.own / np.maximum(joint.sum(axis=1), _LEAST))[:, None]

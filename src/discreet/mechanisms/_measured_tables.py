@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
+from discreet.domain._metric import is_ordered
 from discreet.domain._totals import PublishedTotals
 from discreet.mechanisms._base import CellCounts
 from discreet.mechanisms._latent_classes import Block, LatentClasses, Pair, Table, Within, denoised, fitted
@@ -20,7 +21,7 @@ from discreet.mechanisms._wide_facts import WideFacts
 from discreet.mechanisms.readings.simplex import nearest_probabilities
 
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
-_PROJECTIONS, _LEAST_SHARE = 100, 1e-3
+_PROJECTIONS, _LEAST_SHARE, _DEPENDENT = 100, 1e-3, 1e-9
 _HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
 
@@ -225,7 +226,7 @@ class MeasuredTables:
         for pair, possible in self._possible().items():
             if pair in wanted:
                 wanted[pair] *= possible
-        shares, inside = fitted(coarse, wanted, tables, total, rng=rng)
+        shares, inside = fitted(coarse, wanted, tables if self._drawn is None else {}, total, rng=rng)
         fine = [one.shares(total) for one in ones]
         for totals in made.domain.published:
             if totals.column is not None:
@@ -242,9 +243,40 @@ class MeasuredTables:
         """Return positive probabilities of the two-way tables: with less noise, or near the draws."""
         if self._drawn is not None:
             drawn = {pair: (expected[pair] + table.excess) / self.held for pair, table in tables.items()}
-            return {(i, j): _nearest_table(table, coarse[i], coarse[j]) for (i, j), table in drawn.items()}
+            return {
+                (i, j): _nearest_table(table, coarse[i], coarse[j], self._moments(i, j))
+                for (i, j), table in drawn.items()
+            }
         excess = denoised(tables, self._merged_sizes) if tables else {}
         return {(i, j): _with_margins(expected[i, j], excess[i, j], coarse[i], coarse[j]) for i, j in tables}
+
+    def _moments(self, i: int, j: int) -> Floats:
+        """Return what of two columns together is kept where counts become non-negative: orthonormal rows.
+
+        The covariance of two ordered columns, and the means of an ordered one given each value of another: what
+        regressions and means of groups ask for.
+        """
+        cells = self.merged[i].count * self.merged[j].count
+        moments = np.einsum("pa,qb->pqab", self._scores[i], self._scores[j]).reshape(-1, cells)
+        basis, size, _ = np.linalg.svd(moments.T, full_matrices=False)
+        kept: Floats = basis.T[size > _DEPENDENT * size.max(initial=0.0)]
+        all_of_them = (self.merged[i].count - 1) * (self.merged[j].count - 1)
+        return kept if len(kept) < all_of_them else kept[:0]
+
+    @cached_property
+    def _scores(self) -> list[Floats]:
+        """Of each column, the mean values of its merged cells, or which of them it is; rows that sum to 0."""
+        found = []
+        fine = (one.shares(self.held) for one in self._estimated()[0])
+        for column, each, shares in zip(self._made.domain.columns.values(), self.merged, fine, strict=True):
+            rows = np.eye(each.count)
+            if is_ordered(column):
+                cells, mass = np.arange(column.values or 0), shares[: column.values] + _LEAST_SHARE / len(shares)
+                sums = [np.bincount(each.of[cells], weights=w) for w in (mass * column.positions(cells), mass)]
+                values = sums[0] / sums[1]
+                rows = np.append(values, np.full(each.count - len(values), values.mean()))[None]  # nulls are no value
+            found.append(rows - rows.mean(axis=1, keepdims=True))
+        return found
 
     def _possible(self) -> dict[Pair, Booleans]:
         """Return which merged cells of two columns hold any that are allowed, where these two are constrained."""
@@ -290,19 +322,22 @@ def _with_margins(expected: Floats, excess: Floats, rows: Floats, columns: Float
     return np.asarray(table / table.sum())
 
 
-def _nearest_table(table: Floats, rows: Floats, columns: Floats) -> Floats:
+def _nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
     """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
 
-    Found by Dykstra's alternating projections. What has to be taken off is a number for each row and one for each
-    column, which leaves most of the dependence of the two as it is.
+    Found by Dykstra's alternating projections, which keep the moments. Without these, what negative counts are set off
+    against is mostly the dependence of the two.
+
+    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0.
     """
-    a, b = table.shape
+    (a, b), kept = table.shape, moments @ table.ravel()
     moved, below = table, np.zeros_like(table)
     near = np.maximum(table, 0.0)
     for _ in range(_PROJECTIONS):
         below += moved - near
         rest, beside = rows - near.sum(axis=1), columns - near.sum(axis=0)
         moved = near + rest[:, None] / b + beside / a - float(rest.sum()) / (a * b)
+        moved += ((kept - moments @ moved.ravel()) @ moments).reshape(a, b)
         near = np.maximum(moved + below, 0.0)
     near += _LEAST_SHARE * np.outer(rows, columns)
     return np.asarray(near / near.sum())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -45,10 +46,13 @@ class Outcome(NamedTuple):
     share_from_data : float or None
         Estimated share of the released records that carries information from the table, in [0, 1]; None where the
         output tells no more of it than was known beforehand.
+    facts : mapping, optional
+        What else the certificate says of what was released, by the names of its schema.
     """
 
     text: str
     share_from_data: float | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -472,9 +472,9 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
         """
         made, tables = self._read(y)
         measured = MeasuredTables(made, tables)
-        told = self._told(measured)
+        told, facts = self._told(measured), self._facts(measured)
         if not isinstance(y, LabelledTables):
-            return Outcome(told)
+            return Outcome(told, facts=facts)
         share = 1.0
         for i, kept in zip(self.open, y.kept, strict=True):
             other = (made.domain.columns[self.domain.names[i]].values or 1) - 1  # the cell of all other labels
@@ -484,7 +484,18 @@ class Marginals(WideFacts, PartsMechanism, Mechanism):
                 f". Column {self.domain.names[i]!r}: {counted(len(kept.labels), 'label')} kept, and about "
                 f"{percent(left_out)} of the released records have a new label instead of a rarer one"
             )
-        return Outcome(told, share)
+        return Outcome(told, share, facts)
+
+    def _facts(self, seen: MeasuredTables) -> dict[str, Any]:
+        """Return what intervals from several tables have to know: measured pairs, and on how many merged cells."""
+        if self.tables is None:
+            return {}
+        names = self.domain.names
+        cells = zip(names, seen.merged, strict=True)
+        return {
+            "pairs_measured": [[names[i], names[j]] for i, j in sorted(_two_way(seen))],
+            "merged_cells": {name: each.count for name, each in cells if each.count < len(each.of)},
+        }
 
     def pairs_measured(self, y: Output) -> list[Pair]:
         """Return the pairs of columns whose tables were measured, as their numbers."""

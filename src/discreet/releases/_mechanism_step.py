@@ -189,11 +189,7 @@ def _outcome(mechanism: Mechanism, output: Any, n: int) -> Mapping[str, Any]:
     told = mechanism.outcome(output, n)
     if told is None:
         return {}
-    facts: dict[str, Any] = {"outcome": told.text, "share_from_data": told.share_from_data}
-    if mechanism.several is not None:
-        names = mechanism.domain.names
-        facts["pairs_measured"] = [[names[i], names[j]] for i, j in sorted(mechanism.pairs_measured(output) or ())]
-    return facts
+    return {"outcome": told.text, "share_from_data": told.share_from_data, **told.facts}
 
 
 def _utility(mechanism: Mechanism, n: int) -> dict[str, Any]:

@@ -121,7 +121,12 @@ def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     assert made.certificate.facts["released"]["pairs_measured"] == [["x", "z"]]
     independent = "conditional independence, which was not measured: no interval covers that"
     assert not any(independent in note for note in made.estimate(["mean"], column="x").notes)
+    made.certificate.facts["released"]["merged_cells"] = {}
     assert not any(independent in note for note in made.estimate(["mean"], column="x", by="z").notes)
+    made.certificate.facts["released"]["merged_cells"] = {"z": 7, "y": 1}
+    (merged,) = (note for note in made.estimate(["mean"], column="x", by="z").notes if independent in note)
+    assert merged.endswith(f"it rests on {independent}: z on 7 of 10")
+    made.certificate.facts["released"]["merged_cells"] = {}
     assert made.estimate(["mean"], column="x", by="y").notes[1].endswith(f"{independent}: x and y")
     assert any(note.endswith(f"{independent}: x and y, y and z") for note in made.regress("x ~ z + C(y)").notes)
     made.certificate.facts["released"]["pairs_measured"] = [["x", "y"], ["x", "z"], ["y", "z"]]
