@@ -46,7 +46,8 @@ def draw_blocks(
     masses = masses.astype(np.int64, copy=True)
     missing = max(0, -strength)
     opening = max(0, strength)
-    all_steps = np.arange(min(BLOCK, size), dtype=np.int64) * unit
+    places = np.arange(min(BLOCK, size), dtype=np.int64)
+    all_steps = places * unit
     done = 0
     while done < size:
         length = min(BLOCK, size - done)
@@ -75,7 +76,7 @@ def draw_blocks(
             if discount:
                 on_founder_unit = (position[child] - held) % unit < discount
                 opens = _inherit_opening(opens, child[on_founder_unit], parent[on_founder_unit])
-            root = np.arange(length)
+            root = places[:length]
             root[child] = parent
             root[opens] = np.flatnonzero(opens)
             root = _jump(root, child)
@@ -83,6 +84,7 @@ def draw_blocks(
         value[opened] = len(masses) + np.arange(len(opened))
         if len(child):
             value[child] = value[root[child]]
+            root[child] = child  # the places again, for the next block
         masses = np.concatenate((masses, np.zeros(len(opened), dtype=np.int64)))
         masses += np.bincount(value, minlength=len(masses)) * unit
         yield value
