@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.domain import Domain, Numeric
-from discreet.inference._known import no_posterior
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
+from discreet.mechanisms._known import no_posterior
 from discreet.privacy import Budget
 from discreet.testing._facts import small_domain
 

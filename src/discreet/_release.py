@@ -24,13 +24,13 @@ from discreet.confidential._rows import Rows
 from discreet.confidential._source import open_source, require_there
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
-from discreet.inference._known import no_posterior
 from discreet.ledger import Ledger
 from discreet.ledger._payment import Payment
 from discreet.ledger._which import ledger_for
 from discreet.mechanisms import REGISTRY, Mechanism, first_names, named, require_kept
 from discreet.mechanisms._base import PartsMechanism, feasible, require_relation
 from discreet.mechanisms._checkpoint import steps_held
+from discreet.mechanisms._known import no_posterior
 from discreet.mechanisms._steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner._cells import chosen_cells, with_cells

@@ -23,9 +23,9 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Integer, Records
 from discreet.inference._counts import given_counts, given_records
-from discreet.inference._known import known_evidence
 from discreet.mechanisms import PerturbedHistogram, noise, readings
 from discreet.mechanisms._cells import Cells, OwnCells
+from discreet.mechanisms._known import known_evidence
 from discreet.mechanisms._noisy_counts import projection_error
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, LAWS, NoiseLaw
 from discreet.mechanisms.noise._law import ExactDraws

@@ -12,8 +12,8 @@ from discreet import Watch, release
 from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import ParameterError
 from discreet.inference import Posterior
-from discreet.inference._known import no_posterior
 from discreet.mechanisms import REGISTRY, Marginals, PitmanYor, StabilisedPitmanYor, StabilityHistogram
+from discreet.mechanisms._known import no_posterior
 from discreet.planner import plan
 from discreet.releases._release import Release
 

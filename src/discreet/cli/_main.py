@@ -7,6 +7,7 @@ itself.
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -18,6 +19,8 @@ from discreet.cli._commands import COMMANDS, help_without_command
 from discreet.cli._echo import echo
 from discreet.cli._group import Commands, Complaint
 from discreet.cli._synthesize import synthesize
+
+_ALLOCATED = 100_000  # objects between two looks for garbage: what is imported is none, and most of what there is
 
 
 @click.group(
@@ -43,6 +46,7 @@ for command in (*COMMANDS, synthesize):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave the process with its exit status."""
+    gc.set_threshold(_ALLOCATED)
     sys.exit(run(arguments))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import contextmanager
 from typing import Any
@@ -16,15 +17,14 @@ def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, af
     The counts it shows are public, but for chains: how often and how long they are run depends on the data, and is
     visible only to the custodian running it.
     """
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if quiet or total is None or not console.is_terminal:
+    if quiet or total is None or not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
     bar, start = Progress(*columns, console=console, transient=True), time.monotonic() + after
     if after <= 0.0:
         bar.start()

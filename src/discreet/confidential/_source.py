@@ -131,10 +131,13 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *others: str
     Types that no declaration takes are refused before anything is computed from their values: a library that cannot
     hash or compare them writes them to the terminal as it fails. Raises DataError naming the column.
     """
+    known = None
     for batch in source.batches(list(dict.fromkeys([*columns, *others]))):
-        for name, column in columns.items():
-            if name not in source.texts:
-                column.encode(batch[name].clear(), name=name)
+        if batch.schema != known:
+            known = batch.schema
+            for name, column in columns.items():
+                if name not in source.texts:
+                    column.encode(batch[name].clear(), name=name)
         yield batch
 
 

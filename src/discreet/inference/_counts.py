@@ -22,7 +22,6 @@ from discreet.inference._accepted import Proposals, accepted
 from discreet.inference._by_squares import BySquares
 from discreet.inference._distinct import given_distinct
 from discreet.inference._drawn import Held, Least, product
-from discreet.inference._known import CellEvidence
 from discreet.inference._lattice import Counted, Lattice, OnLattice
 from discreet.inference._nearest import Nearest
 from discreet.inference._noise import Noise
@@ -44,6 +43,7 @@ from discreet.mechanisms._evidence import (
     ThresholdedCounts,
     ThresholdedUrn,
 )
+from discreet.mechanisms._known import CellEvidence
 from discreet.mechanisms._tree import Tree
 
 Given = Prior | Sequence[Prior] | Floats

@@ -18,7 +18,6 @@ from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
 from discreet.inference._counts import along, given_counts, given_records, noisy
-from discreet.inference._known import MOST_CELLS, known_evidence
 from discreet.inference._lattice import Counted
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
@@ -34,6 +33,7 @@ from discreet.mechanisms._evidence import (
     NoisyTree,
     ThresholdedCounts,
 )
+from discreet.mechanisms._known import MOST_CELLS, known_evidence
 from discreet.releases import Certificate
 from discreet.releases._counts import released_counts
 from discreet.releases._mechanism_step import certified_mechanism

@@ -12,6 +12,8 @@ from discreet._core.arrays import Integers
 
 _FEW = 1 << 12
 _MOST_BITS = 15
+_PART = 1 << 14  # tickets looked up together: what that takes stays near the processor
+_SEARCHED = -1
 
 
 def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
@@ -25,10 +27,15 @@ def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
     if len(tickets) < _FEW or 4 * len(edges) > len(tickets):
         return np.searchsorted(edges, tickets, side="right").astype(np.int64, copy=False)
     shift = max(0, below.bit_length() - min(_MOST_BITS, len(tickets).bit_length() - 2))
-    starts = np.arange((below >> shift) + 2, dtype=np.int64) << shift
-    first: Integers = np.searchsorted(edges, starts, side="right").astype(np.int64, copy=False)
-    bucket = tickets >> shift
-    found: Integers = first[bucket]
-    unsettled = np.flatnonzero(first[bucket + 1] != found)
-    found[unsettled] = np.searchsorted(edges, tickets[unsettled], side="right")
+    starts = (below >> shift) + 2
+    # How many edges are at most k 2^shift, for each k: those whose quotient, rounded up, is at most k.
+    passed = np.bincount(np.minimum(-(-edges >> shift), starts - 1), minlength=starts).cumsum()
+    settled = np.where(passed[1:] == passed[:-1], passed[:-1], _SEARCHED)
+    found = np.empty(len(tickets), dtype=np.int64)
+    for start in range(0, len(tickets), _PART):
+        part = tickets[start : start + _PART]
+        answers = settled[part >> shift]
+        searched = np.flatnonzero(answers == _SEARCHED)
+        answers[searched] = np.searchsorted(edges, part[searched], side="right")
+        found[start : start + _PART] = answers
     return found

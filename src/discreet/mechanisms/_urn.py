@@ -46,6 +46,8 @@ def draw_blocks(
     masses = masses.astype(np.int64, copy=True)
     missing = max(0, -strength)
     opening = max(0, strength)
+    places = np.arange(min(BLOCK, size), dtype=np.int64)
+    all_steps = places * unit
     done = 0
     while done < size:
         length = min(BLOCK, size - done)
@@ -53,14 +55,14 @@ def draw_blocks(
         held = int(edges[-1]) if len(edges) else 0
         # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
         # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
-        steps = np.arange(length, dtype=np.int64) * unit
+        steps = all_steps[:length]
         below = held + opening + int(steps[-1])
         position = rng.integers(missing, below, size=length)
-        beyond = np.flatnonzero(position >= held + opening)  # few, so that each one's own bound is looked at for these
-        beyond = beyond[position[beyond] >= held + opening + steps[beyond]]
+        late = np.flatnonzero(position >= held)  # few, so that each one's own bound is looked at for these
+        beyond = late[position[late] >= held + opening + steps[late]]
         position[beyond] = rng.integers(missing, held + opening + steps[beyond])
         value = locate(edges, position, below=below)
-        late = np.flatnonzero(position >= held)
+        late = late[position[late] >= held]
         opening_late = position[late] >= held + steps[late]
         opens = np.zeros(length, dtype=bool)
         opens[late[opening_late]] = True
@@ -74,7 +76,7 @@ def draw_blocks(
             if discount:
                 on_founder_unit = (position[child] - held) % unit < discount
                 opens = _inherit_opening(opens, child[on_founder_unit], parent[on_founder_unit])
-            root = np.arange(length)
+            root = places[:length]
             root[child] = parent
             root[opens] = np.flatnonzero(opens)
             root = _jump(root, child)
@@ -82,6 +84,7 @@ def draw_blocks(
         value[opened] = len(masses) + np.arange(len(opened))
         if len(child):
             value[child] = value[root[child]]
+            root[child] = child  # the places again, for the next block
         masses = np.concatenate((masses, np.zeros(len(opened), dtype=np.int64)))
         masses += np.bincount(value, minlength=len(masses)) * unit
         yield value

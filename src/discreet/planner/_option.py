@@ -11,9 +11,9 @@ from typing import Any
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.text import about, counted
 from discreet.domain import Domain
-from discreet.inference._known import no_posterior
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.mechanisms._draws import DEFAULT_SAMPLING, check_sampling
+from discreet.mechanisms._known import no_posterior
 from discreet.planner._cells import with_cells
 from discreet.planner._predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation

@@ -6,9 +6,7 @@ step, and how many records each cell gets, is over before the first part is begu
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -270,6 +268,9 @@ def _mapped(maker: PartMaker, workers: Workers) -> Iterator[Part]:
     elif workers == 1:
         yield from map(maker, numbers)
     else:
+        import multiprocessing  # with the next line a few per cent of the time that the command needs to start
+        from concurrent.futures import ProcessPoolExecutor
+
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_hold, initargs=(maker,)) as pool:
             yield from pool.map(_make, numbers)

@@ -14,10 +14,10 @@ from discreet.domain import Boolean, Numeric
 from discreet.domain._temporal import moment_text
 from discreet.inference import posterior
 from discreet.inference._functional import needs_order
-from discreet.inference._known import no_posterior
 from discreet.inference._plots import jumps, points
 from discreet.inference._posterior import Posterior
 from discreet.inference._summary import Estimate, bounded
+from discreet.mechanisms._known import no_posterior
 from discreet.releases._mechanism_step import certified_mechanism
 from discreet.report._charts import Chart, band_chart, forest_chart
 from discreet.report._promise import Promise

@@ -16,7 +16,6 @@ from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import ParameterError
 from discreet.inference._accepted import accepted
 from discreet.inference._counts import given_counts, given_records
-from discreet.inference._known import known_evidence
 from discreet.inference._lattice import Counted
 from discreet.inference._nearest import Nearest
 from discreet.inference._prior import Prior
@@ -28,6 +27,7 @@ from discreet.mechanisms import (
     StabilisedPitmanYor,
     UrnHistogram,
 )
+from discreet.mechanisms._known import known_evidence
 
 
 def urn(discount: float, strength: float = 1.5) -> UrnHistogram:

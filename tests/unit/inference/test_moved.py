@@ -12,11 +12,11 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.inference._counts import given_records
-from discreet.inference._known import known_evidence
 from discreet.inference._positive import _nearest_held, _sets
 from discreet.inference._prior import Prior
 from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms._evidence import NoisyCellCounts
+from discreet.mechanisms._known import known_evidence
 
 
 def test_cells_without_records_belong_to_the_nearest_with_some() -> None:
