@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import gamma
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.text import percent
@@ -42,12 +41,14 @@ class Withheld:
         ``records``: confidential ones.
         ``population``: whether masses are the population's, of which the table is a sample.
         """
+        from scipy.special import gammaincinv
+
         cells = np.isnan(seen) | (seen == 0)
         missed = _MISSED / max(1, int(cells.sum()))
         noise = Noise.of(evidence.law, evidence.scale)
         counts = np.arange(evidence.threshold + int(noise.reach) + 2)
         most = int(counts[np.argmax(noise.below(evidence.threshold - counts) <= missed)])
-        whole = float(gamma.ppf(1.0 - missed, most + 1.0)) if population else float(most)
+        whole = float(gammaincinv(most + 1.0, 1.0 - missed)) if population else float(most)
         return cls(cells, min(1.0, whole / records))
 
     def said(self, masses: Floats) -> str:
