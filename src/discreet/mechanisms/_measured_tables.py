@@ -52,13 +52,17 @@ class MeasuredTables:
 
         One-way counts get their noise once more: with a flat prior that is a draw from the posterior given all tables
         together, since the draws are combined by their precisions as the noisy ones are. The excess of two-way tables
-        is drawn by :func:`denoised`.
+        is drawn by :func:`denoised`, which shrinks; but not its moments, which have a flat prior.
         """
         noise = np.rint(self._scales * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(self._made, self._y + noise)
         draw.total, draw.merged, draw.measured, draw.held = self.total, self.merged, self.measured, self.held
         tables = self._two_way(self._combined(*self._estimated(), self.held))[1]
         draw._drawn = denoised(tables, self._merged_sizes, rng) if tables else {}
+        for pair, table in tables.items():
+            moments, drawn = draw._moments(*pair), draw._drawn[pair]
+            given = moments @ table.excess.ravel() + table.error * rng.normal(size=len(moments))
+            draw._drawn[pair] = drawn + ((given - moments @ drawn.ravel()) @ moments).reshape(drawn.shape)
         return draw
 
     @property

@@ -211,6 +211,27 @@ def test_negative_counts_are_not_set_off_against_covariance() -> None:
     assert np.mean(without) < 0.93
 
 
+def test_moments_of_draws_have_a_flat_prior() -> None:
+    """Of two independent columns too, whose numbers are shrunk otherwise: mean and variance are those of the noise."""
+    rng, domain = seeded(11), Domain(columns={name: Integer(lower=0, upper=4) for name in "ab"})
+    codes = rng.integers(0, 5, size=(2, 4000))
+    held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
+    made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=4000, tables=2, workload=["a*b"])
+    seen = MeasuredTables(made, made.kernel(held, rng=rng))
+    assert seen.merged[0].count == seen.merged[1].count == 5
+    values = np.arange(5.0) - 2.0
+    moment = np.outer(values, values) / (values @ values)
+    (noisy,) = (table for table in seen.tables() if table.columns == (0, 1))
+    drawn = np.array([(moment * seen.posterior_draw(rng)._drawn[0, 1]).sum() for _ in range(400)])
+    error, centre = noisy.errors[0], float((moment * noisy.counts.reshape(5, 5)).sum())
+    assert abs(drawn.mean() - centre) < 4.4 * error / math.sqrt(400) + 1e-6  # one false alarm in 100,000
+    assert abs(drawn.var() / error**2 - 1.0) < 4.4 * math.sqrt(2.0 / 400)
+    shrunk = np.array(
+        [(moment * denoised(seen._two_way(seen._coarse)[1], [5, 5], rng)[0, 1]).sum() for _ in range(400)]
+    )
+    assert shrunk.var() < 0.7 * error**2
+
+
 def test_small_cells_of_an_ordered_column_join_their_neighbours() -> None:
     counts = np.array([2.0, 3.0, 90.0, 200.0, 4.0, 150.0, 1.0])
     assert merged(Integer(lower=0, upper=6), counts, 10.0, 1e6).of.tolist() == [0, 0, 1, 2, 3, 4, 5]
