@@ -247,25 +247,28 @@ class MeasuredTables:
         """Return positive probabilities of the two-way tables: with less noise, or near the draws."""
         if self._drawn is not None:
             drawn = {pair: (expected[pair] + table.excess) / self.held for pair, table in tables.items()}
-            return {
-                (i, j): _nearest_table(table, coarse[i], coarse[j], self._moments(i, j))
-                for (i, j), table in drawn.items()
-            }
+            found = {}
+            for (i, j), table in drawn.items():
+                moments = self._moments(i, j)
+                if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
+                    moments = moments[:0]
+                found[i, j] = _nearest_table(table, coarse[i], coarse[j], moments)
+            return found
         excess = denoised(tables, self._merged_sizes) if tables else {}
         return {(i, j): _with_margins(expected[i, j], excess[i, j], coarse[i], coarse[j]) for i, j in tables}
 
     def _moments(self, i: int, j: int) -> Floats:
-        """Return what of two columns together is kept where counts become non-negative: orthonormal rows.
+        """Return what of two columns together is neither shrunk nor set off against negative counts: orthonormal rows.
 
-        The covariance of two ordered columns, and the means of an ordered one given each value of another: what
-        regressions and means of groups ask for.
+        The covariance of two columns that are ordered or have two cells, and the means of such a column given each
+        value of another: what regressions and means of groups ask for.
         """
         cells = self.merged[i].count * self.merged[j].count
+        if min(np.linalg.matrix_rank(self._scores[k]) for k in (i, j)) != 1:
+            return np.empty((0, cells))
         moments = np.einsum("pa,qb->pqab", self._scores[i], self._scores[j]).reshape(-1, cells)
         basis, size, _ = np.linalg.svd(moments.T, full_matrices=False)
-        kept: Floats = basis.T[size > _DEPENDENT * size.max(initial=0.0)]
-        all_of_them = (self.merged[i].count - 1) * (self.merged[j].count - 1)
-        return kept if len(kept) < all_of_them else kept[:0]
+        return np.asarray(basis.T[size > _DEPENDENT * size.max(initial=0.0)])
 
     @cached_property
     def _scores(self) -> list[Floats]:
