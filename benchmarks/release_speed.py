@@ -199,6 +199,8 @@ def report(found: dict[str, list[dict[str, Any]]], records: int) -> None:
         "reference_written_seconds": written[0],
         "reference_written_processor": written[1],
         "commands": {},
+        "reference_runs": found["reference"],
+        "reference_written_runs": found["reference, written"],
     }
     for mechanism, runs in found.items():
         if mechanism.startswith("reference"):
@@ -219,7 +221,6 @@ def report(found: dict[str, list[dict[str, Any]]], records: int) -> None:
             "met": ok,
             "runs": runs,
         }
-    result |= {"reference_runs": found["reference"], "reference_written_runs": found["reference, written"]}
     print(f"{records:,} records of one column; the best of {len(found['reference'])}\n")
     show(("", "seconds", "ratio", "processor s", "ratio", "peak / column", "met"), rows)
     save("release_speed", result)

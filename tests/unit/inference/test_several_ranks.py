@@ -22,7 +22,7 @@ from discreet.privacy import Budget
 
 SHAPE = (3, 3)
 DOMAIN = Domain(columns={name: Integer(lower=1, upper=size) for name, size in zip("ab", SHAPE, strict=True)})
-TABLES, WORLDS = 4, 36
+TABLES, WORLDS = 4, 54
 NOISE_RULES, SAMPLING_RULES = (30_000, 0.03), (500, 20.0)
 """Numbers of records held and epsilons: what of the two the posterior's width is nearly all of."""
 FALSE_ALARM = 1e-4
