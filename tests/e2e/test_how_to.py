@@ -17,7 +17,7 @@ SAID = {  # what the code of a page prints, among other things
         "confidential records that the release does not show",
         "5 tables of 2,000 records",
     ],
-    "release-a-wide-table.md": ["two-way tables were measured", "20 tables of 4,000 records"],
+    "release-a-wide-table.md": ["20 tables of 4,000 records", "coefficients of the linear projection of visits"],
     "examine-a-mechanism.md": [
         "would have caught epsilon 1.",
         "rejected, with false alarms at most 0.10%: epsilon",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from discreet._core.errors import ParameterError
-from discreet.mechanisms import Mechanism
 from discreet.mechanisms._evidence import (
     ContinuedUrn,
     DistinctRecords,
@@ -13,6 +12,7 @@ from discreet.mechanisms._evidence import (
     NearestCounts,
     NoisyCellCounts,
 )
+from discreet.mechanisms._mechanism import Mechanism
 
 CellEvidence = DistinctRecords | DrawnByLeast | DrawnFromCounts | NearestBySquares | NearestCounts | NoisyCellCounts
 

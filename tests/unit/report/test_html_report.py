@@ -121,7 +121,7 @@ def test_the_page_is_well_formed_and_its_structure_can_be_followed_by_ear(public
     charts = [attributes for attributes in page.all("svg") if attributes["class"] == "chart"]
     assert len(charts) == 5
     assert all(chart["role"] == "img" and chart["aria-labelledby"] for chart in charts)
-    assert tags.count("desc") == 4
+    assert tags.count("desc") == 5
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_script(public: str, own: str) -> None:
