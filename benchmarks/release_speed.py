@@ -1,6 +1,6 @@
 """Speed and memory of the main job: count and release twelve million records.
 
-Claims, on one numeric column of 12,000,000 float64 incomes (1,000 log-spaced cells) read from Parquet and released at
+Aims, on one numeric column of 12,000,000 float64 incomes (1,000 log-spaced cells) read from Parquet and released at
 full size to Parquet, each in a fresh process on this machine:
 
 - the command ``discreet release`` takes at most 1.8 times the processor time of Polars' own ``group_by().len()`` on the
