@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from scipy.special import ndtr
 
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.inference import combine
+from discreet.inference._combine import Combined
 from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms.marginals import Marginals
 from discreet.privacy import Budget
@@ -118,19 +119,25 @@ def world(setting: str, index: int, *, records: int = RECORDS, tables: int = TAB
     held = Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(records, dtype=np.int64))
     budget = Budget(epsilon=1.0, delta=1e-6)
     mechanism = Marginals.calibrated(budget, domain=DOMAIN, n=records, tables=tables, workload=SETTINGS[setting])
+    rows = []
+    for number, known, one in analysed(mechanism, held, NUMBERS, rng):
+        rows.append([setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted])
+    return rows
+
+
+def analysed(
+    mechanism: Marginals, held: Counts, numbers: Sequence[Number], rng: np.random.Generator
+) -> Iterator[tuple[Number, bool, Combined]]:
+    """Release a table as several, and yield each number, whether it was measured, and its combined estimate."""
     released = mechanism.kernel(held, rng=rng)
     measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
     found = []
-    for _ in range(tables):
-        chunks = [chunk.columns for chunk in mechanism.finish(released, size=records, rng=rng)]
+    for _ in range(mechanism.tables or 1):
+        chunks = [chunk.columns for chunk in mechanism.finish(released, size=held.n, rng=rng)]
         made = np.concatenate([np.stack(columns, axis=1) for columns in chunks])
-        found.append([number.of(made) for number in NUMBERS])
-    rows = []
-    for number, each in zip(NUMBERS, np.array(found).transpose(1, 2, 0), strict=True):
-        one = combine(*each, kind="fully", size=records, n=records)
-        known = measured.issuperset(number.pairs)
-        rows.append([setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted])
-    return rows
+        found.append([number.of(made) for number in numbers])
+    for number, each in zip(numbers, np.array(found).transpose(1, 2, 0), strict=True):
+        yield number, measured.issuperset(number.pairs), combine(*each, kind="fully", size=held.n, n=held.n)
 
 
 def coverage() -> Iterator[list[Any]]:

@@ -23,11 +23,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _shared import printed, shared, write
-from coverage_wide import RECORDS, TABLES, Number, given, mean, slope
+from coverage_wide import RECORDS, TABLES, Number, analysed, given, mean, slope
 
 from discreet.domain import Category, Counts, Domain, Integer, Records
-from discreet.inference import combine
-from discreet.mechanisms._measured_tables import MeasuredTables
 from discreet.mechanisms.marginals import Marginals
 from discreet.privacy import Budget
 
@@ -136,18 +134,10 @@ def world(table: str, epsilon: float, index: int) -> list[tuple[bool, bool, floa
     mechanism = Marginals.calibrated(
         Budget(epsilon=epsilon, delta=DELTA), domain=domain, n=RECORDS, tables=TABLES, workload=None
     )
-    released = mechanism.kernel(held, rng=rng)
-    measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
-    found = []
-    for _ in range(TABLES):
-        chunks = [chunk.columns for chunk in mechanism.finish(released, size=RECORDS, rng=rng)]
-        made = np.concatenate([np.stack(columns, axis=1) for columns in chunks])
-        found.append([number.of(made) for number in NUMBERS[table]])
     rows = []
-    for number, each in zip(NUMBERS[table], np.array(found).transpose(1, 2, 0), strict=True):
-        one, value = combine(*each, kind="fully", size=RECORDS, n=RECORDS), true[number.name]
-        holds = one.lower <= value <= one.upper
-        rows.append((measured.issuperset(number.pairs), holds, one.estimate - value, one.upper - one.lower))
+    for number, known, one in analysed(mechanism, held, NUMBERS[table], rng):
+        value = true[number.name]
+        rows.append((known, one.lower <= value <= one.upper, one.estimate - value, one.upper - one.lower))
     return rows
 
 
