@@ -233,7 +233,7 @@ class _Several:
         size = int(self.certificate.tables[0]["rows"])
         rows, floored, absent = [], [], []
         for (named, more), each in zip(about, np.swapaxes(found, 0, 1), strict=True):
-            if not np.isfinite(each).all():
+            if by and not np.isfinite(each).all():
                 absent.append(more["group"])
                 continue
             one = combine(*each.T, kind="fully", size=size, n=held, level=self.level)

@@ -94,6 +94,11 @@ def test_groups_are_those_of_each_table_combined(released: Release) -> None:
         assert row.sd**2 == pytest.approx(wanted.variance, abs=0.4 * wanted.within)  # of 100 resamples in each table
 
 
+def test_a_function_without_a_number_is_refused(released: Release) -> None:
+    with pytest.raises(ParameterError, match="one finite estimate"):
+        released.estimate([lambda values, weights: np.full(len(weights), np.nan)], column="x")
+
+
 def test_a_regression_is_that_of_each_table_combined(released: Release) -> None:
     pytest.importorskip("formulaic")
     found = released.regress("z ~ x + C(y)")
