@@ -21,7 +21,7 @@ from discreet.inference._counts import along, given_counts, given_records, noisy
 from discreet.inference._lattice import Counted
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
-from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_WITHHELD, Prior
+from discreet.inference._prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Prior
 from discreet.inference._released import _table, read_release
 from discreet.inference._withheld import Withheld
 from discreet.inference._within import continuous_domain, shapes
@@ -98,9 +98,10 @@ def mechanism_posterior(
         By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
         shares of the halves are :math:`\mathrm{Beta}(\frac b2,\frac b2)` (with a base measure that is not uniform, in
         proportion to its shares). It is wide for sums of many cells: there ``b`` is 2, or 1 where a threshold
-        withholds cells. Whether it is firmer for neighbouring cells, and below which scale, is learned from the
-        release.
-        For records that were drawn from the counts without noise (mixtures and urns) the default is 1.
+        withholds cells and for records that were drawn from the counts without noise (mixtures and urns).
+        Whether it is firmer for neighbouring cells, and below which scale, is learned from the release; for
+        records without noise also whether it is softer, like a Dirichlet process.
+        For records of subsampled randomised response and of data-specific Reveal-or-Obscure the default is 1.
     draws : int
         Number of draws; they are independent.
     seed : int
@@ -210,8 +211,9 @@ def counts_of(
     told = _at(leaf, seen)
     masses = _at(leaf, base)
     withheld = evidence if isinstance(evidence, ThresholdedCounts) else None
-    if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast, DrawnFromCounts)):
-        strength = 1.0  # records of so few that a prior that is wide on every scale would say more than they do
+    if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast)):
+        strength = 1.0
+    few = isinstance(evidence, DrawnFromCounts)  # records without noise show little of the counts
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
     priors: Sequence[Prior]
     if strength is not None:
@@ -219,7 +221,8 @@ def counts_of(
     elif isinstance(evidence, NoisyTree):
         priors = along(evidence.consistent.tree, masses, firmer=firmer)
     else:
-        priors = Prior.learned(masses, firmer=firmer, wide=WIDE_FOR_WITHHELD if withheld else WIDE)
+        wide = WIDE_FOR_LITTLE if withheld or few else WIDE
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few)
     if released:
         kept = None if share is None else round(share * records)
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)

@@ -10,15 +10,16 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 
-# The strength of the first splits: shares of halves are uniform; and where a threshold withholds cells, which leaves
-# them to the prior, as likely near 0 and 1 as Jeffreys' law has it.
-WIDE, WIDE_FOR_WITHHELD = 2.0, 1.0
+# The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
+# prior, as likely near 0 and 1 as Jeffreys' law has it.
+WIDE, WIDE_FOR_LITTLE = 2.0, 1.0
 # The least depth of the last splits of this strength: given counts, and given records, which show less of heaps.
 FIRMER, FIRMER_FOR_RECORDS = 4, 5
 _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become firmer: trees of equal probability
 # From depth to depth: shares of halves under a smooth density differ by half as much, one step further down. No split
 # is firmer than 8: one of two neighbouring values may be round, and hold several times as many as the other.
-_GROWTH, _FIRMEST = 4, 8.0
+_GROWTH, _FIRMEST = 4.0, 8.0
+_SOFTER = 0.5  # from depth to depth, as the splits of a Dirichlet process are
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 
@@ -78,9 +79,9 @@ def _log_binomial_sum(alpha: float, before: Floats, last: Floats, rate: float, o
     return np.where(told, np.log(np.where(told, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
 
-def strength_at(depth: int, start: float, wide: float = WIDE) -> float:
+def strength_at(depth: int, start: float, wide: float = WIDE, growth: float = _GROWTH) -> float:
     """Return the strength of a split that lies so many steps below the whole."""
-    return min(_FIRMEST, float(wide * _GROWTH ** max(0.0, depth - start)))
+    return min(_FIRMEST, float(wide * growth ** max(0.0, depth - start)))
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Prior:
 
     In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
     weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have one strength down
-    to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8.
+    to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8, or halves.
 
     ``alpha``: masses of the cells, in the process or in the splits of the sets that they are in.
     ``levels``: of the tree, from the smallest sets on; none for the process.
@@ -111,6 +112,7 @@ class Prior:
     ``base``: the base measure of a tree, not in its order.
     ``start``: depth of the last splits of the whole's strength; infinite where all have it.
     ``wide``: that strength.
+    ``growth``: by what strengths are multiplied from depth to depth below.
     """
 
     alpha: Floats
@@ -119,6 +121,7 @@ class Prior:
     base: Floats | None = None
     start: float = math.inf
     wide: float = WIDE
+    growth: float = _GROWTH
 
     @classmethod
     def all_of(cls, given: Prior | Sequence[Prior] | Floats) -> Sequence[Prior]:
@@ -136,14 +139,17 @@ class Prior:
         *,
         firmer: int,
         wide: float = WIDE,
+        softer: bool = False,
     ) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near.
 
         ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
+        ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
         """
         nested = sets or _halves(len(base))
         starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
-        return [cls.nested(base, nested, order, start=start, wide=wide) for start in starts]
+        trees = [cls.nested(base, nested, order, start=start, wide=wide) for start in starts]
+        return trees + [cls.nested(base, nested, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
 
     @classmethod
     def halving(cls, base: Floats, start: float = math.inf) -> Prior:
@@ -159,21 +165,22 @@ class Prior:
         *,
         start: float = math.inf,
         wide: float = WIDE,
+        growth: float = _GROWTH,
     ) -> Prior:
         """Return the tree of given sets, the last of which is all; the base measure is in the tree's order."""
         mass, masses, plain = base, [], base.copy()
         if order is not None:
             plain[order] = base
         depths = reversed(range(len(sets)))
-        strengths = [strength_at(depth, start, wide) for depth in depths]  # of the splits of each level
+        strengths = [strength_at(depth, start, wide, growth) for depth in depths]  # of the splits of each level
         for of, strength in zip(sets, strengths, strict=True):
             above = np.asarray(np.bincount(of, weights=mass), dtype=np.float64)
             masses.append(strength * mass / above[of])
             mass = above
         if not sets:
-            return cls(np.ones_like(base), (), order, plain, start, wide)
+            return cls(np.ones_like(base), (), order, plain, start, wide, growth)
         levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
-        return cls(masses[0], levels, order, plain, start, wide)
+        return cls(masses[0], levels, order, plain, start, wide, growth)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
         """Return a power of each cell's count, and of each set's, level by level, that changes no draw.

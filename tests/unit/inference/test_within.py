@@ -15,7 +15,7 @@ from discreet.inference._counts import noisy
 from discreet.inference._mechanism_aware import counts_of
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
-from discreet.mechanisms import PerturbedHistogram, StabilityHistogram
+from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, StabilityHistogram
 from discreet.privacy import Budget
 
 MASSES = [[0.2, 0.5, 0.3]]
@@ -216,3 +216,46 @@ def test_withheld_cells_have_the_wider_prior() -> None:
         told = counts_of(mechanism, 400, seen, released=False, strength=None, draws=5, rng=seeded(1))
         assert [prior.wide for prior in told.priors] == [wide]
         assert told.priors[0].alpha.tolist() == [wide / 2.0] * 4
+
+
+FOUR = np.array([c for c in itertools.product(range(7), repeat=4) if sum(c) == 6])
+
+
+def four_cells_law(counts: np.ndarray, share: float) -> float:
+    """The logarithm of the law of counts under splits of strength 1 and then, in two halves each, of twice a share."""
+    halves = [counts[:2].sum(), counts[2:].sum()]
+    log = math.lgamma(7) - math.lgamma(1 + 6)
+    for pair, a in ((halves, 0.5), (counts[:2], share), (counts[2:], share)):
+        n = int(sum(pair))
+        log += math.lgamma(n + 1) - math.lgamma(2 * a + n) + math.lgamma(2 * a)
+        log += sum(math.lgamma(a + c) - math.lgamma(a) - math.lgamma(c + 1) for c in pair)
+    return log
+
+
+def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
+    """Dirichlet-multinomial records of four cells: all tables of six records listed, under both trees.
+
+    With a uniform base the softer tree is the Dirichlet process of strength 1.
+    """
+    domain = Domain(columns={"x": Integer(lower=1, upper=4)})
+    mechanism = DirichletMultinomial(domain=domain, size=8, prior=0.5)
+    seen = np.array([3.0, 2.0, 1.0, 2.0])
+    told = counts_of(mechanism, 6, seen, released=True, strength=None, draws=40_000, rng=seeded(5))
+    assert [(one.wide, one.growth) for one in told.priors] == [(1.0, 4.0), (1.0, 0.5)]
+    process = [sum(math.lgamma(0.25 + c) - math.lgamma(0.25) - math.lgamma(c + 1) for c in row) for row in FOUR]
+    laws = [np.array([four_cells_law(row, share) for row in FOUR]) for share in (0.5, 0.25)]
+    assert laws[1] == pytest.approx(np.array(process), abs=1e-9)
+    assert [np.exp(law).sum() for law in laws] == pytest.approx([1.0, 1.0])
+    likelihood = [
+        sum(math.lgamma(0.5 + c + z) - math.lgamma(0.5 + c) for c, z in zip(row, seen, strict=True)) for row in FOUR
+    ]
+    weights = [np.exp(law + likelihood) for law in laws]
+    odds = np.array([one.sum() for one in weights]) / sum(one.sum() for one in weights)
+    drawn = np.array(told.counted.drawn) / 40_000
+    assert abs(drawn[0] - odds[0]) < 5.0 * math.sqrt(odds[0] * odds[1] / 40_000)  # rate 6e-7
+    assert abs(odds[0] - 0.5) > 0.03  # so that equal shares would be rejected
+    exact = sum(weights) / sum(one.sum() for one in weights)
+    counts, alone = told.counted.counts, weights[0] / weights[0].sum()
+    spread = 5.0 * counts.std(axis=0) / 200.0
+    assert (np.abs(counts.mean(axis=0) - exact @ FOUR) < spread).all()  # four numbers: rate 2e-6
+    assert not (np.abs(alone @ FOUR - exact @ FOUR) < spread).all()  # one tree alone would be rejected
