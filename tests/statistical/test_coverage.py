@@ -58,7 +58,7 @@ PERTURBED = {"domain": CELLS, "records": HELD}
     [
         (PerturbedHistogram(**PERTURBED, scale=8.0), "counts"),
         (PerturbedHistogram(**PERTURBED, scale=8.0, noise="gaussian"), "counts"),
-        (PerturbedHistogram(**PERTURBED, scale=8.0), "records"),
+        pytest.param(PerturbedHistogram(**PERTURBED, scale=8.0), "records", marks=pytest.mark.exhaustive),
         (StabilityHistogram(domain=CELLS, scale=4.0, threshold=15), "counts"),
         (SmoothedHistogram(domain=CELLS, size=RELEASED, mixing=0.4), "records"),
     ],
