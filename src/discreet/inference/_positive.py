@@ -196,7 +196,7 @@ class Moved(Positive):
         if prior.base is None:
             return prior
         sets = _sets(self._block)  # its tree is cut where these sets end
-        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide)
+        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
     @property
     def approximation(self) -> str:
