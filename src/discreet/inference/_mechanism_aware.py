@@ -212,7 +212,7 @@ def counts_of(
     masses = _at(leaf, base)
     withheld = evidence if isinstance(evidence, ThresholdedCounts) else None
     if strength is None and isinstance(evidence, (DistinctRecords, DrawnByLeast)):
-        strength = 1.0
+        strength = 1.0  # one posterior knows no trees, the other takes seconds with them
     few = isinstance(evidence, DrawnFromCounts)  # records without noise show little of the counts
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
     priors: Sequence[Prior]

@@ -58,9 +58,7 @@ def least_p(records: int, epsilon: float) -> float:
     return min(3.0 * float(binomtest(int(each), WORLDS, share).pvalue) for each in np.sum(ends, axis=0))
 
 
-@pytest.mark.parametrize(
-    ("records", "epsilon"), [NOISE_RULES, pytest.param(*SAMPLING_RULES, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize(("records", "epsilon"), [NOISE_RULES, SAMPLING_RULES])
 def test_ranks_are_uniform(records: int, epsilon: float) -> None:
     assert least_p(records, epsilon) > FALSE_ALARM
 
@@ -70,7 +68,6 @@ def test_ranks_are_not_where_noise_is_taken_for_the_table(monkeypatch: pytest.Mo
     assert least_p(*NOISE_RULES) < FALSE_ALARM
 
 
-@pytest.mark.exhaustive
 def test_ranks_are_not_where_the_table_is_taken_for_the_population(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marginals, "copies", lambda _n, size, _rng: iter([np.ones(size, dtype=np.int64)]))
     assert least_p(*SAMPLING_RULES) < FALSE_ALARM

@@ -126,8 +126,8 @@ def test_even_mass_is_caught_by_a_heap() -> None:
 # -- the prior ------------------------------------------------------------------------------------------------------
 
 
-def tree_law(base, counts, start: float) -> float:
-    """The logarithm of the prior of counts, split by split: beta-binomial laws, firmer below a depth."""
+def tree_law(base, counts, start: float, wide: float = 2.0, growth: float = 4.0) -> float:
+    """The logarithm of the prior of counts, split by split: beta-binomial laws, firmer or softer below a depth."""
 
     def rising(a: float, c: int) -> float:
         return math.lgamma(a + c) - math.lgamma(a)
@@ -138,7 +138,7 @@ def tree_law(base, counts, start: float) -> float:
         levels.append((np.bincount(half, levels[-1][0]), np.bincount(half, levels[-1][1]).astype(int)))
     log = 0.0
     for depth, (above, below) in enumerate(zip(levels[:0:-1], levels[-2::-1], strict=True)):
-        strength = min(8.0, 2.0 * 4.0 ** max(0.0, depth - start))
+        strength = min(8.0, wide * growth ** max(0.0, depth - start))
         log += sum(math.lgamma(c + 1) - rising(strength, int(c)) for c in above[1])
         shares = below[0] / above[0][np.arange(len(below[0])) // 2]
         log += sum(rising(strength * a, int(c)) - math.lgamma(c + 1) for a, c in zip(shares, below[1], strict=True))
@@ -221,17 +221,6 @@ def test_withheld_cells_have_the_wider_prior() -> None:
 FOUR = np.array([c for c in itertools.product(range(7), repeat=4) if sum(c) == 6])
 
 
-def four_cells_law(counts: np.ndarray, share: float) -> float:
-    """The logarithm of the law of counts under splits of strength 1 and then, in two halves each, of twice a share."""
-    halves = [counts[:2].sum(), counts[2:].sum()]
-    log = math.lgamma(7) - math.lgamma(1 + 6)
-    for pair, a in ((halves, 0.5), (counts[:2], share), (counts[2:], share)):
-        n = int(sum(pair))
-        log += math.lgamma(n + 1) - math.lgamma(2 * a + n) + math.lgamma(2 * a)
-        log += sum(math.lgamma(a + c) - math.lgamma(a) - math.lgamma(c + 1) for c in pair)
-    return log
-
-
 def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     """Dirichlet-multinomial records of four cells: all tables of six records listed, under both trees.
 
@@ -243,7 +232,7 @@ def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     told = counts_of(mechanism, 6, seen, released=True, strength=None, draws=40_000, rng=seeded(5))
     assert [(one.wide, one.growth) for one in told.priors] == [(1.0, 4.0), (1.0, 0.5)]
     process = [sum(math.lgamma(0.25 + c) - math.lgamma(0.25) - math.lgamma(c + 1) for c in row) for row in FOUR]
-    laws = [np.array([four_cells_law(row, share) for row in FOUR]) for share in (0.5, 0.25)]
+    laws = [np.array([tree_law([0.25] * 4, row, 0.0, 1.0, growth) for row in FOUR]) for growth in (1.0, 0.5)]
     assert laws[1] == pytest.approx(np.array(process), abs=1e-9)
     assert [np.exp(law).sum() for law in laws] == pytest.approx([1.0, 1.0])
     likelihood = [
