@@ -143,24 +143,24 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     plain = prior if prior.order is not None else replace(prior, alpha=prior.alpha[order])
     lattice = Lattice.fine(records, noise.scale, plain, _lowered(counts[order], records))
     laws = _each(lambda y: _near(lattice, y, noise), lattice, counts[order])
-    priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
+    priors = {len(level.log_weights): level for level in lattice.levels}
     levels: list[Level] = []
     first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
     for node, measured in _sets(tree, order, set(evidence.consistent.measured[:-1])):
         number = int(node[-1]) + 1
-        weights = list(priors.get(number, []))
+        weights, alone = priors[number][1:] if number in priors else ([], ())
         if measured:
             told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
             weights = [_both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
         if weights:
-            levels.append(Level(node[first], weights))
+            levels.append(Level(node[first], weights, alone))
             first = np.searchsorted(node, np.arange(number))
     other = evidence.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
     text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance" if other else ""
     return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
-def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
+def along(tree: Tree, base: Floats, *, firmer: int, hidden: float = 0.0) -> list[Prior]:
     """Return the priors of a tree of sets."""
     order = tree.in_order()
     sets, first = [], np.arange(len(order))
@@ -168,7 +168,7 @@ def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
         if int(node[-1]) + 1 < len(first):
             sets.append(node[first])
             first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-    return Prior.learned(base[order], sets, order, firmer=firmer)
+    return Prior.learned(base[order], sets, order, firmer=firmer, hidden=hidden)
 
 
 def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
@@ -273,7 +273,16 @@ class _Leaves:
         spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
         alpha, start = (prior.alpha, None) if prior.base is None else (prior.base, prior.start)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-        below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
+        below = TreeRecords(
+            merged,
+            records,
+            splits,
+            spread=spread,
+            stratified=stratified,
+            start=start,
+            empty=prior.empty,
+            empty_in=prior.empty_in,
+        )
         text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
         return cls(below, splits.leaf, alpha, text)
 

@@ -5,6 +5,7 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +31,7 @@ from discreet.mechanisms._evidence import (
     DistinctRecords,
     DrawnByLeast,
     DrawnFromCounts,
+    NoisyCellCounts,
     NoisyTree,
     ThresholdedCounts,
 )
@@ -100,7 +102,9 @@ def mechanism_posterior(
         proportion to its shares). It is wide for sums of many cells: there ``b`` is 2, or 1 where a threshold
         withholds cells and for records that were drawn from the counts without noise (mixtures and urns).
         Whether it is firmer for neighbouring cells, and below which scale, is learned from the release; for
-        records without noise also whether it is softer, like a Dirichlet process.
+        records without noise also whether it is softer, like a Dirichlet process. Where noise hides small counts, one
+        half of a set may be empty as well: of sets of eight cells or more, and in sparse columns, which the release
+        tells too, of all sets.
         For records of subsampled randomised response and of data-specific Reveal-or-Obscure the default is 1.
     draws : int
         Number of draws; they are independent.
@@ -215,14 +219,18 @@ def counts_of(
         strength = 1.0  # one posterior knows no trees, the other takes seconds with them
     few = isinstance(evidence, DrawnFromCounts)  # records without noise show little of the counts
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
+    hidden = 0.0
+    if isinstance(evidence, NoisyCellCounts) and withheld is None:
+        rounded = records / max(1.0, float(told.sum())) / math.sqrt(6.0) if released else 0.0
+        hidden = math.hypot(evidence.law.standard_deviation(evidence.scale), rounded)
     priors: Sequence[Prior]
     if strength is not None:
         priors = [Prior(strength * masses)]
     elif isinstance(evidence, NoisyTree):
-        priors = along(evidence.consistent.tree, masses, firmer=firmer)
+        priors = along(evidence.consistent.tree, masses, firmer=firmer, hidden=hidden)
     else:
         wide = WIDE_FOR_LITTLE if withheld or few else WIDE
-        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few)
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few, hidden=hidden)
     if released:
         kept = None if share is None else round(share * records)
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
@@ -287,8 +295,11 @@ def noisy_counts_posterior(
     given = np.asarray(counts, dtype=np.float64)
     if given.shape != base.shape or not np.isfinite(given).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
-    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_prior_masses(domain, strength))]
-    counted = noisy(priors, n, given, Noise(noise, float(scale)), _number(draws, domain), rng)
+    law = Noise(noise, float(scale))
+    priors = Prior.learned(base, firmer=FIRMER, hidden=law.spread)
+    if strength is not None:
+        priors = [Prior(_prior_masses(domain, strength))]
+    counted = noisy(priors, n, given, law, _number(draws, domain), rng)
     told = Told(domain, counted, priors, base, None, {"mechanism": "noisy counts", "records": n}, strength)
     return posterior_about(told, rng, of=of, within=within)
 

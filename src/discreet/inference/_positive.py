@@ -6,16 +6,16 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.inference._lattice import Lattice
+from discreet.inference._lattice import Lattice, nothing
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
-from discreet.inference._sums import Level, Sums
+from discreet.inference._sums import Level, LogWeights, Sums
 from discreet.mechanisms._evidence import NoisyCellCounts, ThresholdedCounts
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
@@ -37,7 +37,7 @@ class Positive:
         self._noise = Noise.of(evidence.law, evidence.scale)
         self._each = records / self._size
         self._stratified = evidence.sampling == "stratified"
-        self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
+        self._empty_in = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
         spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
         self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn.astype(np.float64))
         self._tilt: float | None = None  # of the sums that were made last
@@ -100,8 +100,10 @@ class Positive:
         if self._evidence.surplus != "rescaled":
             width = math.hypot(spread, self._each) / math.sqrt(k)
             return -9.0 * width, 9.0 * spread, width
-        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
-        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+        least = (
+            1.0 if self._empty_in is None else float(self._empty_in)
+        )  # the logarithm of the sum of the positive parts
+        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._empty_in is None else 0.0))
         width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
         return low, math.log(self._records + 2.0 * spread * k), width
 
@@ -145,15 +147,15 @@ class Positive:
         lattice, step = self._lattice, self._lattice.step
         spread = each * (_ROUNDING if self._stratified else math.sqrt(drawn + 1.0))
         spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
-        least = max(shift, -math.inf if self._least is None else self._least)
+        least = max(shift, -math.inf if self._empty_in is None else self._empty_in)
         low = max(least, shift + each * drawn - 9.0 * spread)
         high = max(least, shift + each * drawn) + (6.0 if self._stratified else 20.0) * spread
-        if drawn == 0 and self._least is None:
+        if drawn == 0 and self._empty_in is None:
             low = shift - noise.reach
         y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
         log_read = self._log_read(drawn, np.maximum(y - shift, 0.0) / each, each)
-        if self._least is not None:
-            log_read = np.where(y >= self._least, log_read, -math.inf)
+        if self._empty_in is not None:
+            log_read = np.where(y >= self._empty_in, log_read, -math.inf)
         peak = float(log_read.max()) if drawn else 0.0
         read = np.exp(log_read - peak)
         numbers = lattice.numbers(y[0] - noise.reach, y[-1] + noise.reach)
@@ -165,8 +167,8 @@ class Positive:
         else:
             weights = np.exp(noise.log_pmf(y - float(step) * numbers[:, None])) @ read
         weights = weights * (spacing * math.exp(-noise.log_whole))
-        if self._least is not None:
-            below = noise.below(self._least - step * numbers) if drawn == 0 else 0.0
+        if self._empty_in is not None:
+            below = noise.below(self._empty_in - step * numbers) if drawn == 0 else 0.0
             weights = np.where(numbers > 0, weights + below, float(drawn == 0))
         with np.errstate(divide="ignore"):
             return numbers, np.log(weights) + peak
@@ -192,11 +194,17 @@ class Moved(Positive):
     def _block(self) -> Integers:
         return _nearest_held(self._drawn)
 
+    @cached_property
+    def _run(self) -> Integers:
+        return _runs(self._drawn, self._block)
+
     def _tree_of(self, prior: Prior) -> Prior:
         if prior.base is None:
             return prior
-        sets = _sets(self._block)  # its tree is cut where these sets end
-        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
+        return Prior.nested(  # its tree is cut where these sets end
+            prior.base, _sets(self._run, self._block), start=prior.start, wide=prior.wide, growth=prior.growth,
+            empty=prior.empty, empty_in=prior.empty_in,
+        )  # fmt: skip
 
     @property
     def approximation(self) -> str:
@@ -220,15 +228,24 @@ class Moved(Positive):
 
     @cached_property
     def _cells(self) -> Sums:
-        sizes = np.bincount(self._block).tolist()
+        sizes = np.bincount(self._block)
         held = self._drawn[np.flatnonzero(self._drawn)].tolist()
-        made = {kind: self._told_of(*kind) for kind in {*zip(held, sizes, strict=True)}}
-        told = [made[kind] for kind in zip(held, sizes, strict=True)]
-        cells, blocks, empty = self._lattice.cells, self._block.tolist(), (self._drawn == 0).tolist()
-        keys = [(cell, held[at], sizes[at], none) for cell, at, none in zip(cells, blocks, empty, strict=True)]
-        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(made[key[1:3]], *key[2:])) for key in keys})
-        weights = [_looked_up(*one) if size > 1 else _nothing for one, size in zip(told, sizes, strict=True)]
-        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(weights))
+        made = {kind: self._told_of(*kind) for kind in {*zip(held, sizes.tolist(), strict=True)}}
+        told = [made[kind] for kind in zip(held, sizes.tolist(), strict=True)]
+        blocks, runs = self._block.tolist(), np.bincount(self._run)[self._run].tolist()
+        kinds = [
+            (held[at], int(sizes[at]), z == 0, run)
+            for at, z, run in zip(blocks, self._drawn.tolist(), runs, strict=True)
+        ]
+        keys = [*zip(self._lattice.cells, kinds, strict=True)]
+        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(made[key[1][:2]], *key[1][1:])) for key in keys})
+        first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1))
+        hidden = {size: self._hidden(size) for size in {*sizes.tolist()}}
+        runs_told = [
+            hidden[sizes[self._block[at]]] if self._drawn[at] == 0 and runs[at] > 1 else nothing for at in first
+        ]
+        weights = [_looked_up(*one) if size > 1 else nothing for one, size in zip(told, sizes.tolist(), strict=True)]
+        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(runs_told, weights))
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
@@ -237,31 +254,43 @@ class Moved(Positive):
     def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
         return self._told(drawn, self._each, 0.0, self._wide(size))
 
-    def _of_a_cell(self, told: tuple[Integers, Floats], size: int, empty: bool) -> tuple[Integers, Floats]:
-        """Return a cell's counts and their weights: one without records is no larger than its set's noise may hide."""
+    def _hidden(self, size: int) -> LogWeights:
+        """Return how likely it is that cells without records, of a block of this size, hold so many together."""
+        noise, rounded = self._wide(size), max(0, math.ceil(self._each) - 1)
+        return lambda numbers: noise.log_pmf(np.maximum(self._lattice.counts(numbers) - rounded, 0.0))
+
+    def _of_a_cell(self, told: tuple[Integers, Floats], size: int, empty: bool, run: int) -> tuple[Integers, Floats]:
+        """Return a cell's counts and their weights: those without records are no more than the block's noise hides."""
         lattice, (numbers, logs) = self._lattice, told
         if size > 1:
-            noise, hidden = self._wide(size), max(0, math.ceil(self._each) - 1)
-            most = lattice.numbers(0.0, hidden + noise.reach)
+            most = lattice.numbers(0.0, max(0, math.ceil(self._each) - 1) + self._wide(size).reach)
             if empty:
-                numbers, logs = most, noise.log_pmf(np.maximum(lattice.counts(most) - hidden, 0.0))
+                numbers, logs = most, self._hidden(size)(most) if run == 1 else np.zeros(len(most))
             else:
-                numbers = np.arange(max(0, int(numbers[0]) - (size - 1) * int(most[-1])), int(numbers[-1]) + 1)
+                numbers = np.arange(max(0, int(numbers[0]) - 2 * int(most[-1])), int(numbers[-1]) + 1)
                 logs = np.zeros(len(numbers))
         return numbers, logs
 
-    def _tree(self, told: list[LogWeights]) -> list[Level]:
+    def _tree(self, runs: list[LogWeights], blocks: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
-        levels = self._levels
-        if not levels:
-            return [Level(self._block, told)] if 1 < len(told) < len(self._block) else []
+        told = {len(some): some for some in (runs, blocks) if 1 < len(some) < len(self._drawn)}
+        levels = self._levels or self._flat(told)
         return [
-            Level(of, list(map(_both, weights, told)) if len(weights) == len(told) else weights)
-            for of, weights in levels
+            level._replace(log_weights=list(map(_both, level.log_weights, told[len(level.log_weights)])))
+            if len(level.log_weights) in told
+            else level
+            for level in levels
         ]
 
-
-LogWeights = Callable[[Integers], Floats]
+    def _flat(self, told: Container[int]) -> list[Level]:
+        """Return the sets of runs and blocks, without weights."""
+        levels, first = [], np.arange(len(self._drawn))
+        for part in (self._run, self._block):
+            number = int(part[-1]) + 1
+            if number in told and number < len(first):
+                levels.append(Level(part[first], [nothing] * number))
+                first = np.searchsorted(part, np.arange(number))
+        return levels
 
 
 def _nearest_held(drawn: Integers) -> Integers:
@@ -271,18 +300,24 @@ def _nearest_held(drawn: Integers) -> Integers:
     return np.searchsorted(ends, np.arange(len(drawn)), side="right")
 
 
-def _sets(block: Integers) -> list[Integers]:
-    """Return the sets of a tree, from the smallest on: each block is halved again and again, and so are all of them."""
-    sets, of = [], block
-    while len(of) > 1:
-        if int(of[-1]) + 1 == len(of):  # a block each
-            sets.append(np.arange(len(of)) // 2)
-            of = np.arange(int(sets[-1][-1]) + 1)
-            continue
-        place = np.arange(len(of)) - np.searchsorted(of, of)
-        first = place % 2 == 0
-        sets.append(np.cumsum(first) - 1)
-        of = of[first]
+def _runs(drawn: Integers, block: Integers) -> Integers:
+    """Return the run of each cell: cells without released records of one block and side of the one that has some."""
+    held = drawn > 0
+    return np.cumsum(held | np.append(False, held[:-1]) | np.append(False, np.diff(block) > 0)) - int(held[0])
+
+
+def _sets(*parts: Integers) -> list[Integers]:
+    """Return the sets of a tree, from the smallest on: runs of cells are halved again and again, then blocks, then all.
+
+    ``parts``: partitions of the cells, each one finer than the next.
+    """
+    sets, first = [], np.arange(len(parts[0]))  # cell of each set
+    for part in [*parts, np.zeros_like(parts[0])]:
+        while int(part[-1]) + 1 < len(first):
+            of = part[first]
+            even = (np.arange(len(of)) - np.searchsorted(of, of)) % 2 == 0
+            sets.append(np.cumsum(even) - 1)
+            first = first[even]
     return sets
 
 
@@ -299,10 +334,6 @@ def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
         return np.asarray(logs[inside] - rise * below - fall * above)
 
     return weight
-
-
-def _nothing(numbers: Integers) -> Floats:
-    return np.zeros(len(numbers))
 
 
 def _both(one: LogWeights, other: LogWeights) -> LogWeights:

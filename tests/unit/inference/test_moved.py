@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import pytest
+from scipy.special import betaln, gammaln
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.inference._counts import given_records
-from discreet.inference._positive import _nearest_held, _sets
+from discreet.inference._positive import Moved, _nearest_held, _runs, _sets
 from discreet.inference._prior import Prior
 from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms._evidence import NoisyCellCounts
 from discreet.mechanisms._known import known_evidence
+from discreet.mechanisms.noise import LAPLACE
 
 
 def test_cells_without_records_belong_to_the_nearest_with_some() -> None:
@@ -24,10 +27,17 @@ def test_cells_without_records_belong_to_the_nearest_with_some() -> None:
     assert _nearest_held(np.array([5])).tolist() == [0]
 
 
-def test_a_tree_joins_each_block_before_all_of_them() -> None:
-    sets = _sets(np.array([0, 0, 0, 1, 2, 2]))
+def test_a_run_lies_on_one_side_of_a_cell_with_records() -> None:
+    drawn = np.array([0, 0, 3, 0, 0, 0, 1, 2, 0])
+    assert _nearest_held(drawn).tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2]
+    assert _runs(drawn, _nearest_held(drawn)).tolist() == [0, 0, 1, 2, 3, 3, 4, 5, 6]
+    assert _runs(np.array([5]), np.array([0])).tolist() == [0]
+
+
+def test_a_tree_joins_runs_then_blocks_then_all_of_them() -> None:
+    sets = _sets(np.array([0, 0, 0, 1, 2, 2]), np.array([0, 0, 0, 0, 1, 1]))
     assert [one.tolist() for one in sets] == [[0, 0, 1, 2, 3, 3], [0, 0, 1, 2], [0, 0, 1], [0, 0]]
-    assert _sets(np.array([0])) == []
+    assert _sets(np.array([0]), np.array([0])) == []
 
 
 def released(mechanism: PerturbedHistogram, held: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -54,6 +64,45 @@ def test_an_empty_run_is_told_as_a_sum() -> None:
     moved, shifted = empty_run("moved"), empty_run("shifted")
     assert np.quantile(moved, 0.975) > 38.0
     assert np.quantile(shifted, 0.975) < 0.7 * np.quantile(moved, 0.975)
+
+
+@pytest.mark.parametrize("strength", [None, 3.0])
+def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
+    """All tables of ten records in six cells, of which the outer two have released records.
+
+    The two cells of a run together hold no more than what the noise of their block hides. Were each by itself allowed
+    as much, the same check would fail.
+    """
+    n, scale, drawn = 10, 1.5, np.array([3, 0, 0, 0, 0, 2])
+    evidence = NoisyCellCounts(law=LAPLACE, scale=scale, surplus="moved", sampling="stratified")
+    base = np.full(6, 1 / 6)
+    prior = Prior.halving(base) if strength is None else Prior(strength * base)
+    made = Moved(evidence, prior, n, drawn)
+    tables = np.array([c for c in itertools.product(range(n + 1), repeat=6) if sum(c) == n])
+
+    def split(first: np.ndarray, second: np.ndarray, a: float, b: float) -> np.ndarray:
+        both = gammaln(first + second + 1.0) - gammaln(first + 1.0) - gammaln(second + 1.0)
+        return both + betaln(a + first, b + second) - betaln(a, b)
+
+    def hidden(counts: np.ndarray) -> np.ndarray:
+        """A released record stands for two; the noise is that of three cells."""
+        return -0.5 * (np.maximum(counts - 1.0, 0.0) / (scale * math.sqrt(6.0))) ** 2
+
+    log = (gammaln(0.5 + tables) - gammaln(tables + 1.0)).sum(axis=1) if strength else np.zeros(len(tables))
+    as_a_sum = each = np.zeros(len(tables))
+    for cell, one, other, held in ((0, 1, 2, 3), (5, 3, 4, 2)):
+        alone, first, second = (tables[:, at] for at in (cell, one, other))
+        numbers, told = made._told_of(held, 3)
+        log = log + np.interp(alone + first + second, numbers, told)
+        if strength is None:  # a run is split in two, and from its cell; a cell has a third of its block
+            log = log + split(first, second, 1.0, 1.0) + split(alone, first + second, 2.0 / 3.0, 4.0 / 3.0)
+        as_a_sum, each = as_a_sum + hidden(first + second), each + hidden(first) + hidden(second)
+    draws = made.draw(40_000, seeded(2))
+    for more, right in ((as_a_sum, True), (each, False)):
+        weights = np.exp(log + more - (log + more).max())
+        exact = weights @ tables / weights.sum()
+        near = np.abs(draws.mean(axis=0) - exact) < 5.0 * draws.std(axis=0) / 200.0  # six numbers: rate 3e-6
+        assert near.all() == right
 
 
 @pytest.mark.parametrize("strength", [None, 1.0, 50.0])
