@@ -186,8 +186,9 @@ class Moved(Positive):
     """Records of a reading that sets the negative parts of noisy counts off against their positive neighbours.
 
     What is left of a cell is then the sum of its own noisy count and of those that were set off against it. A cell
-    without released records is taken to be one of these, of the nearest cell that has some: only the sum of such a set
-    is told, with the noise of all its counts, and that those without records are no larger than this noise.
+    without released records is taken to be one of these, of the nearest cell that has some. The sum of such a block is
+    told, with the noise of all its counts, and of its cells on each side of the one with records, a run, that their
+    sum is no larger than this noise hides.
     """
 
     @cached_property
@@ -254,16 +255,21 @@ class Moved(Positive):
     def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
         return self._told(drawn, self._each, 0.0, self._wide(size))
 
+    @cached_property
+    def _unseen(self) -> float:
+        """What a run without records may hold: twice what one stands for, or what one in twenty times has none."""
+        return 2.0 * max(0, math.ceil(self._each) - 1) if self._stratified else 3.0 * self._each
+
     def _hidden(self, size: int) -> LogWeights:
-        """Return how likely it is that cells without records, of a block of this size, hold so many together."""
-        noise, rounded = self._wide(size), max(0, math.ceil(self._each) - 1)
-        return lambda numbers: noise.log_pmf(np.maximum(self._lattice.counts(numbers) - rounded, 0.0))
+        """Return how likely it is that a run of cells, of a block of this size, holds so many without showing it."""
+        noise = self._wide(size)
+        return lambda numbers: noise.log_pmf(np.maximum(self._lattice.counts(numbers) - self._unseen, 0.0))
 
     def _of_a_cell(self, told: tuple[Integers, Floats], size: int, empty: bool, run: int) -> tuple[Integers, Floats]:
         """Return a cell's counts and their weights: those without records are no more than the block's noise hides."""
         lattice, (numbers, logs) = self._lattice, told
         if size > 1:
-            most = lattice.numbers(0.0, max(0, math.ceil(self._each) - 1) + self._wide(size).reach)
+            most = lattice.numbers(0.0, self._unseen + self._wide(size).reach)
             if empty:
                 numbers, logs = most, self._hidden(size)(most) if run == 1 else np.zeros(len(most))
             else:

@@ -22,7 +22,7 @@ _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become
 _GROWTH, _FIRMEST = 4.0, 8.0
 # The weight that a half is empty, by how much a count may hide, and the fewest cells of sets with such halves: in most
 # columns small halves would be lost; in sparse ones, of which there is a tree too, most of them are empty.
-_EMPTY, _EMPTY_IN, _SPARSE, _SPARSE_IN = 0.7, 8, 7.0, 2
+_EMPTY, _EMPTY_IN, _SPARSE, _SPARSE_IN = 0.7, 8, 2.8, 2
 _SOFTER = 0.5  # from depth to depth, as the splits of a Dirichlet process are
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
@@ -156,7 +156,7 @@ class Prior:
         ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
         ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
         ``hidden``: about how many records of a cell the release hides. Above 0, one half of a set of eight cells or
-        more may be empty, and there is one more tree, for sparse columns: with ten times this weight, in all sets.
+        more may be empty, and there is one more tree, for sparse columns: with four times this weight, in all sets.
         """
         nested = sets or _halves(len(base))
         starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]

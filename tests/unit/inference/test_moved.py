@@ -85,8 +85,8 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
         return both + betaln(a + first, b + second) - betaln(a, b)
 
     def hidden(counts: np.ndarray) -> np.ndarray:
-        """A released record stands for two; the noise is that of three cells."""
-        return -0.5 * (np.maximum(counts - 1.0, 0.0) / (scale * math.sqrt(6.0))) ** 2
+        """Twice what less than a released record stands for, which is one; the noise is that of three cells."""
+        return -0.5 * (np.maximum(counts - 2.0, 0.0) / (scale * math.sqrt(6.0))) ** 2
 
     log = (gammaln(0.5 + tables) - gammaln(tables + 1.0)).sum(axis=1) if strength else np.zeros(len(tables))
     as_a_sum = each = np.zeros(len(tables))

@@ -288,7 +288,7 @@ def test_withheld_cells_have_the_wider_prior() -> None:
         ways = [(0.0, 8)]  # a threshold has bounds for what it hides
         if isinstance(mechanism, PerturbedHistogram):
             spread = mechanism.law.standard_deviation(mechanism.scale)
-            ways = [(pytest.approx(7.0 * spread), 2), (pytest.approx(0.7 * spread), 8)]
+            ways = [(pytest.approx(2.8 * spread), 2), (pytest.approx(0.7 * spread), 8)]
         assert [(prior.empty, prior.empty_in) for prior in told.priors] == ways
 
 
