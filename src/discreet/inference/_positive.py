@@ -37,7 +37,7 @@ class Positive:
         self._noise = Noise.of(evidence.law, evidence.scale)
         self._each = records / self._size
         self._stratified = evidence.sampling == "stratified"
-        self._empty_in = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
+        self._least = evidence.threshold if isinstance(evidence, ThresholdedCounts) else None
         spread = math.hypot(self._noise.spread, self._each / math.sqrt(6.0))
         self._lattice = Lattice.fine(records, spread, self._tree_of(prior), self._each * self._drawn.astype(np.float64))
         self._tilt: float | None = None  # of the sums that were made last
@@ -100,10 +100,8 @@ class Positive:
         if self._evidence.surplus != "rescaled":
             width = math.hypot(spread, self._each) / math.sqrt(k)
             return -9.0 * width, 9.0 * spread, width
-        least = (
-            1.0 if self._empty_in is None else float(self._empty_in)
-        )  # the logarithm of the sum of the positive parts
-        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._empty_in is None else 0.0))
+        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
+        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
         width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
         return low, math.log(self._records + 2.0 * spread * k), width
 
@@ -147,15 +145,15 @@ class Positive:
         lattice, step = self._lattice, self._lattice.step
         spread = each * (_ROUNDING if self._stratified else math.sqrt(drawn + 1.0))
         spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
-        least = max(shift, -math.inf if self._empty_in is None else self._empty_in)
+        least = max(shift, -math.inf if self._least is None else self._least)
         low = max(least, shift + each * drawn - 9.0 * spread)
         high = max(least, shift + each * drawn) + (6.0 if self._stratified else 20.0) * spread
-        if drawn == 0 and self._empty_in is None:
+        if drawn == 0 and self._least is None:
             low = shift - noise.reach
         y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
         log_read = self._log_read(drawn, np.maximum(y - shift, 0.0) / each, each)
-        if self._empty_in is not None:
-            log_read = np.where(y >= self._empty_in, log_read, -math.inf)
+        if self._least is not None:
+            log_read = np.where(y >= self._least, log_read, -math.inf)
         peak = float(log_read.max()) if drawn else 0.0
         read = np.exp(log_read - peak)
         numbers = lattice.numbers(y[0] - noise.reach, y[-1] + noise.reach)
@@ -167,8 +165,8 @@ class Positive:
         else:
             weights = np.exp(noise.log_pmf(y - float(step) * numbers[:, None])) @ read
         weights = weights * (spacing * math.exp(-noise.log_whole))
-        if self._empty_in is not None:
-            below = noise.below(self._empty_in - step * numbers) if drawn == 0 else 0.0
+        if self._least is not None:
+            below = noise.below(self._least - step * numbers) if drawn == 0 else 0.0
             weights = np.where(numbers > 0, weights + below, float(drawn == 0))
         with np.errstate(divide="ignore"):
             return numbers, np.log(weights) + peak
@@ -229,24 +227,19 @@ class Moved(Positive):
 
     @cached_property
     def _cells(self) -> Sums:
-        sizes = np.bincount(self._block)
-        held = self._drawn[np.flatnonzero(self._drawn)].tolist()
-        made = {kind: self._told_of(*kind) for kind in {*zip(held, sizes.tolist(), strict=True)}}
-        told = [made[kind] for kind in zip(held, sizes.tolist(), strict=True)]
-        blocks, runs = self._block.tolist(), np.bincount(self._run)[self._run].tolist()
-        kinds = [
-            (held[at], int(sizes[at]), z == 0, run)
-            for at, z, run in zip(blocks, self._drawn.tolist(), runs, strict=True)
+        sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
+        blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
+        told = {block: self._told_of(*block) for block in {*blocks}}
+        hidden = {size: self._hidden(size) for size in {*sizes}}
+        kinds = zip(self._lattice.cells, self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
+        keys = [(cell, *blocks[block], empty, run) for cell, block, empty, run in kinds]
+        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(told[key[1:3]], *key[2:])) for key in keys})
+        first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
+        of_runs = [
+            hidden[size] if empty and run > 1 else nothing for *_, size, empty, run in (keys[at] for at in first)
         ]
-        keys = [*zip(self._lattice.cells, kinds, strict=True)]
-        laws = self._lattice.laws({key: (key[0], *self._of_a_cell(made[key[1][:2]], *key[1][1:])) for key in keys})
-        first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1))
-        hidden = {size: self._hidden(size) for size in {*sizes.tolist()}}
-        runs_told = [
-            hidden[sizes[self._block[at]]] if self._drawn[at] == 0 and runs[at] > 1 else nothing for at in first
-        ]
-        weights = [_looked_up(*one) if size > 1 else nothing for one, size in zip(told, sizes.tolist(), strict=True)]
-        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(runs_told, weights))
+        of_blocks = [_looked_up(*told[block]) if block[1] > 1 else nothing for block in blocks]
+        return Sums([laws[key] for key in keys], self._lattice.total, self._tree(of_runs, of_blocks))
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
