@@ -160,7 +160,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
-def along(tree: Tree, base: Floats, *, firmer: int, hidden: float = 0.0) -> list[Prior]:
+def along(tree: Tree, base: Floats, *, firmer: int, hidden: float = 0.0, records: bool = False) -> list[Prior]:
     """Return the priors of a tree of sets."""
     order = tree.in_order()
     sets, first = [], np.arange(len(order))
@@ -168,7 +168,7 @@ def along(tree: Tree, base: Floats, *, firmer: int, hidden: float = 0.0) -> list
         if int(node[-1]) + 1 < len(first):
             sets.append(node[first])
             first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-    return Prior.learned(base[order], sets, order, firmer=firmer, hidden=hidden)
+    return Prior.learned(base[order], sets, order, firmer=firmer, hidden=hidden, records=records)
 
 
 def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:

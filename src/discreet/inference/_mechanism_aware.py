@@ -227,10 +227,10 @@ def counts_of(
     if strength is not None:
         priors = [Prior(strength * masses)]
     elif isinstance(evidence, NoisyTree):
-        priors = along(evidence.consistent.tree, masses, firmer=firmer, hidden=hidden)
+        priors = along(evidence.consistent.tree, masses, firmer=firmer, hidden=hidden, records=released)
     else:
         wide = WIDE_FOR_LITTLE if withheld or few else WIDE
-        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few, hidden=hidden)
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few, hidden=hidden, records=released)
     if released:
         kept = None if share is None else round(share * records)
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)

@@ -21,8 +21,10 @@ _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become
 # is firmer than 8: one of two neighbouring values may be round, and hold several times as many as the other.
 _GROWTH, _FIRMEST = 4.0, 8.0
 # The weight that a half is empty, by how much a count may hide, and the fewest cells of sets with such halves: in most
-# columns small halves would be lost; in sparse ones, of which there is a tree too, most of them are empty.
-_EMPTY, _EMPTY_IN, _SPARSE, _SPARSE_IN = 0.7, 8, 2.8, 2
+# columns small halves would be lost. In sparse ones most are empty: there the weight is larger, and all sets have it.
+# Records show a small heap among empty cells less clearly than counts do.
+_EMPTY, _EMPTY_IN = 0.7, 8
+_SPARSE, _SPARSE_FOR_RECORDS, _SPARSE_IN = 7.0, 2.8, 2
 _SOFTER = 0.5  # from depth to depth, as the splits of a Dirichlet process are
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
@@ -150,22 +152,28 @@ class Prior:
         wide: float = WIDE,
         softer: bool = False,
         hidden: float = 0.0,
+        records: bool = False,
     ) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near.
 
         ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
         ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
         ``hidden``: about how many records of a cell the release hides. Above 0, one half of a set of eight cells or
-        more may be empty, and there is one more tree, for sparse columns: with four times this weight, in all sets.
+        more may be empty, and there are more trees, for sparse columns.
+        ``records``: whether records were released, not counts.
         """
         nested = sets or _halves(len(base))
         starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
         made = partial(cls.nested, base, nested, order, wide=wide)
-        return [
-            *[made(empty=_SPARSE * hidden, empty_in=_SPARSE_IN)] * (hidden > 0.0),
-            *(made(start=start, empty=_EMPTY * hidden, empty_in=_EMPTY_IN) for start in starts),
-            *[made(start=0.0, growth=_SOFTER)] * softer,
-        ]
+        trees = [made(start=start, empty=_EMPTY * hidden, empty_in=_EMPTY_IN) for start in starts]
+        if softer:
+            trees.append(made(start=0.0, growth=_SOFTER))
+        if hidden == 0.0:
+            return trees
+        if records:
+            return [made(empty=_SPARSE_FOR_RECORDS * hidden, empty_in=_SPARSE_IN), *trees]
+        empty = _SPARSE * hidden
+        return [made(empty=empty, empty_in=_SPARSE_IN), made(start=starts[0], empty=empty, empty_in=_EMPTY_IN), *trees]
 
     @classmethod
     def halving(cls, base: Floats, start: float = math.inf) -> Prior:
