@@ -1,6 +1,7 @@
 """Coverage on real columns: do intervals hold the table's own numbers, and those of the population it is a sample of?
 
-Run ``python experiments/coverage_real.py [--releases 50] [--only NAME] [--processes 1] [--blocks FOLDER] [--further]``:
+Run ``python experiments/coverage_real.py [--releases 50] [--only NAME] [--processes 1] [--blocks FOLDER]
+[--columns first]``:
 it writes ``results/coverage_real/``, and needs ../shared/data, which is not part of the project. Fifty releases of a
 setting and a column are a block with its own seed; with ``--blocks`` blocks are kept, and not computed a second time. A
 long run may be stopped: with ``--releases 0`` nothing is computed, and what there is of each setting is written.
@@ -11,8 +12,8 @@ intervals of seven numbers, for the population's (``of="population"``) and for t
 draws with mass spread evenly over cells (``within="even"``) stand beside them, and the length of the usual intervals
 that the whole table would give without privacy. Fitted to a quarter of the noise, the same intervals must fail.
 
-The default prior was chosen on these twelve columns. With ``--further``, eight other ones are measured that had no part
-in the choice.
+The default prior was chosen on these twelve columns, and the weights of its empty halves on eight further ones too
+(``--columns further``). Eight more (``--columns unseen``) had no part in any choice.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class Column:
 
 ADULT, NIST = "adult.parquet", "nist_acs_excerpts.parquet"
 PERSONS = "acs2024_persons_income_49.parquet"
+SCORES, STOPS = "oulad_scores.parquet", "mpls_stops_points.parquet"
 FIRST = {
     "income, living alone": Column(
         "acs2024_ca_living_alone_income.parquet", "PINCP_from_HINCP", Numeric(lower=0, upper=400_000, cells=60),
@@ -93,9 +95,9 @@ FIRST = {
     "sampling weight": Column(ADULT, "fnlwgt", Numeric(lower=0, upper=600_000, cells=30), 180_000, 300_000),
     "age": Column(ADULT, "age", Integer(lower=17, upper=90), 37, 60),
     "hours": Column(ADULT, "hours_per_week", Integer(lower=1, upper=99), 40, 50),
-    "score": Column("oulad_scores.parquet", "score", Integer(lower=0, upper=100), 80, 90),
+    "score": Column(SCORES, "score", Integer(lower=0, upper=100), 80, 90),
     "poverty ratio, groups": Column(NIST, "POVPIP", Integer(lower=0, upper=501, cells=50), 400, 500),
-    "latitude": Column("mpls_stops_points.parquet", "lat", Numeric(lower=44.88, upper=45.06, cells=40), 44.975, 45.0),
+    "latitude": Column(STOPS, "lat", Numeric(lower=44.88, upper=45.06, cells=40), 44.975, 45.0),
 }  # fmt: skip
 FURTHER = {
     "age of persons": Column(PERSONS, "AGEP", Integer(lower=0, upper=99), 40, 65),
@@ -107,7 +109,22 @@ FURTHER = {
     "capital loss": Column(ADULT, "capital_loss", Numeric(lower=0, upper=5_000, cells=50), 0, 1_800),
     "education": Column(ADULT, "education_num", Integer(lower=1, upper=16), 9, 12),
 }
-COLUMNS = FIRST | FURTHER
+UNSEEN = {
+    "age, living alone": Column("acs2024_ca_living_alone_income.parquet", "AGEP", Integer(lower=0, upper=99), 60, 80),
+    "day of submission": Column(SCORES, "date_submitted", Integer(lower=-20, upper=300, cells=64), 120, 220),
+    "weight of assessment": Column(SCORES, "weight", Numeric(lower=0, upper=100, cells=50), 10, 20),
+    "longitude": Column(STOPS, "long", Numeric(lower=-93.33, upper=-93.2, cells=40), -93.27, -93.24),
+    "schooling": Column(PERSONS, "SCHL", Integer(lower=1, upper=24), 19, 21),
+    "density": Column(NIST, "DENSITY", Numeric(lower=1, upper=100_000, cells=50, spacing="log"), 1_000, 5_000),
+    "age, all": Column(NIST, "AGEP", Integer(lower=0, upper=99), 40, 65),
+    "age, expenditure survey": Column("ce_hornby_hu_5571.parquet", "Age", Integer(lower=0, upper=99), 50, 70),
+}
+COLUMNS = FIRST | FURTHER | UNSEEN
+SETS = {
+    "first": (FIRST, "coverage_real.csv", "below_90.md"),
+    "further": (FURTHER, "further.csv", "further_below_90.md"),
+    "unseen": (UNSEEN, "unseen.csv", "unseen_below_90.md"),
+}
 METHODS = {
     "perturbed-histogram, counts": (PerturbedHistogram, None),
     "perturbed-histogram, records": (PerturbedHistogram, RELEASED),
@@ -259,9 +276,8 @@ LOW_HEAD = """# Single numbers that fewer than 90 % of intervals hold
 
 | method | epsilon | about | number | releases | % |
 |---|--:|---|---|--:|--:|"""
-WRITTEN = ("coverage_real.csv", "below_90.md")
 WITHOUT_SLICE = dict.fromkeys(
-    ("coverage_real.csv", "further.csv"), "a row needs all releases; slice.csv has rows of two"
+    (table for _, table, _ in SETS.values()), "a row needs all releases; slice.csv has rows of two"
 )
 Found = dict[str, np.ndarray]
 """What the releases of a setting give, by column, as in a block."""
@@ -312,9 +328,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the beginning of a method's name")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--blocks", type=Path, help="a folder for blocks of releases that were computed")
-    parser.add_argument("--further", action="store_true", help="measure eight further columns in place of the twelve")
+    parser.add_argument("--columns", choices=SETS, default="first", help="which columns to measure")
     options = parser.parse_args()
-    columns, table, lowest = (FURTHER, "further.csv", "further_below_90.md") if options.further else (FIRST, *WRITTEN)
+    columns, table, lowest = SETS[options.columns]
     settings = [(method, EPSILONS[0], True) for method in WRONG]
     settings += [(method, epsilon, False) for method in METHODS for epsilon in EPSILONS]
     settings = [setting for setting in settings if setting[0].startswith(options.only)]

@@ -173,12 +173,16 @@ class Lattice:
             alone = {split: self._alone(split) if split.may_be_empty else None for split in {*splits}}
             ways = [alone[split] for split in splits] if may.any() else ()
             if top is None:
-                return [*levels, Level(of, [nothing], ways)]
+                return [*levels, Level(of, [self._whole], ways)]
             keys = [*zip(top[0].tolist(), top[1].tolist(), splits, strict=True)]
             made = {key: self._weight(*key) for key in {*keys}}
             levels.append(Level(of, [made[key] for key in keys], ways))
             parts = top[0]
         return levels
+
+    def _whole(self, numbers: Integers) -> Floats:
+        """Return what the whole weighs where a part of it may be empty, beside a whole without such a part."""
+        return -np.log1p(2.0 * self.prior.empty / (self.counts(numbers) + 1.0))
 
     def _alone(self, split: _Split) -> tuple[LogWeights, LogWeights]:
         """Return, for both parts of a set, the weight of a sum that is all in this part: by a law of its own."""

@@ -103,8 +103,8 @@ def mechanism_posterior(
         withholds cells and for records that were drawn from the counts without noise (mixtures and urns).
         Whether it is firmer for neighbouring cells, and below which scale, is learned from the release; for
         records without noise also whether it is softer, like a Dirichlet process. Where noise hides small counts, one
-        half of a set may be empty as well: of sets of eight cells or more, and in sparse columns, which the release
-        tells too, of all sets.
+        half of a set of eight or more cells may also be empty; further trees, for sparse columns, allow this more
+        readily, one of them in sets of any size.
         For records of subsampled randomised response and of data-specific Reveal-or-Obscure the default is 1.
     draws : int
         Number of draws; they are independent.
@@ -377,6 +377,7 @@ def _said(strength: float | None) -> str:
     if strength is not None:
         return f"with a Dirichlet process prior of strength {strength:g}"
     return (
-        "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, "
-        "and for neighbouring cells as narrow as the release suggests"
+        "with a prior that halves the cells again and again, each time with Beta shares, or where noise hides small "
+        "counts with an empty half: wide for sums of many cells, and for neighbouring cells as narrow as the release "
+        "suggests"
     )

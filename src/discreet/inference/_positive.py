@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -200,10 +201,9 @@ class Moved(Positive):
     def _tree_of(self, prior: Prior) -> Prior:
         if prior.base is None:
             return prior
-        return Prior.nested(  # its tree is cut where these sets end
-            prior.base, _sets(self._run, self._block), start=prior.start, wide=prior.wide, growth=prior.growth,
-            empty=prior.empty, empty_in=prior.empty_in,
-        )  # fmt: skip
+        sets = _sets(self._run, self._block)  # its tree is cut where these sets end
+        cut = Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
+        return replace(cut, empty=prior.empty, empty_in=prior.empty_in)
 
     @property
     def approximation(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -165,15 +165,12 @@ class Prior:
         nested = sets or _halves(len(base))
         starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
         made = partial(cls.nested, base, nested, order, wide=wide)
-        trees = [made(start=start, empty=_EMPTY * hidden, empty_in=_EMPTY_IN) for start in starts]
-        if softer:
-            trees.append(made(start=0.0, growth=_SOFTER))
-        if hidden == 0.0:
-            return trees
-        if records:
-            return [made(empty=_SPARSE_FOR_RECORDS * hidden, empty_in=_SPARSE_IN), *trees]
-        empty = _SPARSE * hidden
-        return [made(empty=empty, empty_in=_SPARSE_IN), made(start=starts[0], empty=empty, empty_in=_EMPTY_IN), *trees]
+        usual, empty = [made(start=start) for start in starts], _SPARSE_FOR_RECORDS if records else _SPARSE
+        sparse = [replace(usual[-1], empty=empty * hidden, empty_in=_SPARSE_IN)]
+        if not records and len(base) >= _EMPTY_IN:
+            sparse.append(replace(usual[0], empty=empty * hidden, empty_in=_EMPTY_IN))
+        trees = [replace(one, empty=_EMPTY * hidden, empty_in=_EMPTY_IN) for one in usual]
+        return [*sparse * (hidden > 0.0), *trees, *[made(start=0.0, growth=_SOFTER)] * softer]
 
     @classmethod
     def halving(cls, base: Floats, start: float = math.inf) -> Prior:
@@ -190,8 +187,6 @@ class Prior:
         start: float = math.inf,
         wide: float = WIDE,
         growth: float = _GROWTH,
-        empty: float = 0.0,
-        empty_in: int = 0,
     ) -> Prior:
         """Return the tree of given sets, the last of which is all; the base measure is in the tree's order."""
         mass, masses, plain = base, [], base.copy()
@@ -204,11 +199,11 @@ class Prior:
             masses.append(strength * mass / above[of])
             mass = above
         if not sets:
-            return cls(np.ones_like(base), (), order, plain, start, wide, growth, empty, empty_in)
+            return cls(np.ones_like(base), (), order, plain, start, wide, growth)
         levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
-        return cls(masses[0], levels, order, plain, start, wide, growth, empty, empty_in)
+        return cls(masses[0], levels, order, plain, start, wide, growth)
 
-    @property
+    @cached_property
     def splits(self) -> list[tuple[Integers, float, Booleans]]:
         """The tree's levels from the smallest sets on, the last of which is the whole.
 

@@ -76,8 +76,8 @@ class Level(NamedTuple):
 
     ``of``: for each number or set of the level below, the set that it is in; sets have the numbers 0, 1, ... in order.
     ``log_weights``: for each set, the logarithms of the weights of sums.
-    ``alone``: for each set of two parts that may lie in one of them by a law of its own, for the first and the second
-    part, the logarithms of what the weight of this way is multiplied with, by the sum; else none.
+    ``alone``: for each set none, or two functions of its sum: logarithms of what the weights of the ways are multiplied
+    with in which its first part, or its second, holds all of it by a law of its own.
     """
 
     of: Integers

@@ -254,6 +254,18 @@ def test_the_release_tells_where_splits_become_firmer() -> None:
     assert not far(counted.counts, sum(p * known(each)[1] for p, each in zip(odds, starts, strict=True)))
 
 
+def test_the_release_tells_whether_parts_are_empty() -> None:
+    """Draws are shared out among weights of empty parts as all tables say; the whole is normalised too."""
+    plain, weights = Prior.halving(BASE), (0.0, 1.5, 12.0)
+    priors = [replace(plain, empty=each, empty_in=2) for each in weights]
+    counted = noisy(priors, 6, SEEN, Noise("laplace", 2.0), 40_000, seeded(3))
+    odds = np.array([known(math.inf, empty=each, empty_in=2)[0] for each in weights])
+    unnormalised = odds * (1.0 + 2.0 * np.array(weights) / 7.0)
+    for shares, right in ((odds / odds.sum(), True), (unnormalised / unnormalised.sum(), False)):
+        apart = np.abs(np.array(counted.drawn) / 40_000 - shares) / np.sqrt(shares * (1.0 - shares) / 40_000)
+        assert (apart.max() < 5.0) == right  # three numbers: rate 2e-6
+
+
 @pytest.mark.parametrize(("records", "spread"), [(5000, 1.5), (200_000, 40.0)])
 @pytest.mark.parametrize("start", [2.0, math.inf])
 def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, spread: float) -> None:
@@ -288,7 +300,7 @@ def test_withheld_cells_have_the_wider_prior() -> None:
         ways = [(0.0, 8)]  # a threshold has bounds for what it hides
         if isinstance(mechanism, PerturbedHistogram):
             spread = mechanism.law.standard_deviation(mechanism.scale)
-            ways = [(pytest.approx(part * spread), least) for part, least in ((7.0, 2), (7.0, 8), (0.7, 8))]
+            ways = [(pytest.approx(part * spread), least) for part, least in ((7.0, 2), (0.7, 8))]
         assert [(prior.empty, prior.empty_in) for prior in told.priors] == ways
 
 
