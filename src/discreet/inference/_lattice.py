@@ -84,8 +84,10 @@ class Counted:
 class _Split(NamedTuple):
     """A set of a prior's tree.
 
-    ``rate``: by which its parts' weights are multiplied per record; ``parts``: their masses.
-    ``may_be_empty``: whether one of two may, by a law of its own.
+    ``rate``: logarithm of what the weights of its parts are multiplied with per record.
+    ``parts``: their masses.
+    ``may_be_empty``: whether one of two parts may, by a law of its own.
+    ``strength``: of the law by which the set is split.
     """
 
     rate: float
@@ -181,7 +183,7 @@ class Lattice:
         return levels
 
     def _whole(self, numbers: Integers) -> Floats:
-        """Return what the whole weighs where a part of it may be empty, beside a whole without such a part."""
+        """Return the logarithm of what normalises a whole of which a part may be empty, beside one without."""
         return -np.log1p(2.0 * self.prior.empty / (self.counts(numbers) + 1.0))
 
     def _alone(self, split: _Split) -> tuple[LogWeights, LogWeights]:
