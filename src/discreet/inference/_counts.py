@@ -29,7 +29,7 @@ from discreet.inference._opened import Opened
 from discreet.inference._positive import Moved, Positive
 from discreet.inference._prior import Prior
 from discreet.inference._splits import Splits
-from discreet.inference._sums import Law, Level, Sums
+from discreet.inference._sums import Law, Level, Sums, both
 from discreet.inference._tree_records import TreeRecords
 from discreet.mechanisms._evidence import (
     DistinctRecords,
@@ -151,7 +151,7 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
         weights, alone = priors[number][1:] if number in priors else ([], ())
         if measured:
             told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
-            weights = [_both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
+            weights = [both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
         if weights:
             levels.append(Level(node[first], weights, alone))
             first = np.searchsorted(node, np.arange(number))
@@ -178,10 +178,6 @@ def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integer
         node = _nodes(tree, level)[order]
         found.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
     return found
-
-
-def _both(one: Callable[[Integers], Floats], other: Callable[[Integers], Floats]) -> Callable[[Integers], Floats]:
-    return lambda numbers: one(numbers) + other(numbers)
 
 
 def _nodes(tree: Tree, level: int) -> Integers:

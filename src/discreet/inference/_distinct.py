@@ -20,7 +20,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.inference._prior import Prior, log_prior
-from discreet.inference._sums import Law, Level, Sums
+from discreet.inference._sums import Law, Level, Sums, nothing
 
 
 def given_distinct(
@@ -53,7 +53,7 @@ def _own(mixing: float, prior: Prior, drawn: Integers, draws: int, rng: np.rando
     replaced = np.arange(size + 1.0)
     rest = Law.of(0, gammaln(strength) - gammaln(strength + size - replaced) - each * replaced)
     levels = [
-        Level(np.append(level.of, len(level.masses)), [*(_weight(a, level.strength) for a in level.masses), _one])
+        Level(np.append(level.of, len(level.masses)), [*(_weight(a, level.strength) for a in level.masses), nothing])
         for level in prior.levels
     ]
     return Sums([*laws, rest], size, levels).draw(draws, rng)[:, :-1]
@@ -65,7 +65,3 @@ def _weight(mass: float, strength: float) -> Callable[[Integers], Floats]:
         return log_prior(mass, counts) - log_prior(strength, counts)
 
     return weight
-
-
-def _one(numbers: Integers) -> Floats:
-    return np.zeros(len(numbers))

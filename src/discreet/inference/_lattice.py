@@ -221,11 +221,6 @@ class Lattice:
         return weight
 
 
-def nothing(numbers: Integers) -> Floats:
-    """Return the logarithms of weights that are all alike."""
-    return np.zeros(len(numbers))
-
-
 @dataclass(frozen=True)
 class OnLattice:
     """The posterior of counts that are independent but for their sum, and for the sums of sets.

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.inference._lattice import Lattice, nothing
+from discreet.inference._lattice import Lattice
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
-from discreet.inference._sums import Level, LogWeights, Sums
+from discreet.inference._sums import Level, LogWeights, Sums, both, nothing
 from discreet.mechanisms._evidence import NoisyCellCounts, ThresholdedCounts
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
@@ -275,7 +275,7 @@ class Moved(Positive):
         told = {len(some): some for some in (runs, blocks) if 1 < len(some) < len(self._drawn)}
         levels = self._levels or self._flat(told)
         return [
-            level._replace(log_weights=list(map(_both, level.log_weights, told[len(level.log_weights)])))
+            level._replace(log_weights=list(map(both, level.log_weights, told[len(level.log_weights)])))
             if len(level.log_weights) in told
             else level
             for level in levels
@@ -333,7 +333,3 @@ def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
         return np.asarray(logs[inside] - rise * below - fall * above)
 
     return weight
-
-
-def _both(one: LogWeights, other: LogWeights) -> LogWeights:
-    return lambda numbers: one(numbers) + other(numbers)

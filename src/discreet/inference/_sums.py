@@ -71,6 +71,16 @@ class Law:
 LogWeights = Callable[[Integers], Floats]
 
 
+def nothing(numbers: Integers) -> Floats:
+    """Return the logarithms of weights that are all 1."""
+    return np.zeros(len(numbers))
+
+
+def both(one: LogWeights, other: LogWeights) -> LogWeights:
+    """Return the logarithms of the products of two weights."""
+    return lambda numbers: one(numbers) + other(numbers)
+
+
 class Level(NamedTuple):
     """Sets of neighbouring numbers, or of sets, whose sums have weights of their own.
 
@@ -193,17 +203,17 @@ class _Alone(NamedTuple):
 
 def _pair(one: Law, other: Law, alone: tuple[LogWeights, LogWeights] | None) -> tuple[Law, _Alone | None]:
     """Return the law of the sum of two numbers; also with the ways that one of them is 0 by a law of its own."""
-    both = one.plus(other)
+    summed = one.plus(other)
     if alone is None or (one.low > 0 and other.low > 0):
-        return both, None
-    ways = np.zeros((2, len(both.weights)))
+        return summed, None
+    ways = np.zeros((2, len(summed.weights)))
     for way, log, held, none in zip(ways, alone, (one, other), (other, one), strict=True):
         if none.low == 0:
             numbers = held.low + np.arange(len(held.weights))
             way[: len(numbers)] = held.weights * (none.weights[0] * np.exp(log(numbers)))
-    weights = both.weights + ways.sum(axis=0)
+    weights = summed.weights + ways.sum(axis=0)
     shares = ways / np.maximum(weights, 1e-300)
-    return Law(both.low, weights, both.scale), _Alone(both.low, *shares)
+    return Law(summed.low, weights, summed.scale), _Alone(summed.low, *shares)
 
 
 def _weighted(laws: Sequence[Law], log_weights: Sequence[LogWeights]) -> list[Law]:
