@@ -12,8 +12,9 @@ intervals of seven numbers, for the population's (``of="population"``) and for t
 draws with mass spread evenly over cells (``within="even"``) stand beside them, and the length of the usual intervals
 that the whole table would give without privacy. Fitted to a quarter of the noise, the same intervals must fail.
 
-The default prior was chosen on these twelve columns, and the weights of its empty halves on eight further ones too
-(``--columns further``). Eight more (``--columns unseen``) had no part in any choice.
+The default prior was chosen on these twelve columns, and what counts as hidden on sixteen further ones (``--columns
+further``). Eight more (``--columns unseen``) were named before anything was measured on them, and had no part in any
+choice.
 """
 
 from __future__ import annotations
@@ -108,8 +109,6 @@ FURTHER = {
     "income decile": Column(NIST, "PINCP_DECILE", Integer(lower=0, upper=9), 4, 7),
     "capital loss": Column(ADULT, "capital_loss", Numeric(lower=0, upper=5_000, cells=50), 0, 1_800),
     "education": Column(ADULT, "education_num", Integer(lower=1, upper=16), 9, 12),
-}
-UNSEEN = {
     "age, living alone": Column("acs2024_ca_living_alone_income.parquet", "AGEP", Integer(lower=0, upper=99), 60, 80),
     "day of submission": Column(SCORES, "date_submitted", Integer(lower=-20, upper=300, cells=64), 120, 220),
     "weight of assessment": Column(SCORES, "weight", Numeric(lower=0, upper=100, cells=50), 10, 20),
@@ -118,6 +117,22 @@ UNSEEN = {
     "density": Column(NIST, "DENSITY", Numeric(lower=1, upper=100_000, cells=50, spacing="log"), 1_000, 5_000),
     "age, all": Column(NIST, "AGEP", Integer(lower=0, upper=99), 40, 65),
     "age, expenditure survey": Column("ce_hornby_hu_5571.parquet", "Age", Integer(lower=0, upper=99), 50, 70),
+}
+UNSEEN = {
+    "weight, living alone": Column(
+        "acs2024_ca_living_alone_income.parquet", "PWGTP", Integer(lower=0, upper=600, cells=60), 80, 200
+    ),
+    "schooling, living alone": Column(
+        "acs2024_ca_living_alone_income.parquet", "SCHL", Integer(lower=1, upper=24), 20, 21
+    ),
+    "income, persons": Column(PERSONS, "PINCP", Numeric(lower=0, upper=500_000, cells=80), 40_000, 150_000),
+    "income, even cells": Column(NIST, "PINCP", Numeric(lower=0, upper=1e6, cells=64), 30_000, 100_000),
+    "expenditure, even cells": Column(
+        "ce_hornby_hu_5571.parquet", "Expenditure", Numeric(lower=0, upper=200_000, cells=100), 10_000, 30_000
+    ),
+    "education, expenditure survey": Column("ce_hornby_hu_5571.parquet", "Educ", Integer(lower=0, upper=16), 12, 14),
+    "household weight": Column(NIST, "WGTP", Integer(lower=0, upper=1_000, cells=50), 80, 200),
+    "occupation": Column(PERSONS, "OCCP", Integer(lower=0, upper=9_999, cells=100), 4_000, 9_000),
 }
 COLUMNS = FIRST | FURTHER | UNSEEN
 SETS = {

@@ -143,35 +143,35 @@ def _tree_counts(evidence: NoisyTree, prior: Prior, records: int, counts: Floats
     plain = prior if prior.order is not None else replace(prior, alpha=prior.alpha[order])
     lattice = Lattice.fine(records, noise.scale, plain, _lowered(counts[order], records))
     laws = _each(lambda y: _near(lattice, y, noise), lattice, counts[order])
-    priors = {len(level.log_weights): level for level in lattice.levels}
+    priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
     levels: list[Level] = []
     first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
-    for node, measured in _sets(tree, order, set(evidence.consistent.measured[:-1])):
+    for node, measured in sets_of(tree, order, set(evidence.consistent.measured[:-1])):
         number = int(node[-1]) + 1
-        weights, alone = priors[number][1:] if number in priors else ([], ())
+        weights = list(priors.get(number, []))
         if measured:
             told = [_of_a_node(y, noise, lattice) for y in np.bincount(node, weights=counts[order])]
             weights = [both(one, other) for one, other in zip(weights, told, strict=True)] if weights else told
         if weights:
-            levels.append(Level(node[first], weights, alone))
+            levels.append(Level(node[first], weights))
             first = np.searchsorted(node, np.arange(number))
     other = evidence.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
     text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance" if other else ""
     return OnLattice(lattice, Sums(laws, lattice.total, levels), text, order)
 
 
-def along(tree: Tree, base: Floats, *, firmer: int, hidden: float = 0.0, records: bool = False) -> list[Prior]:
+def along(tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
     """Return the priors of a tree of sets."""
     order = tree.in_order()
     sets, first = [], np.arange(len(order))
-    for node, _ in _sets(tree, order, set()):
+    for node, _ in sets_of(tree, order, set()):
         if int(node[-1]) + 1 < len(first):
             sets.append(node[first])
             first = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-    return Prior.learned(base[order], sets, order, firmer=firmer, hidden=hidden, records=records)
+    return Prior.learned(base[order], sets, order, firmer=firmer)
 
 
-def _sets(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
+def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
     """Return the node of each leaf in order, numbered in order, level by level from the leaves up to the root."""
     found = []
     for level in reversed(range(tree.depth)):
@@ -269,16 +269,7 @@ class _Leaves:
         spread, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
         alpha, start = (prior.alpha, None) if prior.base is None else (prior.base, prior.start)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-        below = TreeRecords(
-            merged,
-            records,
-            splits,
-            spread=spread,
-            stratified=stratified,
-            start=start,
-            empty=prior.empty,
-            empty_in=prior.empty_in,
-        )
+        below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
         text = f"{evidence.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
         return cls(below, splits.leaf, alpha, text)
 

@@ -116,7 +116,7 @@ def _probability(sign: str | None, text: str, column: Column, name: str) -> Func
     a, strict = _point(text, column, name), sign in ("<", ">=")
     if sign in ("<", "<="):
         return Functional(name, lambda line: line.at_most(a, strict=strict))
-    return Functional(name, lambda line: 1.0 - line.at_most(a, strict=strict))
+    return Functional(name, lambda line: np.maximum(1.0 - line.at_most(a, strict=strict), 0.0))
 
 
 def _between(low: float, high: float, name: str) -> Functional:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -81,21 +81,6 @@ class Counted:
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, drawn)
 
 
-class _Split(NamedTuple):
-    """A set of a prior's tree.
-
-    ``rate``: logarithm of what the weights of its parts are multiplied with per record.
-    ``parts``: their masses.
-    ``may_be_empty``: whether one of two parts may, by a law of its own.
-    ``strength``: of the law by which the set is split.
-    """
-
-    rate: float
-    parts: tuple[float, ...]
-    may_be_empty: bool
-    strength: float
-
-
 @dataclass(frozen=True)
 class Lattice:
     """Counts as multiples of a step, with the prior of each.
@@ -158,51 +143,25 @@ class Lattice:
 
     @property
     def levels(self) -> list[Level]:
-        """The sets of the prior's tree, with the weights of their sums; equal sets share functions.
-
-        The whole is among them where a half of it may be empty by a law of its own.
-        """
-        levels: list[Level] = []
-        parts = self.prior.alpha
-        above = [*zip((level.masses for level in self.prior.levels), self._rates[1:], strict=True), None]
-        for (of, strength, may), below, top in zip(self.prior.splits, self._rates, above, strict=True):
-            if top is None and not may.any():
-                break
-            starts = np.searchsorted(of, np.arange(len(may)))
-            own = below[starts].tolist()  # the parts of a set have one rate
+        """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
+        levels, parts = [], self.prior.alpha
+        for level, below, above in zip(self.prior.levels, self._rates[:-1], self._rates[1:], strict=True):
+            starts = np.searchsorted(level.of, np.arange(len(level.masses)))
+            own = below[starts]  # the parts of a set have one rate
             held = [tuple(some.tolist()) for some in np.split(parts, starts[1:])]
-            splits = [_Split(*each, strength) for each in zip(own, held, may.tolist(), strict=True)]
-            alone = {split: self._alone(split) if split.may_be_empty else None for split in {*splits}}
-            ways = [alone[split] for split in splits] if may.any() else ()
-            if top is None:
-                return [*levels, Level(of, [self._whole], ways)]
-            keys = [*zip(top[0].tolist(), top[1].tolist(), splits, strict=True)]
-            made = {key: self._weight(*key) for key in {*keys}}
-            levels.append(Level(of, [made[key] for key in keys], ways))
-            parts = top[0]
+            keys = [*zip(level.masses.tolist(), above.tolist(), own.tolist(), held, strict=True)]
+            made = {key: self._weight(*key, level.strength) for key in {*keys}}
+            levels.append(Level(level.of, [made[key] for key in keys]))
+            parts = level.masses
         return levels
 
-    def _whole(self, numbers: Integers) -> Floats:
-        """Return the logarithm of what normalises a whole of which a part may be empty, beside one without."""
-        return -np.log1p(2.0 * self.prior.empty / (self.counts(numbers) + 1.0))
-
-    def _alone(self, split: _Split) -> tuple[LogWeights, LogWeights]:
-        """Return, for both parts of a set, the weight of a sum that is all in this part: by a law of its own."""
-
-        def weight(part: float, other: float) -> LogWeights:
-            (none,) = log_prior(other, np.zeros(1), self.step, split.rate)  # its numbers that round to 0 weigh as much
-            return lambda numbers: self.prior.log_alone(part, split.strength, self.counts(numbers)) - none
-
-        one, other = split.parts
-        return weight(one, other), weight(other, one)
-
-    def _weight(self, mass: float, rate: float, split: _Split) -> LogWeights:
+    def _weight(self, mass: float, above: float, own: float, parts: tuple[float, ...], strength: float) -> LogWeights:
         """Return the weight of a set's sum as a part, less what its own parts have together: a split is a law."""
         few = np.arange(_FEW)
 
         @cache
         def together() -> Floats:
-            first, *others = (log_prior(part, self.counts(few), self.step, split.rate) for part in split.parts)
+            first, *others = (log_prior(part, self.counts(few), self.step, own) for part in parts)
             for other in others:
                 pairs = first[:, None] + np.where(few[:, None] <= few, other[few - few[:, None]], -math.inf)
                 first = np.logaddexp.reduce(pairs, axis=0)
@@ -210,13 +169,10 @@ class Lattice:
 
         def weight(numbers: Integers) -> Floats:
             counts = self.counts(numbers)
-            whole = log_prior(split.strength, counts, self.step, split.rate)
+            whole = log_prior(strength, counts, self.step, own)
             if self.step > 1 and len(numbers) and numbers.min() < _FEW:  # sums of what was rounded are not rounded sums
                 whole = np.where(numbers < _FEW, together()[np.minimum(numbers, _FEW - 1)], whole)
-            for part in split.parts if split.may_be_empty else ():
-                alone = self.prior.log_alone(part, split.strength, counts)
-                whole = np.logaddexp(whole, log_prior(part, counts, self.step, split.rate) + alone)
-            return log_prior(mass, counts, self.step, rate) - whole
+            return log_prior(mass, counts, self.step, above) - whole
 
         return weight
 

@@ -5,20 +5,20 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices
+from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import quietly
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted as counted_text
 from discreet.domain import Domain, Records
-from discreet.inference._counts import along, given_counts, given_records, noisy
+from discreet.inference._counts import along, given_counts, given_records, noisy, sets_of
+from discreet.inference._hidden import Estimates, Hidden, halves
 from discreet.inference._lattice import Counted
 from discreet.inference._noise import Noise
 from discreet.inference._posterior import Posterior
@@ -35,7 +35,7 @@ from discreet.mechanisms._evidence import (
     NoisyTree,
     ThresholdedCounts,
 )
-from discreet.mechanisms._known import MOST_CELLS, known_evidence
+from discreet.mechanisms._known import MOST_CELLS, CellEvidence, known_evidence
 from discreet.releases import Certificate
 from discreet.releases._counts import released_counts
 from discreet.releases._mechanism_step import certified_mechanism
@@ -59,6 +59,7 @@ class Told(NamedTuple):
     ``made``: facts about the release.
     ``strength``: of a Dirichlet process prior; none where the prior is a tree.
     ``withheld``: by which threshold cells were, and what was released of each; none where there is no threshold.
+    ``hidden``: which cells, or leaves, the release does not tell from empty ones.
     """
 
     domain: Domain
@@ -69,6 +70,7 @@ class Told(NamedTuple):
     made: dict[str, Any]
     strength: float | None
     withheld: tuple[ThresholdedCounts, Floats] | None = None
+    hidden: Booleans | None = None
 
 
 def mechanism_posterior(
@@ -102,9 +104,7 @@ def mechanism_posterior(
         proportion to its shares). It is wide for sums of many cells: there ``b`` is 2, or 1 where a threshold
         withholds cells and for records that were drawn from the counts without noise (mixtures and urns).
         Whether it is firmer for neighbouring cells, and below which scale, is learned from the release; for
-        records without noise also whether it is softer, like a Dirichlet process. Where noise hides small counts, one
-        half of a set of eight or more cells may also be empty; further trees, for sparse columns, allow this more
-        readily, one of them in sets of any size.
+        records without noise also whether it is softer, like a Dirichlet process.
         For records of subsampled randomised response and of data-specific Reveal-or-Obscure the default is 1.
     draws : int
         Number of draws; they are independent.
@@ -219,25 +219,40 @@ def counts_of(
         strength = 1.0  # one posterior knows no trees, the other takes seconds with them
     few = isinstance(evidence, DrawnFromCounts)  # records without noise show little of the counts
     firmer = FIRMER_FOR_RECORDS if released else FIRMER
-    hidden = 0.0
-    if isinstance(evidence, NoisyCellCounts) and withheld is None:
-        rounded = records / max(1.0, float(told.sum())) / math.sqrt(6.0) if released else 0.0
-        hidden = math.hypot(evidence.law.standard_deviation(evidence.scale), rounded)
     priors: Sequence[Prior]
     if strength is not None:
         priors = [Prior(strength * masses)]
     elif isinstance(evidence, NoisyTree):
-        priors = along(evidence.consistent.tree, masses, firmer=firmer, hidden=hidden, records=released)
+        priors = along(evidence.consistent.tree, masses, firmer=firmer)
     else:
         wide = WIDE_FOR_LITTLE if withheld or few else WIDE
-        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few, hidden=hidden, records=released)
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=few)
     if released:
         kept = None if share is None else round(share * records)
         counted = given_records(evidence, priors, records, np.rint(told).astype(np.int64), wanted, rng, kept=kept)
     else:
         counted = given_counts(evidence, priors, records, told, wanted, rng)
     made = {"mechanism": mechanism.name, "records": records}
-    return Told(domain, counted, priors, base, leaf, made, strength, None if withheld is None else (withheld, seen))
+    by_threshold = None if withheld is None else (withheld, seen)
+    hidden = _hidden(evidence, told, records, released) if strength is None else None
+    return Told(domain, counted, priors, base, leaf, made, strength, by_threshold, hidden)
+
+
+def _hidden(evidence: CellEvidence, told: Floats, records: int, released: bool) -> Booleans | None:
+    """Return which cells, or leaves, noise does not let the release tell from empty ones."""
+    if not isinstance(evidence, NoisyCellCounts) or isinstance(evidence, ThresholdedCounts):
+        return None
+    noise, each = evidence.law.standard_deviation(evidence.scale), 1.0
+    rounding, more = 0.0, 0.0
+    if released:
+        each = records / max(1.0, float(told.sum()))
+        rounding, more = (each**2 / 6.0, 0.0) if evidence.sampling == "stratified" else (each**2, each)
+    if not isinstance(evidence, NoisyTree):
+        return Estimates(each * told, noise, halves(len(told)), False, rounding, more).hidden()
+    tree, found = evidence.consistent.tree, np.empty(len(told), dtype=bool)
+    order, measured = tree.in_order(), {*evidence.consistent.measured[:-1]}
+    found[order] = Estimates(each * told[order], noise, sets_of(tree, order, measured), True, rounding, more).hidden()
+    return found
 
 
 def noisy_counts_posterior(
@@ -296,12 +311,13 @@ def noisy_counts_posterior(
     if given.shape != base.shape or not np.isfinite(given).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
     law = Noise(noise, float(scale))
-    priors = Prior.learned(base, firmer=FIRMER, hidden=law.spread)
-    if strength is not None:
-        priors = [Prior(_prior_masses(domain, strength))]
+    priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_prior_masses(domain, strength))]
     counted = noisy(priors, n, given, law, _number(draws, domain), rng)
-    told = Told(domain, counted, priors, base, None, {"mechanism": "noisy counts", "records": n}, strength)
-    return posterior_about(told, rng, of=of, within=within)
+    hidden = Estimates(given, law.spread, halves(len(base))).hidden() if strength is None else None
+    made = {"mechanism": "noisy counts", "records": n}
+    return posterior_about(
+        Told(domain, counted, priors, base, None, made, strength, None, hidden), rng, of=of, within=within
+    )
 
 
 def _prior_masses(domain: Domain, strength: float) -> Floats:
@@ -331,7 +347,7 @@ def _number(draws: int, domain: Domain) -> int:
 
 def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: str) -> Posterior:
     """Return the posterior of the population, or of the table, given what is known of its counts."""
-    domain, counted, priors, base, leaf, made, strength, by_threshold = told
+    domain, counted, priors, base, leaf, made, strength, by_threshold, hidden = told
     choice("within", within, ("bounds", "process", "even"))
     target = continuous_domain(domain) if within == "process" else domain
     about = {**made, "strength": strength, "of": of}
@@ -346,9 +362,13 @@ def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: st
         sums = np.stack([np.bincount(leaf, weights=row) for row in gammas])
         masses = masses[:, leaf] * gammas / sums[:, leaf]
     support, own, own_weights = _all(domain), None, None
-    withheld = None
-    if by_threshold is not None and within == "bounds":
-        withheld = Withheld.below(*by_threshold, made["records"], population=of == "population")
+    untold: Withheld | Hidden | None = None
+    if by_threshold is not None:
+        untold = Withheld.below(*by_threshold, made["records"], population=of == "population")
+    elif hidden is not None and hidden.any():
+        untold = Hidden(hidden if leaf is None else hidden[leaf])
+    if within != "bounds":
+        untold = None
     if within == "process":
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
@@ -364,12 +384,12 @@ def posterior_about(told: Told, rng: np.random.Generator, *, of: str, within: st
             + _said(about["strength"]),
             *(["about these records themselves, not the population"] if about["of"] == "table" else []),
             *([_PROCESS] if within == "process" else []),
-            *([withheld.said(masses)] if withheld is not None else []),
+            *([untold.said(masses)] if untold is not None else []),
             *([f"approximate, not exact: {counted.approximation}"] if counted.approximation else []),
         ),
         facts={**about, "exact": not counted.approximation, "step": counted.step},
         bounds=within == "bounds",
-        withheld=withheld,
+        untold=untold,
     )
 
 
@@ -377,7 +397,6 @@ def _said(strength: float | None) -> str:
     if strength is not None:
         return f"with a Dirichlet process prior of strength {strength:g}"
     return (
-        "with a prior that halves the cells again and again, each time with Beta shares, or where noise hides small "
-        "counts with an empty half: wide for sums of many cells, and for neighbouring cells as narrow as the release "
-        "suggests"
+        "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, "
+        "and for neighbouring cells as narrow as the release suggests"
     )

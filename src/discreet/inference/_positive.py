@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -202,8 +201,7 @@ class Moved(Positive):
         if prior.base is None:
             return prior
         sets = _sets(self._run, self._block)  # its tree is cut where these sets end
-        cut = Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
-        return replace(cut, empty=prior.empty, empty_in=prior.empty_in)
+        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
     @property
     def approximation(self) -> str:

@@ -17,6 +17,7 @@ from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference._functional import Functional, functional, needs_order
 from discreet.inference._groups import Group, code_of, groups_of, kept_in, near_zero, restricted
+from discreet.inference._hidden import Hidden
 from discreet.inference._line import Draws, Line
 from discreet.inference._summary import Estimate, Summary, bounded, estimated
 from discreet.inference._withheld import Withheld
@@ -78,8 +79,8 @@ class Posterior:
     bounds : bool
         Whether intervals hold for all distributions within cells. They then go from the lower quantile of the least
         number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
-    withheld : Withheld, optional
-        Cells of which nothing was released: bounds hold wherever in these their records lie.
+    untold : Withheld or Hidden, optional
+        Cells of which nothing was released, or that it does not tell from empty ones: what bounds hold for there.
 
     Examples
     --------
@@ -101,7 +102,7 @@ class Posterior:
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     bounds: bool = False
-    withheld: Withheld | None = None
+    untold: Withheld | Hidden | None = None
 
     @classmethod
     def of_arrays(
@@ -116,7 +117,7 @@ class Posterior:
         notes: tuple[str, ...] = (),
         facts: dict[str, Any] | None = None,
         bounds: bool = False,
-        withheld: Withheld | None = None,
+        untold: Withheld | Hidden | None = None,
     ) -> Posterior:
         """Return the posterior of draws that are in memory; parameters as for :class:`Posterior` and :class:`Draws`.
 
@@ -145,7 +146,7 @@ class Posterior:
             notes=notes,
             facts=facts or {},
             bounds=bounds,
-            withheld=withheld,
+            untold=untold,
         )
 
     # -- functionals --------------------------------------------------------------------------------------------
@@ -184,11 +185,14 @@ class Posterior:
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name) if any(known) else None
-            ends = self._ends(draws, name) if any(known) and self.bounds else None
+            ends = self._ends(draws, name) if any(known) and self.bounds else []
             values = []
             for item, named in zip(asked, known, strict=True):
                 if named is not None and line is not None:
-                    found = [named.of(line), *(named.between(*ends) if ends else ())]
+                    found = [named.of(line)]
+                    if ends:
+                        low, high = zip(*(named.between(*each) for each in ends), strict=True)
+                        found += [np.min(low, axis=0), np.max(high, axis=0)]
                 else:
                     one = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
                     found = [one] * (3 if self.bounds else 1)
@@ -320,7 +324,7 @@ class Posterior:
         """Return the posterior with a group's part of the support."""
         kept = kept_in(group, self.support)
         part = Records(columns=tuple(codes[kept] for codes in self.support.columns))
-        return replace(self, support=part, withheld=None if self.withheld is None else self.withheld.of(kept))
+        return replace(self, support=part, untold=None if self.untold is None else self.untold.of(kept))
 
     def regress(
         self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95
@@ -391,11 +395,12 @@ class Posterior:
         name = self._one_column(column)
         parts = []
         for draws in self._blocks():
-            ends = self._ends(draws, name)[::-1] if self.bounds else ()
-            lines = [self._line(draws, name), *ends]
-            parts.append(np.array([[line.at_most(float(a)) for a in points] for line in lines]))
-        values = np.concatenate(parts, axis=2).swapaxes(1, 2)
-        even, least, most = values[0], values[-2 % len(values)], values[-1]
+            line = self._line(draws, name)
+            ends = self._ends(draws, name) if self.bounds else [(line, line)]
+            least = np.min([_at_most(high, points) for _, high in ends], axis=0)
+            most = np.max([_at_most(low, points) for low, _ in ends], axis=0)
+            parts.append((_at_most(line, points), least, most))
+        even, least, most = map(np.concatenate, zip(*parts, strict=True))
         tail = (1.0 - _level(level)) / 2.0
         lower, upper = np.quantile(least, tail, axis=0), np.quantile(most, 1.0 - tail, axis=0)
         below, above = _scaled(-least), _scaled(most)
@@ -520,12 +525,12 @@ class Posterior:
         at = self.domain.names.index(name)
         return Line(self.domain.columns[name], self.support.columns[at], draws, at, end)
 
-    def _ends(self, draws: Draws, name: str) -> tuple[Line, Line]:
-        """Return a block with each cell's mass at its least and at its greatest value."""
-        if self.withheld is not None:
+    def _ends(self, draws: Draws, name: str) -> list[tuple[Line, Line]]:
+        """Return a block with each cell's mass at its least and at its greatest value, in all cases of bounds."""
+        if self.untold is not None:
             codes = self.support.columns[self.domain.names.index(name)]
-            return self.withheld.lines(self.domain.columns[name], codes, draws)
-        return self._line(draws, name, "least"), self._line(draws, name, "most")
+            return [*self.untold.lines(self.domain.columns[name], codes, draws)]
+        return [(self._line(draws, name, "least"), self._line(draws, name, "most"))]
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""
@@ -573,6 +578,11 @@ def _readable(column: Any, codes: Any) -> Any:
         labels = [*(column.categories if isinstance(column, Category) else (False, True)), None]
         return np.array(labels, dtype=object)[np.asarray(codes, dtype=np.int64)]
     return column.positions(codes)
+
+
+def _at_most(line: Line, points: Floats) -> Floats:
+    """Return the mass up to each point, a row per draw."""
+    return np.stack([line.at_most(float(a)) for a in points], axis=1)
 
 
 def _scaled(values: Floats) -> Floats:

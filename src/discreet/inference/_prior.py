@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Floats, Integers
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
 # prior, as likely near 0 and 1 as Jeffreys' law has it.
@@ -20,11 +19,6 @@ _FURTHER = (0, 2, math.inf)  # depths below the first at which splits may become
 # From depth to depth: shares of halves under a smooth density differ by half as much, one step further down. No split
 # is firmer than 8: one of two neighbouring values may be round, and hold several times as many as the other.
 _GROWTH, _FIRMEST = 4.0, 8.0
-# The weight that a half is empty, by how much a count may hide, and the fewest cells of sets with such halves: in most
-# columns small halves would be lost. In sparse ones most are empty: there the weight is larger, and all sets have it.
-# Records show a small heap among empty cells less clearly than counts do.
-_EMPTY, _EMPTY_IN = 0.7, 8
-_SPARSE, _SPARSE_FOR_RECORDS, _SPARSE_IN = 7.0, 2.8, 2
 _SOFTER = 0.5  # from depth to depth, as the splits of a Dirichlet process are
 _LEAST = 1e-290
 _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
@@ -119,9 +113,6 @@ class Prior:
     ``start``: depth of the last splits of the whole's strength; infinite where all have it.
     ``wide``: that strength.
     ``growth``: by what strengths are multiplied from depth to depth below.
-    ``empty``: the weight that a given part of a set of two is empty by a law of its own, where each count of this part
-    has the weight 1 under uniform shares.
-    ``empty_in``: the fewest cells of a set with such parts.
     """
 
     alpha: Floats
@@ -131,8 +122,6 @@ class Prior:
     start: float = math.inf
     wide: float = WIDE
     growth: float = _GROWTH
-    empty: float = 0.0
-    empty_in: int = 0
 
     @classmethod
     def all_of(cls, given: Prior | Sequence[Prior] | Floats) -> Sequence[Prior]:
@@ -151,26 +140,16 @@ class Prior:
         firmer: int,
         wide: float = WIDE,
         softer: bool = False,
-        hidden: float = 0.0,
-        records: bool = False,
     ) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near.
 
         ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
         ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
-        ``hidden``: about how many records of a cell the release hides. Above 0, one half of a set of eight cells or
-        more may be empty, and there are more trees, for sparse columns.
-        ``records``: whether records were released, not counts.
         """
         nested = sets or _halves(len(base))
         starts = [firmer + each for each in _FURTHER if each == math.inf or firmer + each + 1 < len(nested)]
-        made = partial(cls.nested, base, nested, order, wide=wide)
-        usual, empty = [made(start=start) for start in starts], _SPARSE_FOR_RECORDS if records else _SPARSE
-        sparse = [replace(usual[-1], empty=empty * hidden, empty_in=_SPARSE_IN)]
-        if not records and len(base) >= _EMPTY_IN:
-            sparse.append(replace(usual[0], empty=empty * hidden, empty_in=_EMPTY_IN))
-        trees = [replace(one, empty=_EMPTY * hidden, empty_in=_EMPTY_IN) for one in usual]
-        return [*sparse * (hidden > 0.0), *trees, *[made(start=0.0, growth=_SOFTER)] * softer]
+        trees = [cls.nested(base, nested, order, start=start, wide=wide) for start in starts]
+        return trees + [cls.nested(base, nested, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
 
     @classmethod
     def halving(cls, base: Floats, start: float = math.inf) -> Prior:
@@ -203,32 +182,6 @@ class Prior:
         levels = tuple(map(Halves, sets[:-1], masses[1:], strengths[:-1]))
         return cls(masses[0], levels, order, plain, start, wide, growth)
 
-    @cached_property
-    def splits(self) -> list[tuple[Integers, float, Booleans]]:
-        """The tree's levels from the smallest sets on, the last of which is the whole.
-
-        Of each level: the set that each cell or set of the level below is in, the strength of the sets' splits, and
-        which sets have two parts of which one may be empty.
-        """
-        found, cells = [], np.ones(len(self.alpha))
-        whole = np.zeros(len(self.levels[-1].masses) if self.levels else len(self.alpha), dtype=np.int64)
-        for of, strength in [*((level.of, level.strength) for level in self.levels), (whole, self.wide)]:
-            cells = np.asarray(np.bincount(of, weights=cells))
-            may = (self.empty > 0.0) & (cells >= self.empty_in) & (np.bincount(of) == 2)
-            found.append((of, strength, may))
-        return found
-
-    def log_alone(self, part: float | Floats, strength: float, counts: Floats) -> Floats:
-        """Return the logarithm of how much likelier it is that the other part is empty than that its count is 0.
-
-        ``part``: the mass of the part that then holds all.
-        ``strength``, ``counts``: of the set.
-        """
-        from scipy.special import gammaln
-
-        rising = gammaln(strength + counts) - gammaln(strength) - gammaln(part + counts) + gammaln(part)
-        return np.asarray(math.log(self.empty) + rising - np.log1p(counts))
-
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
         """Return a power of each cell's count, and of each set's, level by level, that changes no draw.
 
@@ -243,7 +196,8 @@ class Prior:
             return [np.zeros(len(guess))]
         rates: list[Floats] = []
         sums = guess
-        for of, strength, _ in self.splits:
+        root = np.zeros(len(self.levels[-1].masses) if self.levels else len(guess), dtype=np.int64)
+        for of, strength in [*((level.of, level.strength) for level in self.levels), (root, self.wide)]:
             sums = np.asarray(np.bincount(of, weights=sums), dtype=np.float64)
             rates.append(-np.log1p(strength / 2.0 ** np.rint(np.log2(np.maximum(sums + spread, 0.5))))[of])
         return rates
@@ -257,25 +211,14 @@ class Prior:
             sums.append(np.add.reduceat(sums[-1], starts, axis=1))
             alphas.append(level.masses)
         above = np.ones((len(counts), 1))
-        levels = zip(reversed(self.splits), reversed(alphas), reversed(sums), strict=True)
-        for (of, strength, may), alpha, one in levels:
+        sets = [*(level.of for level in self.levels), np.zeros(len(alphas[-1]), dtype=np.int64)]
+        for of, alpha, one in zip(reversed(sets), reversed(alphas), reversed(sums), strict=True):
             gammas = np.maximum(rng.standard_gamma(alpha + one), 1e-300)
             starts = np.searchsorted(of, np.arange(above.shape[1]))
-            if may.any():
-                pair = starts[may][:, None] + [0, 1]
-                gammas[:, pair] *= self._held(one[:, pair], alpha[pair], strength, rng)
             above = above[:, of] * gammas / np.add.reduceat(gammas, starts, axis=1)[:, of]
         masses = np.empty_like(above)
         masses[:, order] = above
         return masses
-
-    def _held(self, counts: Floats, alpha: Floats, strength: float, rng: np.random.Generator) -> Booleans:
-        """Draw which parts are not empty, given the counts, shape (draws, sets, 2), of sets of which one may be."""
-        odds = np.exp(self.log_alone(alpha[:, ::-1], strength, counts.sum(axis=-1, keepdims=True)))
-        cumulated = np.cumsum(np.where(counts == 0.0, odds, 0.0), axis=-1)
-        at = rng.random(counts.shape[:-1]) * (1.0 + cumulated[..., 1])
-        first, second = at < cumulated[..., 0], (at >= cumulated[..., 0]) & (at < cumulated[..., 1])
-        return ~np.stack((first, second), axis=-1)
 
 
 def _halves(size: int) -> list[Integers]:

@@ -31,7 +31,8 @@ class Estimate:
     "number".
     ``group``: which group it is about; None where it is about all.
     ``share``: posterior mean of the group's share of the population.
-    ``bounds``: whether the question cuts a cell, and the interval holds for all distributions within cells.
+    ``bounds``: whether the release does not tell the number even where its counts are known, as where the question cuts
+    a cell, and the interval holds in all cases.
     """
 
     name: str
@@ -81,7 +82,7 @@ def bounded(rows: Iterable[Estimate]) -> tuple[str, ...]:
     if not names:
         return ()
     return (
-        f"bounds: the question cuts a cell, and the interval holds wherever in its cell each value lies: "
+        "bounds: the interval holds for all that the release does not tell, such as where in its cell each value lies: "
         f"{', '.join(names)}",
     )
 

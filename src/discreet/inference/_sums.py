@@ -86,13 +86,10 @@ class Level(NamedTuple):
 
     ``of``: for each number or set of the level below, the set that it is in; sets have the numbers 0, 1, ... in order.
     ``log_weights``: for each set, the logarithms of the weights of sums.
-    ``alone``: for each set none, or two functions of its sum: logarithms of what the weights of the ways are multiplied
-    with in which its first part, or its second, holds all of it by a law of its own.
     """
 
     of: Integers
     log_weights: Sequence[LogWeights]
-    alone: Sequence[tuple[LogWeights, LogWeights] | None] = ()
 
 
 class Sums:
@@ -128,8 +125,7 @@ class Sums:
 
     def _join(self, laws: Sequence[Law], levels: Sequence[Level]) -> None:
         """Join the laws to that of the sum of all."""
-        # The first of each pair, all laws before they are joined, and how likely it is that one part is the whole.
-        self._steps: list[tuple[Indices, list[Law], list[_Alone | None]]] = []
+        self._steps: list[tuple[Indices, list[Law]]] = []  # the first of each pair, and all laws before they are joined
         # Equal laws are one object. Where any two may be joined first, equal ones are: their sums are equal again.
         first: dict[int, int] = {}
         kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
@@ -138,25 +134,22 @@ class Sums:
         made = _times([*each.values()], lambda numbers, _: self.tilt * numbers.astype(np.float64))
         tilted = dict(zip(each, made, strict=True))
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
-        for of, log_weights, alone in levels:
-            nodes = _weighted(self._joined(nodes, of, alone), log_weights)
+        for of, log_weights in levels:
+            nodes = _weighted(self._joined(nodes, of), log_weights)
         (self._whole,) = self._joined(nodes, np.zeros(len(nodes), dtype=np.intp))
 
-    def _joined(
-        self, nodes: list[Law], of: Integers, alone: Sequence[tuple[LogWeights, LogWeights] | None] = ()
-    ) -> list[Law]:
+    def _joined(self, nodes: list[Law], of: Integers) -> list[Law]:
         """Return the laws of the sums of sets, which are joined pair by pair."""
         while True:
             place = np.arange(len(of)) - np.searchsorted(of, of)  # within its set
             first = np.flatnonzero((place[:-1] % 2 == 0) & (of[:-1] == of[1:]))
             if not len(first):
                 return nodes
+            self._steps.append((first, nodes))
             kept = np.delete(np.arange(len(of)), first + 1)
-            ways = {i: alone[of[i]] if alone else None for i in first.tolist()}
-            keys = {i: (id(nodes[i]), id(nodes[i + 1]), id(way)) for i, way in ways.items()}
-            pairs = {key: _pair(nodes[i], nodes[i + 1], ways[i]) for i, key in keys.items()}
-            self._steps.append((first, nodes, [pairs[key][1] for key in keys.values()]))
-            joined = dict(zip(pairs, _trimmed([law for law, _ in pairs.values()]), strict=True))
+            keys = {i: (id(nodes[i]), id(nodes[i + 1])) for i in first.tolist()}
+            sums = {key: nodes[i].plus(nodes[i + 1]) for i, key in keys.items()}
+            joined = dict(zip(sums, _trimmed([*sums.values()]), strict=True))
             nodes = [joined[keys[i]] if i in keys else nodes[i] for i in kept.tolist()]
             of = of[kept]
 
@@ -168,52 +161,16 @@ class Sums:
     def draw(self, draws: int, rng: np.random.Generator) -> Integers:
         """Return independent draws of the numbers, a row each."""
         sums = np.full((1, draws), self._total, dtype=np.int64)
-        for first, laws, alone in reversed(self._steps):
+        for first, laws in reversed(self._steps):
             kept = np.delete(np.arange(len(laws)), first + 1)
             below = np.empty((len(laws), draws), dtype=np.int64)
             below[kept] = sums
             one = _split([laws[i] for i in first], [laws[i + 1] for i in first], below[first], rng)
-            for row, way in enumerate(alone):
-                if way is not None:
-                    one[row] = way.or_else(one[row], below[first[row]], rng)
             below[first], below[first + 1] = one, below[first] - one
             sums = below
         numbers = np.empty_like(sums)
         numbers[self._order] = sums
         return numbers.T
-
-
-class _Alone(NamedTuple):
-    """How likely it is that a sum lies in one of its two parts by the law of that way.
-
-    ``low``: the least sum.
-    ``first``, ``second``: probabilities for each sum from there on.
-    """
-
-    low: int
-    first: Floats
-    second: Floats
-
-    def or_else(self, one: Integers, sums: Integers, rng: np.random.Generator) -> Integers:
-        """Return the first parts of sums: all, nothing, or what is given."""
-        place = sums - self.low
-        first, second, at = self.first[place], self.second[place], rng.random(len(sums))
-        return np.where(at < first, sums, np.where(at < first + second, 0, one))
-
-
-def _pair(one: Law, other: Law, alone: tuple[LogWeights, LogWeights] | None) -> tuple[Law, _Alone | None]:
-    """Return the law of the sum of two numbers; also with the ways that one of them is 0 by a law of its own."""
-    summed = one.plus(other)
-    if alone is None or (one.low > 0 and other.low > 0):
-        return summed, None
-    ways = np.zeros((2, len(summed.weights)))
-    for way, log, held, none in zip(ways, alone, (one, other), (other, one), strict=True):
-        if none.low == 0:
-            numbers = held.low + np.arange(len(held.weights))
-            way[: len(numbers)] = held.weights * (none.weights[0] * np.exp(log(numbers)))
-    weights = summed.weights + ways.sum(axis=0)
-    shares = ways / np.maximum(weights, 1e-300)
-    return Law(summed.low, weights, summed.scale), _Alone(summed.low, *shares)
 
 
 def _weighted(laws: Sequence[Law], log_weights: Sequence[LogWeights]) -> list[Law]:

@@ -52,7 +52,6 @@ class TreeRecords:
     ``spread``: standard deviation of the noise of a node, in records.
     ``stratified``: whether the records were drawn systematically along the tree.
     ``start``: of the strengths of the splits' laws, as that of a :class:`Prior`; none where the leaves have one law.
-    ``empty``, ``empty_in``: as those of a :class:`Prior`.
     """
 
     def __init__(
@@ -64,14 +63,10 @@ class TreeRecords:
         spread: float,
         stratified: bool,
         start: float | None = None,
-        empty: float = 0.0,
-        empty_in: int = 0,
     ) -> None:
         self._alpha, self._records, self._splits, self._stratified = alpha, records, splits, stratified
         self._size = int(splits.drawn.sum())
         self._each = records / self._size
-        self._empty, self._empty_in = empty, empty_in
-        self._cells = np.concatenate(([0], np.cumsum(np.bincount(splits.leaf))))
         self._variance = splits.variance * spread**2
         self._upto = np.concatenate(([0], np.cumsum(splits.drawn)))
         self._nodes: dict[tuple[int, int], _Node] = {}
@@ -181,20 +176,7 @@ class TreeRecords:
         few = sums < _FEW * node.step
         if node.step > 1 and few.any():  # there the sum of rounded laws is no law of its own
             whole[few] = np.logaddexp.reduce(pairs(node.step * np.arange(_FEW + 1.0), sums[few]), axis=1)
-        logs = pairs(node.at, sums) - whole[:, None]
-        if self._empty > 0.0 and self._cells[parent[1]] - self._cells[parent[0]] >= self._empty_in:
-            self._add_empty(logs, node, sums)
-        return logs
-
-    def _add_empty(self, logs: Floats, node: _Node, sums: Floats) -> None:
-        """Let one of two children be empty, in the law of the listed one's count given its parent's."""
-        alone = math.log(self._empty) - np.log(sums + 1.0 + 2.0 * self._empty)
-        logs -= np.log1p(2.0 * self._empty / (sums + 1.0))[:, None]
-        if node.at[0] == 0.0:
-            logs[:, 0] = np.logaddexp(logs[:, 0], alone)
-        last = np.searchsorted(node.at, sums, side="right") - 1  # the other one is empty, to within a step
-        rows = np.flatnonzero((last >= 0) & (sums - node.at[last] < node.step))
-        logs[rows, last[rows]] = np.logaddexp(logs[rows, last[rows]], alone[rows])
+        return pairs(node.at, sums) - whole[:, None]
 
     # -- what a split tells ---------------------------------------------------------------------------------------
 

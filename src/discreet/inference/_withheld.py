@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +68,8 @@ class Withheld:
         """Return the same of a part of the support, each of whose cells may hold all that lies in the part."""
         return Withheld(self.cells[kept], 1.0)
 
-    def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> tuple[Line, Line]:
-        """Return a column where the values of these records are least, and where they are greatest.
+    def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
+        """Yield a column where the values of these records are least, and where they are greatest: one case.
 
         The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
         that where they are as high. Nulls stay as they are.
@@ -81,9 +82,11 @@ class Withheld:
         labels, kinds = np.unique(np.asarray(codes)[moved], return_inverse=True)
         room = self.most * np.bincount(kinds).astype(np.float64)
         if not ordered(column):
-            return _of_labels(column, np.asarray(codes), rest, whole, labels, room, ~np.isnan(values))
+            yield _of_labels(column, np.asarray(codes), rest, whole, labels, room, ~np.isnan(values))
+            return
         if not len(labels):
-            return Line(column, codes, draws, 0, "least"), Line(column, codes, draws, 0, "most")
+            yield Line(column, codes, draws, 0, "least"), Line(column, codes, draws, 0, "most")
+            return
         by_value = np.argsort(extremes(column, labels)[0], kind="stable")
         labels, room = labels[by_value], room[by_value]
         room *= max(1.0, float(whole.max()) / float(room.sum()))
@@ -91,7 +94,7 @@ class Withheld:
         lowest = _at_rank(np.cumsum(room), ranks[:, :-1])
         highest = len(room) - 1 - _at_rank(np.cumsum(room[::-1]), whole[:, None] - ranks[:, 1:])
         parts = np.repeat(whole[:, None] / _PARTS, _PARTS, axis=1)
-        return (
+        yield (
             Line(column, codes, Draws(rest, _column(labels[lowest]), parts), 0, "least"),
             Line(column, codes, Draws(rest, _column(labels[highest]), parts), 0, "most"),
         )

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from scipy.special import betaln, binom
 
 from discreet._core.random import seeded
 from discreet.cli._commands import estimate
@@ -68,12 +67,12 @@ def exact_moments(z, sampling, scale):
     return weights @ a / total, weights @ (a * (a + 1)) / (total * (total + 1))
 
 
-def model(z, sampling="iid", scale=SCALE, **prior):
+def model(z, sampling="iid", scale=SCALE):
     tree = Tree.of(FOUR)
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
     splits = Splits.of(tree, variances, np.array(z))
     merged = np.bincount(splits.leaf, weights=ALPHA)
-    return TreeRecords(merged, RECORDS, splits, spread=scale, stratified=sampling == "stratified", **prior)
+    return TreeRecords(merged, RECORDS, splits, spread=scale, stratified=sampling == "stratified")
 
 
 def largest_error(z, sampling, scale=SCALE):
@@ -104,20 +103,6 @@ def test_posteriors_given_few_records_are_nearly_exact(z, sampling):
 @pytest.mark.parametrize("sampling", ["iid", "stratified"])
 def test_the_check_rejects_a_fifth_of_the_noise(sampling):
     assert largest_error((20, 0, 0, 10), sampling, SCALE / 5) > 0.4
-
-
-def test_a_child_may_be_empty():
-    """The law of a child's count given its parent's: beta-binomial, and both ways to be empty."""
-    made, counts = model((1, 2, 1, 3), start=math.inf, empty=1.5, empty_in=4), np.arange(RECORDS + 1)
-    for split, empty in ((0, 1.5), (1, 0.0)):  # the second split has two cells only
-        (first, second), listed = made._children(split), made._listed(split)
-        a, b = (made._masses[child] for child in ((first, second) if listed == first else (second, first)))
-        logs = made._log_prior(split, listed, second if listed == first else first, counts.astype(np.float64))
-        for count in counts:
-            s = counts[: count + 1]
-            exact = (count + 1) * binom(count, s) * np.exp(betaln(a + s, b + count - s) - betaln(a, b))
-            exact[[0, -1]] += empty * (1 + (count == 0))
-            assert np.exp(logs[count, : count + 1]) == pytest.approx(exact / exact.sum())
 
 
 def test_what_is_left_of_a_tree():
@@ -165,7 +150,7 @@ def test_a_release_of_many_leaves_is_estimated(sampling, tmp_path):
     shown = json.loads(found.stdout)
     assert shown["estimates"][0]["lower"] < 10.0 < shown["estimates"][0]["upper"]
     assert shown["estimates"][0]["sd"] < 0.6
-    assert "laplace noise on a tree is taken as normal" in shown["notes"][-1]
+    assert any("laplace noise on a tree is taken as normal" in note for note in shown["notes"])
 
 
 def test_draws_do_not_depend_on_the_number_of_records():

@@ -22,7 +22,7 @@ PARTS = 64
 
 def posterior(domain, masses, cells, most):
     support = domain.unflat(np.arange(domain.size))
-    return Posterior.of_arrays(domain, support, [masses], bounds=True, withheld=Withheld(np.array(cells), most))
+    return Posterior.of_arrays(domain, support, [masses], bounds=True, untold=Withheld(np.array(cells), most))
 
 
 def programmed(values, masses, cells, most):
