@@ -45,8 +45,9 @@ class Functional:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:
             return self.bounds(least, most)
-        ends = self.of(least), self.of(most)
-        return np.minimum(*ends), np.maximum(*ends)
+        one = self.of(least)
+        other = one if most is least else self.of(most)
+        return np.minimum(one, other), np.maximum(one, other)
 
 
 @lru_cache(maxsize=512)

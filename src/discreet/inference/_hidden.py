@@ -18,7 +18,7 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.text import percent
 from discreet.domain._column import Column
 from discreet.inference._functional import ordered
-from discreet.inference._line import Draws, Line, extremes
+from discreet.inference._line import Draws, Line, ends, extremes
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
 
@@ -31,6 +31,7 @@ class Estimates(NamedTuple):
     ``sets``: for each level of the tree, from the smallest sets to the whole, the set that each cell is in, numbered in
     order, and whether the sets of this level were measured too.
     ``consistent``: whether the estimates are the best ones that add up to the known number of records.
+    ``least``: the fewest cells of sets that may be hidden.
     ``rounding``: variance of what drawing records adds to the estimate of any set.
     ``each``: what the same adds per record of the estimate.
     """
@@ -39,14 +40,15 @@ class Estimates(NamedTuple):
     noise: float
     sets: Sequence[tuple[Integers, bool]]
     consistent: bool = False
+    least: int = 2
     rounding: float = 0.0
     each: float = 0.0
 
     def hidden(self) -> Booleans:
         """Return which cells are in hidden sets.
 
-        The largest sets of at least two cells whose estimate is at most one and a half standard deviations, beginning
-        with those that have the fewest: as many of them as together have an estimate of at most as much.
+        The largest sets whose estimate is at most one and a half standard deviations, beginning with those that have
+        the fewest: as many of them as together have an estimate of at most as much.
         """
         within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
         above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
@@ -61,7 +63,9 @@ class Estimates(NamedTuple):
             error = share**2 * error[of] + mine * (1.0 - share)
             sizes, sums = np.bincount(level), np.bincount(level, weights=self.counts)
             distance = sums / np.sqrt((error if self.consistent else mine) + self._drawn(sums, 1))
-            far = np.where(np.isinf(far) & (sizes > 1)[level] & (distance <= _FAR)[level], distance[level], far)
+            far = np.where(
+                np.isinf(far) & (sizes >= self.least)[level] & (distance <= _FAR)[level], distance[level], far
+            )
         distances = np.unique(far[far < math.inf])
         kept, tried = 0, len(distances)
         while kept < tried:
@@ -109,9 +113,9 @@ class Hidden:
         """
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
         return (
-            f"the release does not tell some neighbouring cells from empty ones; the prior puts about {share} of the "
-            "records there (posterior mean). Intervals hold for this and for empty ones. In regressions and functions "
-            "of your own, the prior says what they hold"
+            f"the release cannot tell some neighbouring cells from empty ones. The prior puts about {share} of the "
+            "records there (posterior mean), and intervals also hold if there are none. In regressions and functions "
+            "of your own, the prior decides"
         )
 
     def of(self, kept: Booleans) -> Hidden:
@@ -131,8 +135,7 @@ class Hidden:
             middle = _median(values, np.nan_to_num(draws.weights).mean(axis=0))
             empty += [self.cells & (values < middle), self.cells & (values > middle)]
         for each in np.unique(empty, axis=0):
-            one = Draws(_without(draws.weights, each))
-            yield Line(column, codes, one, 0, "least"), Line(column, codes, one, 0, "most")
+            yield ends(column, codes, Draws(_without(draws.weights, each)), 0)
 
 
 def _median(values: Floats, masses: Floats) -> float:

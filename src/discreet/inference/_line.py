@@ -225,6 +225,13 @@ class Line:
         return np.asarray(low + share * length)
 
 
+def ends(column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> tuple[Line, Line]:
+    """Return draws with each cell's mass at its least and at its greatest value: one line where these are the same."""
+    least, most = (Line(column, codes, draws, at, end) for end in ("least", "most"))
+    same = np.array_equal(least.low, most.low) and np.array_equal(least.own_low, most.own_low)
+    return least, least if same else most
+
+
 def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     """Return the least and the greatest variance of each draw, over all distributions within cells.
 
@@ -233,6 +240,8 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
 
     ``least``, ``most``: the draws with each cell's mass at its least and at its greatest value.
     """
+    if least is most:
+        return least.variance(), least.variance()
     weights, low, high = least.weights, least.low[None, :], most.low[None, :]
     if least.own_weights.shape[1]:
         shape = weights.shape

@@ -6,6 +6,7 @@ Theory: docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ from discreet.releases._read import read_certificate
 from discreet.releases._table import unreadable
 
 _MOST_NUMBERS = 1 << 28
+_LEAST = 4  # cells of a set of a tree that may be hidden: its pairs are known as poorly as sets of many cells
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
@@ -115,7 +117,8 @@ def mechanism_posterior(
         themselves, whose intervals are shorter.
     within : {"bounds", "process", "even"}
         What is known of the values within a cell. Nothing: where a question cuts a cell, the interval holds wherever
-        in its cell each value lies. A prior: a Dirichlet process within each cell, for a single numeric column of
+        in its cell each value lies. Under the default prior it also holds if cells that the release does not tell from
+        empty ones are empty. A prior: a Dirichlet process within each cell, for a single numeric column of
         intervals. All: mass is spread evenly over a cell, as the domain decodes it, which is too good for most columns.
 
     Returns
@@ -242,16 +245,17 @@ def _hidden(evidence: CellEvidence, told: Floats, records: int, released: bool) 
     """Return which cells, or leaves, noise does not let the release tell from empty ones."""
     if not isinstance(evidence, NoisyCellCounts) or isinstance(evidence, ThresholdedCounts):
         return None
-    noise, each = evidence.law.standard_deviation(evidence.scale), 1.0
-    rounding, more = 0.0, 0.0
+    noise, each, rounding, more = evidence.law.standard_deviation(evidence.scale), 1.0, 0.0, 0.0
     if released:
         each = records / max(1.0, float(told.sum()))
         rounding, more = (each**2 / 6.0, 0.0) if evidence.sampling == "stratified" else (each**2, each)
+    about = partial(Estimates, noise=noise, rounding=rounding, each=more)
     if not isinstance(evidence, NoisyTree):
-        return Estimates(each * told, noise, halves(len(told)), False, rounding, more).hidden()
+        return about(each * told, sets=halves(len(told))).hidden()
     tree, found = evidence.consistent.tree, np.empty(len(told), dtype=bool)
-    order, measured = tree.in_order(), {*evidence.consistent.measured[:-1]}
-    found[order] = Estimates(each * told[order], noise, sets_of(tree, order, measured), True, rounding, more).hidden()
+    order = tree.in_order()
+    sets = sets_of(tree, order, {*evidence.consistent.measured[:-1]})
+    found[order] = about(each * told[order], sets=sets, consistent=True, least=_LEAST).hidden()
     return found
 
 

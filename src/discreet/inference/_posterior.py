@@ -18,7 +18,7 @@ from discreet.domain import Domain, Records
 from discreet.inference._functional import Functional, functional, needs_order
 from discreet.inference._groups import Group, code_of, groups_of, kept_in, near_zero, restricted
 from discreet.inference._hidden import Hidden
-from discreet.inference._line import Draws, Line
+from discreet.inference._line import Draws, Line, ends
 from discreet.inference._summary import Estimate, Summary, bounded, estimated
 from discreet.inference._withheld import Withheld
 
@@ -185,13 +185,13 @@ class Posterior:
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name) if any(known) else None
-            ends = self._ends(draws, name) if any(known) and self.bounds else []
+            cases = self._ends(draws, name) if any(known) and self.bounds else []
             values = []
             for item, named in zip(asked, known, strict=True):
                 if named is not None and line is not None:
                     found = [named.of(line)]
-                    if ends:
-                        low, high = zip(*(named.between(*each) for each in ends), strict=True)
+                    if cases:
+                        low, high = zip(*(named.between(*each) for each in cases), strict=True)
                         found += [np.min(low, axis=0), np.max(high, axis=0)]
                 else:
                     one = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
@@ -396,9 +396,9 @@ class Posterior:
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name)
-            ends = self._ends(draws, name) if self.bounds else [(line, line)]
-            least = np.min([_at_most(high, points) for _, high in ends], axis=0)
-            most = np.max([_at_most(low, points) for low, _ in ends], axis=0)
+            cases = self._ends(draws, name) if self.bounds else [(line, line)]
+            least = np.min([_at_most(high, points) for _, high in cases], axis=0)
+            most = np.max([_at_most(low, points) for low, _ in cases], axis=0)
             parts.append((_at_most(line, points), least, most))
         even, least, most = map(np.concatenate, zip(*parts, strict=True))
         tail = (1.0 - _level(level)) / 2.0
@@ -521,16 +521,15 @@ class Posterior:
         needs_order(self.domain.columns[name])
         return name
 
-    def _line(self, draws: Draws, name: str, end: Literal["least", "most"] | None = None) -> Line:
+    def _line(self, draws: Draws, name: str) -> Line:
         at = self.domain.names.index(name)
-        return Line(self.domain.columns[name], self.support.columns[at], draws, at, end)
+        return Line(self.domain.columns[name], self.support.columns[at], draws, at)
 
     def _ends(self, draws: Draws, name: str) -> list[tuple[Line, Line]]:
         """Return a block with each cell's mass at its least and at its greatest value, in all cases of bounds."""
-        if self.untold is not None:
-            codes = self.support.columns[self.domain.names.index(name)]
-            return [*self.untold.lines(self.domain.columns[name], codes, draws)]
-        return [(self._line(draws, name, "least"), self._line(draws, name, "most"))]
+        at, column = self.domain.names.index(name), self.domain.columns[name]
+        codes = self.support.columns[at]
+        return [ends(column, codes, draws, at)] if self.untold is None else [*self.untold.lines(column, codes, draws)]
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""
