@@ -53,17 +53,19 @@ def coverage_real() -> Figure:
             found = {row["method"]: row for row in table if row["epsilon"] == epsilon and row["about"] == about}
             one, narrow = found[method], found.get(method + wrong)
             axes.plot(one["mass_spread_evenly"], place, "|", color="C1", markersize=9)
+            axes.plot(one["with_bounds"], place, "o", color="C0", fillstyle="none")
             axes.plot(one["without_bounds"], place, "o", color="C0")
             if narrow:
                 axes.plot(narrow["without_bounds"], place, "x", color=ink())
         axes.set(xlabel="intervals that hold the truth", title=title)
     panels[0].set_yticks(range(len(kinds)), [f"{method}, $\\varepsilon={epsilon:g}$" for method, epsilon in kinds])
     panels[0].invert_yaxis()
-    marks = (("C0", "o", "the library's defaults"), ("C1", "|", "mass spread evenly within cells"),
-             (ink(), "x", "fitted to a quarter of the noise"))  # fmt: skip
-    for colour, mark, words in marks:
-        panels[0].plot([], [], mark, color=colour, label=words)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    marks = (("C0", "o", "full", "defaults, without bounds"), ("C0", "o", "none", "defaults, with bounds"),
+             ("C1", "|", "full", "mass spread evenly within cells"),
+             (ink(), "x", "full", "fitted to a quarter of the noise"))  # fmt: skip
+    for colour, mark, filled, words in marks:
+        panels[0].plot([], [], mark, color=colour, label=words, fillstyle=filled)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 

@@ -18,37 +18,36 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.text import percent
 from discreet.domain._column import Column
 from discreet.inference._functional import ordered
-from discreet.inference._line import Draws, Line, ends, extremes
+from discreet.inference._line import Draws, Line, at_ends, extremes
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
+_POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise, in standard deviations
 
 
 class Estimates(NamedTuple):
     """Estimates of the counts of cells, neighbours in a tree of sets beside one another.
 
-    ``counts``, shape (k,): in records; their errors are independent, but for what ``consistent`` says.
+    ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
     ``noise``: standard deviation of the noise of a cell, and of a set that was measured.
     ``sets``: for each level of the tree, from the smallest sets to the whole, the set that each cell is in, numbered in
     order, and whether the sets of this level were measured too.
-    ``consistent``: whether the estimates are the best ones that add up to the known number of records.
+    ``each``: how many records a released one stands for; 0 where counts were released.
+    ``stratified``: how these were drawn: the number in a set is its share, to within one.
     ``least``: the fewest cells of sets that may be hidden.
-    ``rounding``: variance of what drawing records adds to the estimate of any set.
-    ``each``: what the same adds per record of the estimate.
     """
 
     counts: Floats
     noise: float
     sets: Sequence[tuple[Integers, bool]]
-    consistent: bool = False
-    least: int = 2
-    rounding: float = 0.0
     each: float = 0.0
+    stratified: bool = False
+    least: int = 2
 
     def hidden(self) -> Booleans:
         """Return which cells are in hidden sets.
 
-        The largest sets whose estimate is at most one and a half standard deviations, beginning with those that have
-        the fewest: as many of them as together have an estimate of at most as much.
+        The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
+        first of them are hidden: as many as together are no further above 0, found by halving the list.
         """
         within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
         above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
@@ -56,34 +55,33 @@ class Estimates(NamedTuple):
         for of, (_, measured) in zip(above, self.sets, strict=True):
             variance = np.bincount(of, weights=own[-1])
             own.append(1.0 / (1.0 / variance + 1.0 / self.noise**2) if measured else variance)
-        far = np.full(len(self.counts), math.inf)  # from 0, in standard deviations, the set that a cell is in
+        distances, held = np.empty(0), np.full(len(self.counts), -1)  # of sets that may be hidden, and each cell's
         error = np.zeros(1)
         for of, mine, level in zip(above[::-1], own[-2::-1], within[-2::-1], strict=True):
             share = mine / np.bincount(of, weights=mine)[of]
             error = share**2 * error[of] + mine * (1.0 - share)
-            sizes, sums = np.bincount(level), np.bincount(level, weights=self.counts)
-            distance = sums / np.sqrt((error if self.consistent else mine) + self._drawn(sums, 1))
-            far = np.where(
-                np.isinf(far) & (sizes >= self.least)[level] & (distance <= _FAR)[level], distance[level], far
-            )
-        distances = np.unique(far[far < math.inf])
+            far = np.bincount(level, weights=self.counts) / self._spread(error, 1)
+            small = (held < 0) & ((far <= _FAR) & (np.bincount(level) >= self.least))[level]
+            new, place = np.unique(level[small], return_inverse=True)
+            held[small] = len(distances) + place
+            distances = np.append(distances, far[new])
+        rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[held]
         kept, tried = 0, len(distances)
         while kept < tried:
             number = (kept + tried + 1) // 2
-            cells = far <= distances[number - 1]
-            estimate = self.counts[cells].sum()
-            spread = np.sqrt(self._variance(cells, above, own) + self._drawn(estimate, number))
-            kept, tried = (number, tried) if estimate <= _FAR * spread else (kept, number - 1)
-        return far <= distances[kept - 1] if kept else np.zeros(len(far), dtype=bool)
+            spread = self._spread(self._variance(rank < number, above, own), number)
+            near = self.counts[rank < number].sum() <= _FAR * spread
+            kept, tried = (number, tried) if near else (kept, number - 1)
+        return np.asarray(rank < kept)
 
-    def _drawn(self, sums: Any, sets: int) -> Floats:
-        """Return the variance that drawing records adds to the estimates of so many sets."""
-        return np.asarray(sets * self.rounding + self.each * np.maximum(sums, 0.0))
+    def _spread(self, variance: Any, sets: int) -> Floats:
+        """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
+        spread = np.sqrt(variance)
+        drawn = sets * self.each / 6.0 if self.stratified else self.each + _POSITIVE * spread
+        return np.asarray(np.sqrt(variance + self.each * drawn))
 
     def _variance(self, cells: Booleans, above: Sequence[Integers], own: Sequence[Floats]) -> float:
         """Return the variance of the sum of some cells' estimates."""
-        if not self.consistent:
-            return self.noise**2 * np.count_nonzero(cells)
         variance, parts = 0.0, cells.astype(np.float64)  # how much of a set's error is theirs
         for of, mine in zip(above, own, strict=False):
             among = np.bincount(of, weights=mine * parts) / np.bincount(of, weights=mine)
@@ -99,7 +97,7 @@ def halves(size: int) -> list[tuple[Integers, bool]]:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What bounds take as possible: each draw's records of these cells are there, or spread over all others.
+    """What bounds take as possible: some cells hold what the draws say, or all or some of them are empty.
 
     ``cells``, shape (S,): whether a record of the support is in such a cell.
     """
@@ -113,9 +111,9 @@ class Hidden:
         """
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
         return (
-            f"the release cannot tell some neighbouring cells from empty ones. The prior puts about {share} of the "
-            "records there (posterior mean), and intervals also hold if there are none. In regressions and functions "
-            "of your own, the prior decides"
+            f"the release cannot tell some neighbouring cells from empty ones. Under the prior they hold about {share} "
+            "of the records (posterior mean), and intervals also allow for none. In regressions and functions of your "
+            "own, the prior decides"
         )
 
     def of(self, kept: Booleans) -> Hidden:
@@ -125,28 +123,31 @@ class Hidden:
     def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
         """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
 
-        The hidden cells hold what the draws say; or they are empty; or those below the median, or above it, are.
+        The hidden cells hold what the draws say; or they are empty; or those below the median of the mean draw, or
+        above it, are.
 
         ``column``, ``codes``: the column, and its part of the support.
         """
+        values = extremes(column, codes)[0]
+        masses = np.where(np.isnan(values), 0.0, draws.weights)  # nulls are left out
         empty = [np.zeros_like(self.cells), self.cells]
         if ordered(column):
-            values = extremes(column, codes)[0]
-            middle = _median(values, np.nan_to_num(draws.weights).mean(axis=0))
+            middle = _median(values, np.nan_to_num(masses).mean(axis=0))
             empty += [self.cells & (values < middle), self.cells & (values > middle)]
-        for each in np.unique(empty, axis=0):
-            yield ends(column, codes, Draws(_without(draws.weights, each)), 0)
+        for each in {one.tobytes(): one for one in empty}.values():
+            yield at_ends(column, codes, Draws(_without(masses, each)), 0)
 
 
 def _median(values: Floats, masses: Floats) -> float:
-    """Return the value at which half of the mass that has a value is reached."""
+    """Return the value at which half of the mass is reached."""
     order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
     cumulated = np.cumsum(masses[order])
     return float(values[order[np.searchsorted(cumulated, 0.5 * cumulated[-1])]]) if len(order) else np.nan
 
 
-def _without(weights: Floats, empty: Booleans) -> Floats:
-    """Return draws with empty cells, whose mass goes to the others in proportion; where there are others."""
-    rest = np.where(empty, 0.0, weights)
-    whole = rest.sum(axis=1, keepdims=True)
-    return np.where(whole > 0.0, rest / np.where(whole > 0.0, whole, 1.0), weights)
+def _without(masses: Floats, empty: Booleans) -> Floats:
+    """Return draws with empty cells, whose mass goes to the others in proportion; as they are, where it has none."""
+    rest = np.where(empty, 0.0, masses)
+    part = rest.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(part > 0.0, rest * (masses.sum(axis=1, keepdims=True) / part), masses)

@@ -128,7 +128,7 @@ class Line:
         centre = self.mean()
         spread = self._sum(self._within(self.low, self.high), self._within(self.own_low, self.own_high))
         middle, own = (self.low + self.high) / 2, (self.own_low + self.own_high) / 2
-        origin = float(middle.mean()) if len(middle) else float(own.mean())  # a shift keeps the sums of squares small
+        origin = float(np.nan_to_num(centre).mean())  # a shift keeps the sums of squares small
         second = self._sum((middle - origin) ** 2, (own - origin) ** 2)
         return np.maximum(second - (centre - origin) ** 2, 0.0) + spread
 
@@ -225,11 +225,11 @@ class Line:
         return np.asarray(low + share * length)
 
 
-def ends(column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> tuple[Line, Line]:
+def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, at: int) -> tuple[Line, Line]:
     """Return draws with each cell's mass at its least and at its greatest value: one line where these are the same."""
-    least, most = (Line(column, codes, draws, at, end) for end in ("least", "most"))
-    same = np.array_equal(least.low, most.low) and np.array_equal(least.own_low, most.own_low)
-    return least, least if same else most
+    least = Line(column, codes, draws, at, "least")
+    same = draws.own is None and np.array_equal(*extremes(column, codes), equal_nan=True)
+    return least, least if same else Line(column, codes, draws, at, "most")
 
 
 def variances(least: Line, most: Line) -> tuple[Floats, Floats]:

@@ -245,17 +245,20 @@ def _hidden(evidence: CellEvidence, told: Floats, records: int, released: bool) 
     """Return which cells, or leaves, noise does not let the release tell from empty ones."""
     if not isinstance(evidence, NoisyCellCounts) or isinstance(evidence, ThresholdedCounts):
         return None
-    noise, each, rounding, more = evidence.law.standard_deviation(evidence.scale), 1.0, 0.0, 0.0
-    if released:
-        each = records / max(1.0, float(told.sum()))
-        rounding, more = (each**2 / 6.0, 0.0) if evidence.sampling == "stratified" else (each**2, each)
-    about = partial(Estimates, noise=noise, rounding=rounding, each=more)
+    known = told * (records / max(1.0, float(told.sum()))) if released else told + (records - told.sum()) / len(told)
+    about = partial(
+        Estimates,
+        noise=evidence.law.standard_deviation(evidence.scale),
+        each=records / max(1.0, float(told.sum())) if released else 0.0,
+        stratified=evidence.sampling == "stratified",
+    )
     if not isinstance(evidence, NoisyTree):
-        return about(each * told, sets=halves(len(told))).hidden()
+        return about(known, sets=halves(len(told))).hidden()
     tree, found = evidence.consistent.tree, np.empty(len(told), dtype=bool)
     order = tree.in_order()
-    sets = sets_of(tree, order, {*evidence.consistent.measured[:-1]})
-    found[order] = about(each * told[order], sets=sets, consistent=True, least=_LEAST).hidden()
+    found[order] = about(
+        known[order], sets=sets_of(tree, order, {*evidence.consistent.measured[:-1]}), least=_LEAST
+    ).hidden()
     return found
 
 
@@ -317,7 +320,8 @@ def noisy_counts_posterior(
     law = Noise(noise, float(scale))
     priors = Prior.learned(base, firmer=FIRMER) if strength is None else [Prior(_prior_masses(domain, strength))]
     counted = noisy(priors, n, given, law, _number(draws, domain), rng)
-    hidden = Estimates(given, law.spread, halves(len(base))).hidden() if strength is None else None
+    known = given + (n - given.sum()) / len(given)
+    hidden = Estimates(known, law.spread, halves(len(base))).hidden() if strength is None else None
     made = {"mechanism": "noisy counts", "records": n}
     return posterior_about(
         Told(domain, counted, priors, base, None, made, strength, None, hidden), rng, of=of, within=within

@@ -18,7 +18,7 @@ from discreet.domain import Domain, Records
 from discreet.inference._functional import Functional, functional, needs_order
 from discreet.inference._groups import Group, code_of, groups_of, kept_in, near_zero, restricted
 from discreet.inference._hidden import Hidden
-from discreet.inference._line import Draws, Line, ends
+from discreet.inference._line import Draws, Line, at_ends
 from discreet.inference._summary import Estimate, Summary, bounded, estimated
 from discreet.inference._withheld import Withheld
 
@@ -185,13 +185,14 @@ class Posterior:
         parts = []
         for draws in self._blocks():
             line = self._line(draws, name) if any(known) else None
-            cases = self._ends(draws, name) if any(known) and self.bounds else []
+            cases = self._ends(draws, name) if any(known) and self.bounds else ()
+            ends = [[None if named is None else named.between(*pair) for named in known] for pair in cases]
             values = []
-            for item, named in zip(asked, known, strict=True):
+            for at, (item, named) in enumerate(zip(asked, known, strict=True)):
                 if named is not None and line is not None:
                     found = [named.of(line)]
-                    if cases:
-                        low, high = zip(*(named.between(*each) for each in cases), strict=True)
+                    if ends:
+                        low, high = zip(*(each[at] for each in ends), strict=True)
                         found += [np.min(low, axis=0), np.max(high, axis=0)]
                 else:
                     one = np.asarray(item(*self._open(draws, column)), dtype=np.float64)  # type: ignore[operator]
@@ -397,9 +398,8 @@ class Posterior:
         for draws in self._blocks():
             line = self._line(draws, name)
             cases = self._ends(draws, name) if self.bounds else [(line, line)]
-            least = np.min([_at_most(high, points) for _, high in cases], axis=0)
-            most = np.max([_at_most(low, points) for low, _ in cases], axis=0)
-            parts.append((_at_most(line, points), least, most))
+            shares = np.array([(_at_most(high, points), _at_most(low, points)) for low, high in cases])
+            parts.append((_at_most(line, points), shares[:, 0].min(axis=0), shares[:, 1].max(axis=0)))
         even, least, most = map(np.concatenate, zip(*parts, strict=True))
         tail = (1.0 - _level(level)) / 2.0
         lower, upper = np.quantile(least, tail, axis=0), np.quantile(most, 1.0 - tail, axis=0)
@@ -525,11 +525,14 @@ class Posterior:
         at = self.domain.names.index(name)
         return Line(self.domain.columns[name], self.support.columns[at], draws, at)
 
-    def _ends(self, draws: Draws, name: str) -> list[tuple[Line, Line]]:
-        """Return a block with each cell's mass at its least and at its greatest value, in all cases of bounds."""
+    def _ends(self, draws: Draws, name: str) -> Iterator[tuple[Line, Line]]:
+        """Yield a block with each cell's mass at its least and at its greatest value, in each case of bounds."""
         at, column = self.domain.names.index(name), self.domain.columns[name]
         codes = self.support.columns[at]
-        return [ends(column, codes, draws, at)] if self.untold is None else [*self.untold.lines(column, codes, draws)]
+        if self.untold is None:
+            yield at_ends(column, codes, draws, at)
+        else:
+            yield from self.untold.lines(column, codes, draws)
 
     def _open(self, draws: Draws, column: str | None) -> tuple[Any, Floats]:
         """Return values and weights of a block, as a user's function takes them."""

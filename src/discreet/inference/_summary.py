@@ -31,8 +31,7 @@ class Estimate:
     "number".
     ``group``: which group it is about; None where it is about all.
     ``share``: posterior mean of the group's share of the population.
-    ``bounds``: whether the release does not tell the number even where its counts are known, as where the question cuts
-    a cell, and the interval holds in all cases.
+    ``bounds``: whether the interval allows for more than the draws, as where the question cuts a cell.
     """
 
     name: str
@@ -82,7 +81,7 @@ def bounded(rows: Iterable[Estimate]) -> tuple[str, ...]:
     if not names:
         return ()
     return (
-        "bounds: the interval holds for all that the release does not tell, such as where in its cell each value lies: "
+        "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
         f"{', '.join(names)}",
     )
 

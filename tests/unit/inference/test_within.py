@@ -39,7 +39,7 @@ def test_bounds_by_hand() -> None:
     assert ends["P(=12)"] == pytest.approx((0.0, 0.5))
     assert all(row.bounds for row in rows.rows)
     assert rows["mean"].mean == pytest.approx(0.2 * 5 + 0.5 * 15 + 0.3 * 25)
-    assert "bounds: the interval holds for all that the release does not tell" in str(rows)
+    assert "bounds: the interval allows for what the release does not tell" in str(rows)
     assert all(row["bounds"] for row in rows.to_dict()["estimates"])
 
 

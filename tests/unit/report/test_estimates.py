@@ -37,7 +37,7 @@ def test_columns_with_an_order_have_a_picture_and_numbers(tmp_path: Path) -> Non
     assert lower <= mean <= upper
     assert upper - lower < 10.0
     assert [kind for kind, _ in found.pictures[0].chart.lines] == ["whole", "each", "this"]
-    assert any("bounds: the interval holds for all" in note for note in found.notes)
+    assert any("bounds: the interval allows for" in note for note in found.notes)
     write_report(release, tmp_path / "r.html")
     (groups,) = found.pictures[0].groups
     assert (groups.by, [group for group, *_ in groups.rows]) == ("passed", ["false", "true"])
