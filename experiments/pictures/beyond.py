@@ -56,7 +56,7 @@ def coverage_real() -> Figure:
             axes.plot(one["with_bounds"], place, "o", color="C0", fillstyle="none")
             axes.plot(one["without_bounds"], place, "o", color="C0")
             if narrow:
-                axes.plot(narrow["without_bounds"], place, "x", color=ink())
+                axes.plot(narrow["with_bounds"], place, "x", color=ink())
         axes.set(xlabel="intervals that hold the truth", title=title)
     panels[0].set_yticks(range(len(kinds)), [f"{method}, $\\varepsilon={epsilon:g}$" for method, epsilon in kinds])
     panels[0].invert_yaxis()
