@@ -13,8 +13,8 @@ draws with mass spread evenly over cells (``within="even"``) stand beside them, 
 that the whole table would give without privacy. Fitted to a quarter of the noise, the same intervals must fail.
 
 The default prior was chosen on these twelve columns, and what counts as hidden on sixteen further ones too
-(``--columns further``). Eight more (``--columns unseen``) were named before anything was measured on them, and had no part in any
-choice.
+(``--columns further``). Eight more (``--columns unseen``) were named before anything was measured on them, and had no
+part in any choice.
 """
 
 from __future__ import annotations
