@@ -1,4 +1,4 @@
-"""Cells that a release does not tell from empty ones: whether they are is not for the prior to say.
+"""Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
 
 Theory: docs/theory/mechanism-aware-posterior.md.
 """
@@ -28,12 +28,12 @@ class Estimates(NamedTuple):
     """Estimates of the counts of cells, neighbours in a tree of sets beside one another.
 
     ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
-    ``noise``: standard deviation of the noise of a cell, and of a set that was measured.
+    ``noise``: standard deviation of the noise in the count of one cell, or of one measured set.
     ``sets``: for each level of the tree, from the smallest sets to the whole, the set that each cell is in, numbered in
     order, and whether the sets of this level were measured too.
     ``each``: how many records a released one stands for; 0 where counts were released.
-    ``stratified``: how these were drawn: the number in a set is its share, to within one.
-    ``least``: the fewest cells of sets that may be hidden.
+    ``stratified``: whether records were drawn so that the number in each set is its share, to within one.
+    ``least``: the fewest cells that a hidden set may have.
     """
 
     counts: Floats
@@ -47,7 +47,8 @@ class Estimates(NamedTuple):
         """Return which cells are in hidden sets.
 
         The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
-        first of them are hidden: as many as together are no further above 0, found by halving the list.
+        first of them are hidden: as many as, taken together, are within that limit too. Their number is found by
+        bisection.
         """
         within = [np.arange(len(self.counts)), *(of for of, _ in self.sets)]  # the set of each cell, level by level
         above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(within)]
@@ -97,7 +98,7 @@ def halves(size: int) -> list[tuple[Integers, bool]]:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What bounds take as possible: some cells hold what the draws say, or all or some of them are empty.
+    """What bounds take as possible: hidden cells hold what the draws say, or are empty, all or on one side.
 
     ``cells``, shape (S,): whether a record of the support is in such a cell.
     """
@@ -111,9 +112,9 @@ class Hidden:
         """
         share = percent(float(masses[:, self.cells].sum(axis=1).mean()))
         return (
-            f"the release cannot tell some neighbouring cells from empty ones. Under the prior they hold about {share} "
-            "of the records (posterior mean), and intervals also allow for none. In regressions and functions of your "
-            "own, the prior decides"
+            f"the release cannot tell some neighbouring cells from empty ones. On average the draws put about {share} "
+            "of the records there. Intervals also allow for these cells to be empty. In regressions and functions of "
+            "your own, the prior decides"
         )
 
     def of(self, kept: Booleans) -> Hidden:
@@ -123,8 +124,8 @@ class Hidden:
     def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
         """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
 
-        The hidden cells hold what the draws say; or they are empty; or those below the median of the mean draw, or
-        above it, are.
+        The hidden cells hold what the draws say. Or all are empty. Or only those below the median of the mean draw
+        are empty, or only those above it.
 
         ``column``, ``codes``: the column, and its part of the support.
         """
@@ -146,7 +147,7 @@ def _median(values: Floats, masses: Floats) -> float:
 
 
 def _without(masses: Floats, empty: Booleans) -> Floats:
-    """Return draws with empty cells, whose mass goes to the others in proportion; as they are, where it has none."""
+    """Return draws with empty cells, whose mass goes to the others in proportion. If there are none, they stay."""
     rest = np.where(empty, 0.0, masses)
     part = rest.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
