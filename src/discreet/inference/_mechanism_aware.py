@@ -44,7 +44,7 @@ from discreet.releases._read import read_certificate
 from discreet.releases._table import unreadable
 
 _MOST_NUMBERS = 1 << 28
-_LEAST = 4  # cells of a set of a tree that may be hidden: its pairs are known as poorly as sets of many cells
+_LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
@@ -245,20 +245,16 @@ def _hidden(evidence: CellEvidence, told: Floats, records: int, released: bool) 
     """Return which cells, or leaves, noise does not let the release tell from empty ones."""
     if not isinstance(evidence, NoisyCellCounts) or isinstance(evidence, ThresholdedCounts):
         return None
-    known = told * (records / max(1.0, float(told.sum()))) if released else told + (records - told.sum()) / len(told)
-    about = partial(
-        Estimates,
-        noise=evidence.law.standard_deviation(evidence.scale),
-        each=records / max(1.0, float(told.sum())) if released else 0.0,
-        stratified=evidence.sampling == "stratified",
-    )
+    each = records / max(1.0, float(told.sum())) if released else 0.0
+    known = each * told if released else told + (records - told.sum()) / len(told)
+    noise, stratified = evidence.law.standard_deviation(evidence.scale), evidence.sampling == "stratified"
+    about = partial(Estimates, noise=noise, each=each, stratified=stratified)
     if not isinstance(evidence, NoisyTree):
         return about(known, sets=halves(len(told))).hidden()
     tree, found = evidence.consistent.tree, np.empty(len(told), dtype=bool)
     order = tree.in_order()
-    found[order] = about(
-        known[order], sets=sets_of(tree, order, {*evidence.consistent.measured[:-1]}), least=_LEAST
-    ).hidden()
+    sets = sets_of(tree, order, {*evidence.consistent.measured[:-1]})
+    found[order] = about(known[order], sets=sets, least=_LEAST).hidden()
     return found
 
 

@@ -14,7 +14,7 @@ from discreet._core.text import percent
 from discreet.domain import Records
 from discreet.domain._column import Column
 from discreet.inference._functional import ordered
-from discreet.inference._line import Draws, Line, extremes
+from discreet.inference._line import Draws, Line, at_ends, extremes
 from discreet.inference._noise import Noise
 from discreet.mechanisms._evidence import ThresholdedCounts
 
@@ -85,7 +85,7 @@ class Withheld:
             yield _of_labels(column, np.asarray(codes), rest, whole, labels, room, ~np.isnan(values))
             return
         if not len(labels):
-            yield Line(column, codes, draws, 0, "least"), Line(column, codes, draws, 0, "most")
+            yield at_ends(column, codes, draws, 0)
             return
         by_value = np.argsort(extremes(column, labels)[0], kind="stable")
         labels, room = labels[by_value], room[by_value]
