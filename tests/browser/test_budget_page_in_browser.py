@@ -5,8 +5,6 @@ Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is m
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import re
 import unicodedata
@@ -16,7 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from test_report_in_browser import CONTRAST, HOSTILE, opened, text
+from test_report_in_browser import CONTRAST, HOSTILE, opened, printed, text
 
 from discreet import Ledger
 from discreet._core.random import seeded
@@ -325,12 +323,10 @@ def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, either: Path) -> No
 
 
 def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, page: Path) -> None:
-    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
     made = budgets(page)
     opened(chromium, page, scheme="dark")
     fill(chromium, "number", "3.2")
-    printed = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
-    texts = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(base64.b64decode(printed["data"]))).pages]
+    texts = [sheet.extract_text() for sheet in printed(chromium).pages]
     assert 2 <= len(texts) <= 4
     whole = " ".join(unicodedata.normalize("NFKC", "".join(texts)).split())  # letters that are printed as one
     assert "What an attacker learns at epsilon 3.2" in whole
@@ -342,13 +338,11 @@ def test_it_prints_the_chosen_budget_and_a_table_of_all(chromium: Any, page: Pat
 
 
 def test_it_prints_the_pairs_of_the_chosen_budget_and_a_line_for_each(chromium: Any, wide: Path) -> None:
-    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
     made = budgets(wide)
     opened(chromium, wide)
     fill(chromium, "number", "3.2")
-    printed = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
-    sheets = pypdf.PdfReader(io.BytesIO(base64.b64decode(printed["data"]))).pages
-    whole = " ".join(unicodedata.normalize("NFKC", "".join(sheet.extract_text() for sheet in sheets)).split())
+    texts = [sheet.extract_text() for sheet in printed(chromium).pages]
+    whole = " ".join(unicodedata.normalize("NFKC", "".join(texts)).split())
     shown = whole[whole.index("How near pairs") : whole.index("In plain words")]
     for *_, predicted, sample, measured, _ in made[11]["pairs"]["rows"]:
         assert f"{predicted} {sample} {measured}" in shown

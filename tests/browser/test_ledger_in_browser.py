@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import re
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from test_report_in_browser import CONTRAST, HOSTILE, opened
+from test_report_in_browser import CONTRAST, HOSTILE, opened, printed
 
 from discreet import Ledger, release
 from discreet.domain import Domain, Integer
@@ -81,10 +79,7 @@ def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, page: Path) -> None
 
 
 def test_it_prints(chromium: Any, page: Path) -> None:
-    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
-    opened(chromium, page, scheme="dark")
-    printed = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
-    texts = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(base64.b64decode(printed["data"]))).pages]
+    texts = [sheet.extract_text() for sheet in printed(opened(chromium, page, scheme="dark")).pages]
     assert 1 <= len(texts) <= 4
     assert "FORFEITED" in "".join(texts)
     assert f"1 / {len(texts)}" in texts[0]

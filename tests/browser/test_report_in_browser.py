@@ -71,6 +71,14 @@ def opened(chromium: Any, page: Path, *, scheme: str = "light", scripts: bool = 
     return chromium
 
 
+def printed(chromium: Any) -> Any:
+    """The page on paper, as pypdf reads it. A page that has not been painted yet cannot be printed: wait for frames."""
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
+    chromium.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    made = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+    return pypdf.PdfReader(io.BytesIO(base64.b64decode(made["data"])))
+
+
 def text(chromium: Any, name: str) -> str:
     return str(chromium.find_element("id", name).text)
 
@@ -172,10 +180,7 @@ def test_nothing_is_loaded_and_no_name_is_run(chromium: Any, pages: Path) -> Non
 
 @pytest.mark.parametrize("page", ["public.html", "own.html"])
 def test_it_prints_on_pages_that_say_when_they_are_confidential(chromium: Any, pages: Path, page: str) -> None:
-    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
-    opened(chromium, pages / page, scheme="dark")
-    printed = chromium.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
-    paper = pypdf.PdfReader(io.BytesIO(base64.b64decode(printed["data"])))
+    paper = printed(opened(chromium, pages / page, scheme="dark"))
     texts = [sheet.extract_text() for sheet in paper.pages]
     assert 2 <= len(texts) <= 12
     assert paper.metadata is not None
