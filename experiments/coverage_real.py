@@ -331,10 +331,12 @@ def _mean(values: np.ndarray) -> float:
 
 
 def slices() -> Iterator[tuple[str, Any]]:
-    """Yield the rows of two releases of one column."""
-    setting, name = ("perturbed-histogram, counts", 1.0, False), "sampling weight"
-    for row in rows(*setting, {name: Block(*setting, name, 0).measured(SLICE_RELEASES)}):
-        yield "slice.csv", row
+    """Yield the rows of two releases of one column, for each method."""
+    name = "sampling weight"
+    for method in METHODS:
+        setting = (method, 1.0, False)
+        for row in rows(*setting, {name: Block(*setting, name, 0).measured(SLICE_RELEASES)}):
+            yield "slice.csv", row
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet.inference._lattice import Lattice
 from discreet.inference._noise import Noise
 from discreet.inference._prior import Prior
@@ -186,7 +186,7 @@ class Moved(Positive):
     What is left of a cell is then the sum of its own noisy count and of those that were set off against it. A cell
     without released records is taken to be one of these, of the nearest cell that has some. The sum of such a block is
     told, with the noise of all its counts, and of its cells on each side of the one with records, a run, that their
-    sum is no larger than this noise hides.
+    sum is no larger than this noise hides. In the prior, half of a block belongs to the cell with records.
     """
 
     @cached_property
@@ -201,7 +201,8 @@ class Moved(Positive):
         if prior.base is None:
             return prior
         sets = _sets(self._run, self._block)  # its tree is cut where these sets end
-        return Prior.nested(prior.base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
+        base = _evenly(prior.base, self._block, self._drawn > 0)
+        return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
     @property
     def approximation(self) -> str:
@@ -295,6 +296,15 @@ def _nearest_held(drawn: Integers) -> Integers:
     held = np.flatnonzero(drawn)
     ends = held[:-1] + 1 + (np.diff(held) - 1) // 2
     return np.searchsorted(ends, np.arange(len(drawn)), side="right")
+
+
+def _evenly(base: Floats, block: Integers, held: Booleans) -> Floats:
+    """Return a base measure in which half of each block belongs to its cell with released records."""
+    whole, alone = np.bincount(block, weights=base), np.bincount(block) == 1
+    own = np.where(alone, whole, 0.5 * whole)
+    parts = base * ((whole - own) / np.where(alone, 1.0, whole - base[held]))[block]
+    parts[held] = own
+    return parts
 
 
 def _runs(drawn: Integers, block: Integers) -> Integers:

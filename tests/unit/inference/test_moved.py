@@ -94,8 +94,8 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
         alone, first, second = (tables[:, at] for at in (cell, one, other))
         numbers, told = made._told_of(held, 3)
         log = log + np.interp(alone + first + second, numbers, told)
-        if strength is None:  # a run is split in two, and from its cell; a cell has a third of its block
-            log = log + split(first, second, 1.0, 1.0) + split(alone, first + second, 2.0 / 3.0, 4.0 / 3.0)
+        if strength is None:  # a run is split in two, and from its cell, which has half of their block
+            log = log + split(first, second, 1.0, 1.0) + split(alone, first + second, 1.0, 1.0)
         as_a_sum, each = as_a_sum + hidden(first + second), each + hidden(first) + hidden(second)
     draws = made.draw(40_000, seeded(2))
     for more, right in ((as_a_sum, True), (each, False)):
