@@ -323,7 +323,7 @@ def low(method: str, epsilon: float, found: Found) -> Iterator[str]:
         for of, each in zip(ASKED, results[..., 0].mean(axis=0), strict=True):
             for number, held in zip(numbers(name), each, strict=True):
                 if held < LOW:
-                    yield f"| {method} | {epsilon:g} | {of} | {name}: {number} | {len(results)} | {100 * held:.0f} |"
+                    yield f"| {method} | {epsilon:g} | {of} | {name}: {number} | {len(results)} | {100 * held:.3g} |"
 
 
 def _mean(values: np.ndarray) -> float:
