@@ -12,7 +12,7 @@ from discreet._core.checks import choice
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
 from discreet._core.text import as_written, harmless, rounded_down
-from discreet._core.writing import canonical
+from discreet._core.writing import canonical, file_sha256
 from discreet.domain import Domain
 from discreet.ledger._book import Book, Page, begin, datasets
 from discreet.ledger._events import Event
@@ -251,6 +251,7 @@ class Ledger:
             What asks: "release", "synthesize".
         checkpoint : path, optional
             Of a mechanism that works in steps. A run that goes on after the steps of one that died pays for none twice.
+            It must read this very file: the entry holds its SHA-256, and the kernel refuses another one.
         steps : int
             How many steps the checkpoint holds.
         part : str, optional
@@ -266,7 +267,8 @@ class Ledger:
         Raises
         ------
         Refused
-            When not as much is left, or the ledger does not add up such releases. Nothing was spent.
+            When not as much is left, the ledger does not add up such releases, or the checkpoint that holds ``steps``
+            is not there. Nothing was spent.
         """
         budget, currency = Budget(epsilon=epsilon, delta=delta), self._book.currency
         require_unseeded(seeded)
@@ -284,7 +286,7 @@ class Ledger:
             "group": max_records,
             "domain": None if domain is None else hash_of(domain),
             "out": [os.fspath(canonical(Path(one))) for one in out],
-            "checkpoint": None if checkpoint is None else os.fspath(canonical(Path(checkpoint))),
+            **({"checkpoint": None} if checkpoint is None else _held(Path(checkpoint), steps)),
             "lease": lease(),
         }
         with self._book.appending() as page:
@@ -419,6 +421,14 @@ class Ledger:
             f"epsilon {as_written(whole['epsilon'])} and delta {as_written(whole['delta'])}. Ask for less. Nothing was "
             "opened or spent"
         )
+
+
+def _held(path: Path, steps: int) -> dict[str, Any]:
+    """Return which checkpoint a run goes on from, as it is now. Raises Refused when it has steps and is not there."""
+    if steps and not path.is_file():
+        raise Refused(f"there is no checkpoint {path}, so no steps can be continued. Write steps=0, and pay for all")
+    held = {"steps": steps, "sha256": file_sha256(path) if steps else None}
+    return {"checkpoint": os.fspath(canonical(path)), "held": held}
 
 
 def _parts(page: Page) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.writing import Move
@@ -15,6 +15,14 @@ from discreet.domain import Domain
 from discreet.ledger._book import Book
 from discreet.ledger._events import Event
 from discreet.privacy import Budget, Guarantee
+
+
+class Held(NamedTuple):
+    """A checkpoint when its run was paid for: its path, its number of steps, and the file's SHA-256 (None without)."""
+
+    path: str
+    steps: int
+    sha256: str | None
 
 
 class Payment:
@@ -44,6 +52,13 @@ class Payment:
         if not self.opened:
             raise ParameterError("this payment is not open: it was used, or its block has ended. Reserve another")
         return {"dataset": self._book.dataset, "entry": self.entry, "head": self._last.hash}
+
+    @property
+    def checkpoint(self) -> Held | None:
+        """The checkpoint that the run goes on from, as it was when it was paid for; None without one."""
+        facts = self._reserved.facts
+        held = facts.get("held")
+        return None if held is None else Held(facts["checkpoint"], held["steps"], held["sha256"])
 
     def open(self) -> Self:
         """Say, durably, that the table is about to be read: from now on the entry is spent.
@@ -89,7 +104,12 @@ class Payment:
             currency, whole = self._book.currency, self._book.whole
             profile = guarantee.profile
             cost = currency.of_budget(asked) if as_stated else currency.of_profile(profile, asked=asked, whole=whole)
-            self._due = cost if cost.within(self._reserved.cost) else self._reserved.cost
+            if not cost.within(self._reserved.cost):
+                raise Refused(
+                    "the release costs more than was reserved, since its guarantee is another one than the payment was "
+                    "reserved for. Reserve with the guarantee of what you release"
+                )
+            self._due = cost
         self._used = True
 
     def _require_reserved(self, guarantee: Guarantee, asked: Budget, *, as_stated: bool) -> None:

@@ -8,6 +8,7 @@ kernel gave, never the table. What planning asks is in ``_mechanism.py``, what s
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -335,6 +336,18 @@ class PrivateStep(ABC):
             named = ", ".join(name for name in known if name not in given)
             raise ParameterError(f"unknown parameter {unknown[0]!r}. Parameters of {cls.name}: {named}")
         return cls(domain=domain, **values)
+
+    def twin(self, size: int | None) -> Self:
+        """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
+
+        ``size``: number of records to release; None for counts.
+        """
+        return type(self).of(
+            json.loads(json.dumps(self.parameters())),
+            domain=Domain.from_dict(self.domain.to_dict()),
+            records=self.made_for or 0,
+            size=getattr(self, "size", size),
+        )
 
     @classmethod
     @abstractmethod

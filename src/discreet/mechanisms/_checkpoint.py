@@ -18,11 +18,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.errors import FileProblem
+from discreet._core.errors import FileProblem, Refused
 from discreet._core.writing import locked, require_settled, together
 from discreet.domain import Records
 from discreet.mechanisms._base import Votes
@@ -43,12 +43,20 @@ class Checkpoint:
     ``facts``: public facts of the run as JSON values: a checkpoint of another run is refused.
     ``steps``: how many the run has.
     ``fits``: whether a step could be one of this run, from its candidates and votes alone.
+    ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for. None
+    where nothing was paid.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], facts: Mapping[str, Any], *, steps: int, fits: Callable[[Votes], bool]
+        self,
+        path: str | os.PathLike[str],
+        facts: Mapping[str, Any],
+        *,
+        steps: int,
+        fits: Callable[[Votes], bool],
+        paid: tuple[int, str | None] | None = None,
     ) -> None:
-        self._path, self._steps, self._fits = Path(path), steps, fits
+        self._path, self._steps, self._fits, self._paid = Path(path), steps, fits, paid
         text = json.dumps({"version": _VERSION, "steps": steps, **facts}, sort_keys=True)
         self._run = hashlib.sha256(text.encode()).hexdigest()
 
@@ -64,14 +72,20 @@ class Checkpoint:
     def steps(self, *, redraw: bool = False) -> list[Votes]:
         """Return the steps that were released, none where there is no file.
 
-        Raises FileProblem when the file is no checkpoint, one of another run, or a finished one that was not asked for.
+        Raises FileProblem when the file is no checkpoint, one of another run, or a finished one that was not asked for;
+        Refused when it was removed or exchanged since the run was paid for.
 
         ``redraw``: whether all steps may be there already, so that the table is not asked again.
         """
         found = _found(self._path)
+        if self._paid not in (None, (0, None) if found is None else (len(found.steps), found.sha256)):
+            raise Refused(
+                f"the checkpoint {self._path} is not the file that was there when this run was paid for. Put that file "
+                "back, or start again without a checkpoint and pay for all steps"
+            )
         if found is None:
             return []
-        run, released = found
+        run, released, _ = found
         if run != self._run:
             raise FileProblem(
                 self._path,
@@ -117,11 +131,19 @@ def steps_held(path: str | os.PathLike[str]) -> int:
     Raises FileProblem when the file is no checkpoint.
     """
     found = _found(Path(path))
-    return 0 if found is None else len(found[1])
+    return 0 if found is None else len(found.steps)
 
 
-def _found(path: Path) -> tuple[str, list[Votes]] | None:
-    """Return the digest of a checkpoint's run and its steps; None where there is no file."""
+class _Found(NamedTuple):
+    """What a file holds: the digest of its run, its steps, and the SHA-256 of the whole file."""
+
+    run: str
+    steps: list[Votes]
+    sha256: str
+
+
+def _found(path: Path) -> _Found | None:
+    """Return what a checkpoint holds; None where there is no file."""
     require_settled(path)
     if not os.path.lexists(path):
         return None
@@ -133,11 +155,13 @@ def _found(path: Path) -> tuple[str, list[Votes]] | None:
         ) from None
 
 
-def _read(path: Path) -> tuple[str, list[Votes]]:
+def _read(path: Path) -> _Found:
     with path.open("rb") as file:
         line = file.readline(_LONGEST_LINE)
         head = json.loads(line)
         if head["discreet_checkpoint"] != _VERSION or not isinstance(head["run"], str):
+            raise ValueError
+        if line != json.dumps(head).encode() + b"\n":  # a blank that became a tab would be the same JSON
             raise ValueError
         layout = [(_whole(step["rows"]), [_entry(entry) for entry in step["columns"]]) for step in head["steps"]]
         size = sum(8 * rows + sum(length for _, length in columns) for rows, columns in layout)
@@ -146,7 +170,7 @@ def _read(path: Path) -> tuple[str, list[Votes]]:
         body = file.read(size)
     if head["digest"] != _digest(head["run"], head["steps"], body):
         raise ValueError
-    return head["run"], _unpacked(layout, memoryview(body))
+    return _Found(head["run"], _unpacked(layout, memoryview(body)), hashlib.sha256(line + body).hexdigest())
 
 
 def _digest(run: str, described: list[Any], body: bytes) -> str:

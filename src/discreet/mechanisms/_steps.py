@@ -47,6 +47,23 @@ class SteppedMechanism(PrivateStep):
             Called with what each step released.
         """
 
+    @property
+    @abstractmethod
+    def checkpoint(self) -> str | os.PathLike[str] | None:
+        """Where the steps released so far are kept; None where they are not."""
+
+    @abstractmethod
+    def paid_from(self, steps: int, sha256: str | None) -> Self:
+        """Return the same mechanism, whose kernel refuses a checkpoint other than the one a payment was made for.
+
+        Parameters
+        ----------
+        steps : int
+            How many steps the checkpoint held when the run was paid for.
+        sha256 : str or None
+            Of the file; None where there was none.
+        """
+
     @abstractmethod
     def announcement(self) -> str:
         """Return what the steps will do, in words, before the first one."""

@@ -23,6 +23,7 @@ from discreet.domain import Domain, Records
 from discreet.domain._commonness import Commonness
 from discreet.domain._records import Parts
 from discreet.evolution import API
+from discreet.evolution._api import NamedAPI
 from discreet.evolution._step import EvolvedStep
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Output, PartsMechanism, Votes
 from discreet.mechanisms._bounded_lipschitz import bounded_lipschitz_projection
@@ -170,6 +171,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
     _inspect: Callable[[EvolvedStep], None] | None = field(init=False, default=None, repr=False, compare=False)
     _path: str | os.PathLike[str] | None = field(init=False, default=None, repr=False, compare=False)
     _redraw: bool = field(init=False, default=False, repr=False, compare=False)
+    _paid: tuple[int, str | None] | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api", settled_api(self.api, self.domain))
@@ -264,6 +266,24 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
             object.__setattr__(made, name, value)
         return made
 
+    def twin(self, size: int | None) -> Self:
+        """Return an equal mechanism, built anew but for a user's own generator, which is a public argument."""
+        made = super().twin(size)
+        if isinstance(made.api, NamedAPI):  # its functions are not in the parameters
+            made = replace(made, api=self.api)
+        return made.observed(checkpoint=self._path)
+
+    @property
+    def checkpoint(self) -> str | os.PathLike[str] | None:
+        """Where the steps released so far are kept; None where they are not."""
+        return self._path
+
+    def paid_from(self, steps: int, sha256: str | None) -> Self:
+        """Return the same mechanism, whose kernel refuses a checkpoint other than the one a payment was made for."""
+        made = self.observed(watch=self._watch, checkpoint=self._path, redraw=self._redraw, inspect=self._inspect)
+        object.__setattr__(made, "_paid", (steps, sha256))
+        return made
+
     # -- the private step ---------------------------------------------------------------------------------------
 
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> Output:
@@ -286,7 +306,7 @@ class PrivateEvolution(PartsMechanism, SteppedMechanism, Mechanism):
                 "a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed"
             )
         facts = {"mechanism": self.parameters(), "records": self.records, "domain": self.domain.to_toml()}
-        checkpoint = Checkpoint(self._path, facts, steps=self.steps, fits=self._could_release)
+        checkpoint = Checkpoint(self._path, facts, steps=self.steps, fits=self._could_release, paid=self._paid)
         with checkpoint.held():
             return self._evolved(x, checkpoint, rng)
 

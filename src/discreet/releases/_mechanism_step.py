@@ -37,7 +37,8 @@ def step_of(
     if isinstance(given, Mechanism):
         if domain != given.domain:
             raise ParameterError("the mechanism's domain must be the one that the confidential table was encoded with")
-        return _step(given, None if counts else positive_size("size", _size(given, size)), progress)
+        released = None if counts else positive_size("size", _size(given, size))
+        return _step(given, released, progress, reading=given.twin(released))
     if isinstance(given, type) or not isinstance(given, Publishable):
         raise unfit("mechanism", "a Mechanism, a PseudoPosterior or a CensoredPosterior", given)
     if size is not None or counts:
@@ -87,17 +88,28 @@ def certified_mechanism(facts: Mapping[str, Any]) -> Mechanism:
     )
 
 
-def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] | None = None) -> Step:
-    """Return the step that releases so many records, or counts."""
+def _step(
+    mechanism: Mechanism,
+    size: int | None,
+    progress: Callable[..., None] | None = None,
+    *,
+    reading: Mechanism | None = None,
+) -> Step:
+    """Return the step that releases so many records, or counts.
+
+    ``reading``: a twin of the mechanism, made before its kernel sees the table. All that follows the private step is
+    asked of the twin, so that nothing which the kernel keeps on its own object is read.
+    """
+    reading = mechanism if reading is None else reading
     several = mechanism.several
     if size is None:
         if several:
             raise ParameterError("counts are one table. For them leave tables out")
-        frames: Callable[..., Iterator[Frames]] = partial(_counted, mechanism)
+        frames: Callable[..., Iterator[Frames]] = partial(_counted, reading)
         cells = mechanism.counted_cells
         rows = range(_MOST_ROWS) if cells is None else range(cells, cells + 1)
     else:
-        frames, rows = partial(_drawn, mechanism, size, progress), range(0 if mechanism.random_size else size, size + 1)
+        frames, rows = partial(_drawn, reading, size, progress), range(0 if mechanism.random_size else size, size + 1)
     return Step(
         name=mechanism.name,
         parameters=mechanism.parameters(),
@@ -111,11 +123,11 @@ def _step(mechanism: Mechanism, size: int | None, progress: Callable[..., None] 
         records=mechanism.made_for,
         counts=size is None,
         tables=several,
-        outcome=partial(_outcome, mechanism),
+        outcome=partial(_outcome, reading),
         require_utility=lambda n, like: require_utility(mechanism, n, size=size, like=like),
-        expanded=partial(_expanded, mechanism, size) if size is not None and mechanism.by_position else None,
+        expanded=partial(_expanded, reading, size) if size is not None and mechanism.by_position else None,
         by_value=mechanism.by_value,
-        empty=_no_counts(mechanism) if size is None else None,
+        empty=_no_counts(reading) if size is None else None,
         keeps_declared=mechanism.keeps_declared,
     )
 

@@ -10,15 +10,16 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.errors import ParameterError, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, public, secure
 from discreet._core.warnings import DiscreetWarning
+from discreet._core.writing import canonical
 from discreet.confidential import Confidential
 from discreet.confidential._count import public_size
 from discreet.confidential._open import open_confidential
@@ -28,9 +29,10 @@ from discreet.confidential._wrapper import Provenance
 from discreet.domain import Counts, Domain
 from discreet.domain._commonness import Commonness
 from discreet.ledger import Ledger
-from discreet.ledger._payment import Payment, hash_of
+from discreet.ledger._payment import Held, Payment, hash_of
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms._base import feasible, require_made_for
+from discreet.mechanisms._steps import SteppedMechanism
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.privacy._guarantee import RelationName, require_kind
 from discreet.releases._certificate import Certificate
@@ -130,7 +132,7 @@ def publish(
     """
     divided = Partitions.of(partitions, partition_by, workers)
     step = step_of(
-        mechanism,
+        _continuing(mechanism, ledger.checkpoint) if isinstance(ledger, Payment) else mechanism,
         getattr(confidential.provenance, "domain", None),
         size=size,
         counts=form == "counts",
@@ -194,6 +196,19 @@ def publish(
             payment.commit(document.paid_for)
             payment.delivered()
         return Release(records=records, certificate=document, info=info or {})
+
+
+def _continuing(mechanism: Mechanism | Publishable, held: Held | None) -> Mechanism | Publishable:
+    """Return the mechanism, bound to the checkpoint that its payment was made for. Raises Refused when it has another.
+
+    A payment for a run that goes on from a checkpoint is for the steps that are not in it, so nothing else may run.
+    """
+    if held is None:
+        return mechanism
+    path = mechanism.checkpoint if isinstance(mechanism, SteppedMechanism) else None
+    if path is not None and os.fspath(canonical(Path(path))) == held.path:
+        return cast("Mechanism", cast("SteppedMechanism", mechanism).paid_from(held.steps, held.sha256))
+    raise Refused(f"the payment is for a run with the checkpoint {held.path}. Release the mechanism that keeps it")
 
 
 @contextmanager

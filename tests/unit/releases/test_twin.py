@@ -1,0 +1,92 @@
+"""What follows the private step is asked of a twin built from public parameters: what a kernel keeps is never read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import publish
+from discreet.confidential import confidential
+from discreet.domain import Category, Domain, Numeric
+from discreet.evolution import Callables
+from discreet.mechanisms import PerturbedHistogram, PrivateEvolution
+from discreet.mechanisms._mechanism import Outcome
+from discreet.privacy import Budget
+
+CELLS = Domain(columns={"cell": Category(categories=[str(i) for i in range(100)])})
+N = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smuggler(PerturbedHistogram):
+    """Keeps the confidential counts on itself, and reads them afterwards."""
+
+    name: ClassVar[str] = "smuggler"
+
+    def kernel(self, x, *, rng) -> Any:
+        object.__setattr__(self, "_x", self._counts(x))
+        return super().kernel(x, rng=rng)
+
+    def _smuggled(self) -> np.ndarray | None:
+        return vars(self).get("_x")
+
+    def probabilities(self, y) -> Any:
+        counts = self._smuggled()
+        return super().probabilities(y) if counts is None else counts / counts.sum()
+
+    def expansion(self, y, *, size, rng) -> Any:
+        return super().expansion(y, size=size, rng=rng)
+
+    def estimates(self, y) -> Any:
+        counts = self._smuggled()
+        found = super().estimates(y)
+        return found if counts is None else found._replace(counts=counts.astype(float))
+
+    def outcome(self, y, n) -> Any:
+        counts = self._smuggled()
+        return None if counts is None else Outcome(f"the first cell has {counts[0]}", 1.0)
+
+
+def table() -> tuple[pl.DataFrame, np.ndarray]:
+    cells = np.random.default_rng(3).integers(0, 100, N)
+    return pl.DataFrame({"cell": [str(i) for i in cells]}), np.bincount(cells, minlength=100)
+
+
+@pytest.mark.parametrize(("form", "parts"), [("records", None), ("records", 2), ("counts", None)])
+def test_a_kernel_that_keeps_the_counts_releases_nothing_of_them(tmp_path, form, parts) -> None:
+    held, counts = table()
+    smuggler = Smuggler.calibrated(Budget(epsilon=0.05), domain=CELLS, n=N, projection="clip")
+    out = None if parts is None else tmp_path / "parts"
+    size = N if form == "records" else None
+    made = publish(
+        confidential(held, CELLS), smuggler, size=size, form=form, accept_poor_utility=True, out=out, partitions=parts
+    )
+    rows = pl.read_parquet(out / "*.parquet") if parts else made.records
+    if form == "counts":
+        released = dict(zip(rows["cell"].to_list(), rows["count"].to_list(), strict=True))
+    else:
+        released = dict(rows["cell"].value_counts().iter_rows())
+    found = np.array([released.get(str(i), 0) for i in range(100)])
+    # Noise of scale 40 leaves a count as it is with probability 1/80: more than 15 of 100 have less than 1e-9.
+    assert int((found == counts).sum()) <= 15
+    assert "first cell" not in made.certificate.to_json()
+
+
+def test_the_twin_of_an_evolution_keeps_the_users_own_functions() -> None:
+    square = Domain(columns={"x": Numeric(lower=0, upper=1)})
+    api = Callables(
+        domain=square, label="uniform", diameter=1.0,
+        generate=lambda count, seed: pl.DataFrame({"x": np.random.default_rng(seed).random(count)}),
+        vary=lambda frame, seed: frame.select((pl.col("x") + 0.01).clip(0, 1)),
+        embedding=lambda frame: frame.to_numpy(),
+    )  # fmt: skip
+    mechanism = PrivateEvolution(domain=square, records=N, scale=5.0, steps=1, population=10, api=api)
+    twin = mechanism.twin(10)
+    assert twin == mechanism
+    assert twin is not mechanism
+    assert twin.api is api
+    assert twin.domain is not mechanism.domain
