@@ -47,7 +47,7 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 
     ``data``: confidential; what :func:`~discreet.confidential.confidential` takes.
     ``columns``: the columns and their declarations.
-    Returns: distinct rows in no particular order, and their frequencies.
+    Returns: distinct rows in the order of their values, which no order of reading changes, and their frequencies.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _counted(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, np
     table = _merged(grouped, columns) if grouped else None
     if table is None or table.height == 0:
         raise DataError(None, "has no rows", "give one with rows")
-    table = parsed(table, columns, source.texts)
+    table = parsed(table, columns, source.texts).sort(*columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
     return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
 
