@@ -337,16 +337,19 @@ def privacy(
             mechanism, source, domain_file, records=records, size=size, epsilon=epsilon, pairs=pairs, as_json=as_json
         )
         return
-    name, guarantee = stated(
+    made, guarantee = stated(
         mechanism, records=records, size=size, relation=relation, domain=_read(domain_file), **parameters(pairs)
     )
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
         if math.isinf(epsilon):
-            raise Infeasible(f"delta {as_written(delta or 0.0)} with {name}", {"delta >=": guarantee.delta(math.inf)})
+            raise Infeasible(
+                f"delta {as_written(delta or 0.0)} with {mechanism}", {"delta >=": guarantee.delta(math.inf)}
+            )
     else:
         delta = guarantee.delta(epsilon)
-    asked = {"mechanism": name, "records": records, "size": size, "epsilon": epsilon, "delta": delta}
+    asked = {"mechanism": mechanism, "records": records, "size": size, "parameters": made.parameters()}
+    asked |= {"epsilon": epsilon, "delta": delta}
     _state({**asked, **_promise(guarantee)}, as_json)
 
 
@@ -386,7 +389,8 @@ def _instance(
     chosen = reveal_to_custodian(paper_choices(closed, epsilon=epsilon, size=n["size"]))
     guarantee = made.guarantee(n=n["records"])
     marked = {"confidential": True, "instance": found.to_dict(), "paper_choices": chosen.to_dict()} if as_json else {}
-    asked = {"mechanism": mechanism, **n, "epsilon": epsilon, "delta": guarantee.delta(epsilon)}
+    asked = {"mechanism": mechanism, **n, "parameters": made.parameters()}
+    asked |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
     _state({**asked, **_promise(guarantee), **marked}, as_json)
     if not as_json:
         echo(str(found))

@@ -33,8 +33,11 @@ _BLOCK = 1 << 17
 
 
 def checked_mixing(value: Any) -> float:
-    """Check a mixing probability. Raises ParameterError when it is not a number in ``[1e-12, 1]``."""
-    return real("mixing", value, least=1e-12, most=1)
+    """Return a mixing probability as it is drawn with: rounded up to a multiple of 2^-32.
+
+    Raises ParameterError when it is not a number in ``[1e-12, 1]``.
+    """
+    return mixing_units(real("mixing", value, least=1e-12, most=1)) / UNIT
 
 
 def mixing_units(mixing: float) -> int:
@@ -115,7 +118,7 @@ class Mixture(DrawnMechanism):
 
     def _profile(self, n: int, group: int) -> Profile:
         """Return the profile for a group of at most ``n`` records, of two cells or more and a mixing below 1."""
-        q = Fraction(mixing_units(self.mixing), UNIT)
+        q = Fraction(self.mixing)
         return MixturePair(size=self.size, base=q / self._cells, moved=group * (1 - q) / n, tight=self._cells > 2)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -123,9 +126,9 @@ class Mixture(DrawnMechanism):
         require_relation(self, relation.name)
         n = positive_size("n", n)
         profile: Profile = ConstantProfile(value=0.0)
-        if self._cells > 1 and mixing_units(self.mixing) < UNIT:
+        if self._cells > 1 and self.mixing < 1.0:
             profile = self._profile(n, min(relation.group, n))
-        share = percent(mixing_units(self.mixing) / UNIT)
+        share = percent(self.mixing)
         uniform = f"{share} of the released records are uniform over the cells, not from the data"
         return Guarantee.proved(
             profile,
@@ -138,18 +141,18 @@ class Mixture(DrawnMechanism):
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``mixing``."""
-        return mixing_units(self.mixing) / UNIT
+        return self.mixing
 
     @property
     def step_identity(self) -> tuple[Any, ...]:
         """The mixture, and whether records are drawn twice: names differ, the law does not."""
-        return ("mixture", self.distinct, self.domain, self.size, mixing_units(self.mixing))
+        return ("mixture", self.distinct, self.domain, self.size, self.mixing)
 
     def evidence(self) -> DrawnFromCounts | DistinctRecords:
         """Return the mixture's likelihood, or that of distinct draws."""
         if self.distinct:
-            return DistinctRecords(mixing=mixing_units(self.mixing) / UNIT)
-        return mixture_evidence(self._cells, mixing_units(self.mixing) / UNIT)
+            return DistinctRecords(mixing=self.mixing)
+        return mixture_evidence(self._cells, self.mixing)
 
     def predictive(self, shares: Floats, *, support: Records, n: int, rng: np.random.Generator) -> Floats:
         """Return the mixture itself."""

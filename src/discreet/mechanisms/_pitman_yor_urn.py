@@ -30,6 +30,16 @@ UNIT = 1 << 20
 """Strength and discount are multiples of 2^-20 of a record."""
 
 
+def strength_units(strength: float) -> int:
+    """Return a strength in units of 2^-20, rounded up, which only adds privacy."""
+    return math.ceil(Fraction(strength) * UNIT)
+
+
+def discount_units(discount: float) -> int:
+    """Return the nearest discount, in units of 2^-20; the guarantee is that of the rounded one."""
+    return min(round(Fraction(discount) * UNIT), UNIT - 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PitmanYorUrn(HeldMechanism):
     """An urn that starts from the confidential table; parameters: see PitmanYor."""
@@ -53,17 +63,18 @@ class PitmanYorUrn(HeldMechanism):
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not -self.discount < self.strength <= 2**40 or (self.discount == 0 and self.strength <= 0):
             raise ParameterError(f"strength must be above -discount, and above 0 at discount 0, got {self.strength!r}")
+        object.__setattr__(self, "discount", discount_units(self.discount) / UNIT)
+        object.__setattr__(self, "strength", max(strength_units(self.strength), 1 - self.discount_units) / UNIT)
 
     @property
     def strength_units(self) -> int:
-        """The strength that the kernel uses, in units: rounded up, which only adds privacy."""
-        units = math.ceil(Fraction(self.strength) * UNIT)
-        return units if units > -self.discount_units else 1 - self.discount_units
+        """The strength, in units."""
+        return strength_units(self.strength)
 
     @property
     def discount_units(self) -> int:
-        """The discount that the kernel uses, in units: the nearest; the guarantee is that of the rounded one."""
-        return min(round(Fraction(self.discount) * UNIT), UNIT - 1)
+        """The discount, in units."""
+        return discount_units(self.discount)
 
     def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw value numbers in blocks, integers only."""
@@ -81,8 +92,8 @@ class PitmanYorUrn(HeldMechanism):
         return HeldTable.pitman_yor(
             x.frequencies,
             size=self.size,
-            strength=self.strength_units / UNIT,
-            discount=self.discount_units / UNIT,
+            strength=self.strength,
+            discount=self.discount,
             filtered=filtered,
             fresh=self.domain.size is None or x.distinct < self.domain.size,
         )
@@ -93,7 +104,7 @@ class PitmanYorUrn(HeldMechanism):
         ``k`` of a table like another one, or, by default, under the urn's own prior: then it is
         ``(theta + sigma)_n / (theta + 1)_n``, or less where the domain has fewer cells.
         """
-        theta, sigma = self.strength_units / UNIT, self.discount_units / UNIT
+        theta, sigma = self.strength, self.discount
         if sigma == 0.0 or like is not None:
             distinct = 0.0 if like is None else like.distinct(n)
             return max(0.0, theta + sigma * distinct) / (theta + n)
@@ -102,7 +113,7 @@ class PitmanYorUrn(HeldMechanism):
 
     def _most_new(self, n: int) -> float:
         """Return that probability for a table of as many distinct values as it can have."""
-        theta, sigma = self.strength_units / UNIT, self.discount_units / UNIT
+        theta, sigma = self.strength, self.discount
         distinct = n if self.domain.size is None else min(n, self.domain.size)
         return max(0.0, theta + sigma * distinct) / (theta + n)
 

@@ -52,8 +52,8 @@ class DirichletMultinomial(HeldMechanism):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     prior : float
-        Mean prior mass per cell, in records; positive. The kernel rounds the total up to a multiple of 2^-20; the
-        guarantee is that of the rounded value.
+        Mean prior mass per cell, in records; positive. Rounded up, so that the total is a multiple of 2^-20: the kernel
+        draws with that.
 
     Raises
     ------
@@ -99,6 +99,9 @@ class DirichletMultinomial(HeldMechanism):
             raise ParameterError(
                 f"prior must be at least 1e-12 per cell, and at most 2^40 in total, got {self.prior!r} per cell"
             )
+        exact = Fraction(self.strength_units, self._cells * _UNIT)
+        rounded = float(exact)  # down, so that it gives the total again
+        object.__setattr__(self, "prior", math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded)
 
     @cached_property
     def strength_units(self) -> int:

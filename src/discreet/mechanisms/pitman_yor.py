@@ -46,10 +46,10 @@ class PitmanYor(PitmanYorUrn):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     strength : float
-        ``theta``, above ``-discount``, and above 0 when the discount is 0; at most 2^40. The kernel rounds it up to a
-        multiple of 2^-20; the guarantee is that of the rounded value.
+        ``theta``, above ``-discount``, and above 0 when the discount is 0; at most 2^40. Rounded up to a multiple of
+        2^-20, which the kernel draws with.
     discount : float
-        ``sigma`` in ``[0, 1)``; the kernel takes the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
+        ``sigma`` in ``[0, 1)``; rounded to the nearest multiple of 2^-20. 0 is the Dirichlet process. Below 0 the
         release is :class:`DirichletMultinomial` with prior ``|discount|``, on a finite domain.
     sampler : {"ancestor", "mixing"}
         Two samplers of one law. ``ancestor`` is the integer urn, exact. ``mixing`` draws the posterior weights as
@@ -115,7 +115,7 @@ class PitmanYor(PitmanYorUrn):
 
     def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw posterior weights, then independent values; the rest of the mass is a fresh urn (PY26, Prop. 1)."""
-        sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
+        sigma, theta = self.discount, self.strength
         j = x.distinct
         gammas = rng.standard_gamma(np.append(x.frequencies - sigma, theta + j * sigma))
         weights = gammas / gammas.sum()
@@ -154,7 +154,7 @@ class PitmanYor(PitmanYorUrn):
         LawNotAvailable
             With an atomic base measure and a discount above 0, where different openings may coincide.
         """
-        sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
+        sigma, theta = self.discount, self.strength
         held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
         drawn: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(y.rows()):
@@ -218,7 +218,7 @@ class PitmanYor(PitmanYorUrn):
 
     def _coupling(self, n: int, group: int) -> Profile:
         """Return what no discount and no base measure exceed: T1 where they are 0 and without atoms, else T2."""
-        value = moved_mass(self.size, self.strength_units / UNIT, n, min(group, n))
+        value = moved_mass(self.size, self.strength, n, min(group, n))
         return ConstantProfile(value=value, tight=self.discount_units == 0 and not self.domain.finite)
 
     def _pairs(self, n: int, group: int) -> Profile:
@@ -226,8 +226,8 @@ class PitmanYor(PitmanYorUrn):
         return PitmanYorPairs(
             size=self.size,
             n=n,
-            strength=self.strength_units / UNIT,
-            discount=self.discount_units / UNIT,
+            strength=self.strength,
+            discount=self.discount,
             group=min(group, n),
             attained=not self.domain.finite,
         )
@@ -245,7 +245,7 @@ class PitmanYor(PitmanYorUrn):
                 "with a discount, instance-level deltas need a domain with a continuous column or open labels, where "
                 "new values differ from all others"
             )
-        return held_cells(self.domain, x, size=self.size, strength=self.strength_units / UNIT)
+        return held_cells(self.domain, x, size=self.size, strength=self.strength)
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:
         """Return ``theta/(theta+n)`` at discount 0; otherwise ``(theta + sigma E k)/(theta+n)``, ``k`` distinct values.

@@ -23,8 +23,8 @@ class SmoothedHistogram(Mixture):
     size : int
         Number of records to release, ``m``, 1 to 1e10.
     mixing : float
-        Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. The kernel rounds it up to a multiple of
-        2^-32; the guarantee is that of the rounded value.
+        Probability ``q`` that a record is a uniform cell, in ``[1e-12, 1]``. Rounded up to a multiple of 2^-32,
+        which the kernel draws with.
 
     Raises
     ------

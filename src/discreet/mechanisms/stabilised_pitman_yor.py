@@ -5,10 +5,8 @@ Theory: docs/theory/stabilised-pitman-yor.md (theorem T8, by post-processing).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, cast
 
 import numpy as np
@@ -19,11 +17,11 @@ from discreet.domain import Counts, Records
 from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import Output, require_made_for
 from discreet.mechanisms._evidence import ThresholdedUrn
+from discreet.mechanisms._pitman_yor_urn import UNIT, discount_units, strength_units
 from discreet.mechanisms._stability import StableCounts
 from discreet.mechanisms._urn import draw_blocks, records_of
 from discreet.mechanisms.noise import LAPLACE
 
-_UNIT = 1 << 20  # strength and discount are multiples of 2^-20 of a record
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 
 
@@ -46,9 +44,9 @@ class StabilisedPitmanYor(StableCounts):
     threshold : int
         Least noisy count that is released, ``t``, at least 2.
     strength : float
-        ``theta``, at least 0, on top of the missing mass ``M``.
+        ``theta``, at least 0, on top of the missing mass ``M``. Rounded up to a multiple of 2^-20.
     discount : float
-        ``sigma`` in ``[0, 1)``.
+        ``sigma`` in ``[0, 1)``; rounded to the nearest multiple of 2^-20.
 
     Raises
     ------
@@ -89,6 +87,8 @@ class StabilisedPitmanYor(StableCounts):
         object.__setattr__(self, "records", positive_size("records", self.records))
         object.__setattr__(self, "strength", real("strength", self.strength, least=0, most=2**40))
         object.__setattr__(self, "discount", real("discount", self.discount, least=0, below=1))
+        object.__setattr__(self, "strength", strength_units(self.strength) / UNIT)
+        object.__setattr__(self, "discount", discount_units(self.discount) / UNIT)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
         """Return the labels that reach the threshold, in a random order, with their noisy counts."""
@@ -102,12 +102,12 @@ class StabilisedPitmanYor(StableCounts):
     def finish(self, y: Output, *, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
         kept = cast(Counts, y)
-        opening = math.ceil(Fraction(self.strength) * _UNIT) + self._missing(kept.n) * _UNIT
+        opening = strength_units(self.strength) + self._missing(kept.n) * UNIT
         blocks = draw_blocks(
-            kept.frequencies * _UNIT,
-            unit=_UNIT,
+            kept.frequencies * UNIT,
+            unit=UNIT,
             strength=opening,
-            discount=min(round(Fraction(self.discount) * _UNIT), _UNIT - 1),
+            discount=discount_units(self.discount),
             size=size,
             rng=rng,
         )
@@ -123,7 +123,7 @@ class StabilisedPitmanYor(StableCounts):
             threshold=self.threshold,
             surplus="rescaled",
             sampling="iid",
-            strength=math.ceil(Fraction(self.strength) * _UNIT) / _UNIT,
+            strength=self.strength,
             base=self._base,
         )
 

@@ -18,7 +18,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
 from discreet.mechanisms._base import NEIGHBOURS
-from discreet.mechanisms._mixture import UNIT, Mixture, mixing_units, obscure
+from discreet.mechanisms._mixture import Mixture, mixing_units, obscure
 from discreet.privacy import Budget, Guarantee, Profile, Relation
 from discreet.privacy._group import ChainProfile
 from discreet.privacy._subsampled_pair import SubsampledPair
@@ -120,7 +120,7 @@ class SubsampledRandomisedResponse(Mixture):
         """Return the log-probability of the sequence ``y``, summed over how many of its records were not replaced."""
         self._require(x.n)
         held = dict(zip(self.domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
-        q = mixing_units(self.mixing) / UNIT
+        q = self.mixing
         ways = np.ones(1)  # of choosing j places and distinct records for them
         for cell, times in zip(*np.unique(self.domain.flat(y), return_counts=True), strict=True):
             frequency = held.get(int(cell), 0)
@@ -136,7 +136,7 @@ class SubsampledRandomisedResponse(Mixture):
         """Return theorem T13; one draw is one of the mixture."""
         if self.size == 1:
             return super()._profile(n, group)
-        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=mixing_units(self.mixing) / UNIT)
+        profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
         return ChainProfile(single=profile, group=group) if group > 1 else profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

@@ -21,7 +21,7 @@ from discreet.domain._commonness import Commonness
 from discreet.mechanisms._base import NEIGHBOURS, CellCounts, Outputs, listed, require_relation
 from discreet.mechanisms._evidence import DrawnFromCounts, DrawnFromHeld
 from discreet.mechanisms._mechanism import Remedy
-from discreet.mechanisms._pitman_yor_urn import UNIT, PitmanYorUrn, moved_mass
+from discreet.mechanisms._pitman_yor_urn import PitmanYorUrn, moved_mass
 from discreet.privacy import ConstantProfile, Guarantee, Relation
 from discreet.privacy._held_table import HeldTable
 
@@ -87,7 +87,7 @@ class UrnHistogram(PitmanYorUrn):
         ``log C(m, L) + sum_l log (n_l - sigma)_{S_l} + log (theta + j sigma)_L - log (theta+n)_m``; minus infinity
         where ``y`` holds a value that ``x`` does not.
         """
-        sigma, theta = self.discount_units / UNIT, self.strength_units / UNIT
+        sigma, theta = self.discount, self.strength
         held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
         drawn: dict[tuple[Any, ...], int] = {}
         for row in y.rows():
@@ -113,7 +113,7 @@ class UrnHistogram(PitmanYorUrn):
         """Return theorem T12 for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        delta = moved_mass(self.size, self.strength_units / UNIT, n, min(relation.group, n))
+        delta = moved_mass(self.size, self.strength, n, min(relation.group, n))
         expected = self.expected_size(n)
         most = "" if self.discount == 0 else "at most "
         return Guarantee(
@@ -164,12 +164,12 @@ class UrnHistogram(PitmanYorUrn):
         return DrawnFromHeld(log_weight=self._log_weight, log_held=self._log_held)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-        held = np.asarray(np.maximum(counts, 1) - self.discount_units / UNIT, dtype=np.float64)
+        held = np.asarray(np.maximum(counts, 1) - self.discount, dtype=np.float64)
         rising = log_rising(held, drawn.astype(np.float64))
         return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))
 
     def _log_held(self, held: CellCounts, drawn: int) -> Floats:
-        opening = np.asarray(self.strength_units / UNIT + held * (self.discount_units / UNIT), dtype=np.float64)
+        opening = np.asarray(self.strength + held * (self.discount), dtype=np.float64)
         return np.asarray(log_rising(opening, np.full(len(opening), float(self.size - drawn))))
 
     def share_not_from_data(self, n: int, like: Commonness | None = None) -> float:

@@ -42,8 +42,8 @@ def stated(
     relation: RelationName = "replacement",
     domain: Domain | None = None,
     **parameters: Any,
-) -> tuple[str, Guarantee]:
-    """Return a mechanism's name and its guarantee at given parameters.
+) -> tuple[Mechanism, Guarantee]:
+    """Return a mechanism at given parameters, and its guarantee.
 
     ``mechanism``: registry name.
     ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
@@ -57,7 +57,7 @@ def stated(
     """
     kind, found, group, fixed = _resolve(mechanism, parameters, domain)
     made: Mechanism = kind.of(fixed, domain=found, records=records, size=size)
-    return mechanism, made.guarantee(Relation(name=relation, group=group), n=records)
+    return made, made.guarantee(Relation(name=relation, group=group), n=records)
 
 
 def on_domain(mechanism: str, domain: Domain, *, records: int, size: int | None, **parameters: Any) -> Mechanism:

@@ -86,6 +86,22 @@ ERRATA: tuple[Erratum, ...] = (
         claims=("guarantee.assumptions",),
         text="That the model's likelihood looks at one record at a time was neither enforced nor stated.",
     ),
+    Erratum(
+        date="2026-11-25",
+        versions=("0.1.0", "0.2.0.dev0"),
+        mechanisms=(
+            "dirichlet-multinomial",
+            "smoothed-histogram",
+            "reveal-or-obscure",
+            "subsampled-randomised-response",
+            "pitman-yor",
+            "urn-histogram",
+            "stabilised-pitman-yor",
+        ),
+        claims=("mechanism.parameters",),
+        text="The parameter was written as it was asked for. The kernel drew with that number rounded to its grid, as "
+        "shown here, and the guarantee is that of the rounded number.",
+    ),
 )
 """All errata, the earliest first."""
 
