@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import shutil
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 import pytest
@@ -186,3 +190,65 @@ def test_the_command(table: str, tmp_path: Path, capsys: Any) -> None:
     assert run(["release", table, "--table", "none", *given, "--out", str(tmp_path / "no.parquet")]) == 2
     assert discreet.Ledger(tmp_path / "one.ledger").log() == before  # a server that cannot be reached costs nothing
     assert "visits" not in (tmp_path / "out.certificate.json").read_text()
+
+
+# -- a query stays inside the transaction that writes nothing ---------------------------------------------------------
+
+READ, THEN = "SELECT i FROM plain) q; COMMIT; ", "; COMMIT; SELECT 1 FROM (SELECT 1"
+ESCAPES = {
+    "a table is dropped": f"{READ}DROP TABLE victim{THEN}",
+    "a row is written": f"{READ}INSERT INTO victim VALUES (2){THEN}",
+    "a program runs": f"{READ}COPY (SELECT 1) TO PROGRAM 'cat > {{file}}'{THEN}",
+    "a copy is left": "SELECT i FROM plain) q) TO STDOUT; COMMIT; DROP TABLE victim; COPY (SELECT 1 FROM (SELECT 1",
+    "without a bracket": "SELECT i FROM plain; COMMIT; DROP TABLE victim",
+    "a comment hides the rest": f"{READ}DROP TABLE victim; COMMIT; --",
+    "it writes itself": "WITH gone AS (DELETE FROM victim RETURNING 1) SELECT i FROM plain",
+    "the transaction may write": "SELECT set_config('transaction_read_only', 'off', false) AS i FROM plain",
+}  # fmt: skip
+
+
+@pytest.fixture
+def victim(server: str) -> Iterator[str]:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE TABLE victim (a int)")
+        connection.execute("INSERT INTO victim VALUES (1)")
+        yield server
+        connection.execute("DROP TABLE victim")
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+@pytest.mark.parametrize("entry", ["count", "release", "plan"])
+def test_a_query_is_one_statement_that_writes_nothing(
+    name: str, entry: str, table: str, victim: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(tempfile.mkdtemp(dir="/tmp")) / "written"  # where the server may write
+    file.parent.chmod(0o777)
+    query = ESCAPES[name].format(file=file)
+    asked = f"{table}&query={quote(query)}"
+    domain = Domain(columns={"i": DOMAIN.columns["i"]})
+    (tmp_path / "d.toml").write_text(domain.to_toml())
+    if entry == "count":
+        with pytest.raises(FileProblem) as error:
+            confidential(asked, domain)
+        told = str(error.value)
+        assert "is one SELECT" in told
+    else:
+        given = ["--domain", str(tmp_path / "d.toml"), "--epsilon", "1", "--delta", "1e-6"]
+        command = {
+            "release": ["release", asked, *given, "--out", str(tmp_path / "out.csv")],
+            "plan": ["plan", *given, "--records", "5", "--reference", asked],
+        }[entry]
+        assert run(command) == 2
+        told = capsys.readouterr().err
+    assert not file.exists()
+    shutil.rmtree(file.parent)
+    assert "18014398509481986" not in told
+    with psycopg.connect(victim) as connection:
+        assert connection.execute("SELECT a FROM victim").fetchall() == [(1,)]
+
+
+def test_a_query_may_hold_brackets_semicolons_and_comments_of_its_own(table: str) -> None:
+    query = "SELECT i, ';)' AS k /* ; ) */ FROM (SELECT i FROM plain WHERE true) AS inner_one -- ;"
+    closed = confidential(f"{table}&query={quote(query)}", Domain(columns={"i": DOMAIN.columns["i"]}),
+                          ignore_other_columns=True)  # fmt: skip
+    assert reveal(closed).n == len(NASTY)

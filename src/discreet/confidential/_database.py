@@ -15,7 +15,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,8 @@ class Address:
     def broken(self) -> FileProblem:
         """The error of what cannot be read, or has no such table."""
         if self.kind == "postgresql":
-            remedy = "check the address, the password, and the name of the table or the query with another program"
+            named = "that the query is one SELECT" if self.query else "the name of the table"
+            remedy = f"check the address, the password and {named} with another program"
         elif self.query:
             remedy = "check the query, and that nothing else has the file open for writing"
         else:
@@ -265,7 +265,7 @@ _OIDS = {
     19: "string", 25: "string", 1042: "string", 1043: "string", 1082: "date", 1114: "datetime", 1184: "datetime",
 }  # fmt: skip
 _SINGLE, _MOMENT, _BINARY = 700, 1184, 17
-_SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 3"
+_SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 3; SET cursor_tuple_fraction = 1"
 
 
 def postgresql_table(
@@ -273,7 +273,8 @@ def postgresql_table(
 ) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
     """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
 
-    All batches are of one moment, in a transaction that writes nothing.
+    All batches are of one moment, in a transaction that writes nothing. A query is one statement: a second one, which
+    could end the transaction, is refused by the server before anything runs.
     """
     connection, oids = _session(where)
 
@@ -282,11 +283,12 @@ def postgresql_table(
             if oids[name] == _BINARY:
                 raise DataError(name, "holds binary values", "cast it to a text or a number, by a query")
         wanted = ", ".join(_expression(_quoted(name), oids[name]) for name in columns) or "NULL"
-        copy = f"COPY (SELECT {wanted} FROM {where.source}) TO STDOUT"  # noqa: S608  # names are quoted
-        rows = _copied(connection, copy)
-        while part := quietly(lambda: list(islice(rows, _BATCH)), where.broken):
-            values = zip(columns, zip(*part, strict=True), strict=True)
-            yield pl.DataFrame([_as_csv(name, texts, oids[name]) for name, texts in values])
+        select = f"SELECT {wanted} FROM {where.source}"  # noqa: S608  # names are quoted
+        with connection.cursor("discreet") as cursor:  # declared by the extended protocol, which takes one statement
+            quietly(lambda: cursor.execute(select), where.broken)
+            while part := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
+                values = zip(columns, zip(*part, strict=True), strict=True)
+                yield pl.DataFrame([_as_csv(name, texts, oids[name]) for name, texts in values])
 
     weakref.finalize(batches, connection.close)
     return {name: _OIDS.get(oid, "unknown") for name, oid in oids.items()}, batches
@@ -320,17 +322,13 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
 
 
 def _columns(connection: Any, where: Address) -> dict[str, int]:
-    found = connection.execute(f"SELECT * FROM {where.source} LIMIT 0").description  # noqa: S608  # names are quoted
+    select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608  # names are quoted
+    found = connection.execute(select, prepare=True).description  # what is prepared is one statement
     names = [column.name for column in found]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise DataError(repeated, "occurs twice in the table", "give every column its own name")
     return {column.name: int(column.type_code) for column in found}
-
-
-def _copied(connection: Any, statement: str) -> Iterator[tuple[str | None, ...]]:
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        yield from copy.rows()
 
 
 def _expression(name: str, oid: int) -> str:
