@@ -67,7 +67,7 @@ class Ledger:
     Raises
     ------
     FileProblem
-        When there is no ledger, or it lies on a network file system.
+        When there is no ledger, it lies on a network file system, or its file has two names.
     ParameterError
         When it has no such data set, or several and none is named.
 
@@ -210,8 +210,7 @@ class Ledger:
             Certificates of releases of this data set. That the ledger was rolled back to before one of them, or another
             copy of it was used, is seen only so.
         """
-        with self._book.reading() as page:
-            return problems_of(self._book, page, [Path(one) for one in certificates])
+        return problems_of(self._book, [Path(one) for one in certificates])
 
     # -- what is spent --------------------------------------------------------------------------------------------
 

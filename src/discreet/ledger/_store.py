@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +19,7 @@ from typing import Any, Protocol
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.text import harmless
 from discreet._core.writing import together
-from discreet.ledger._network import on_network
+from discreet.ledger._network import is_mount_point, on_network
 
 MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {
@@ -44,10 +46,19 @@ MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
 )
 """What makes each version of the tables from the one before."""
 
-_WAL = b"\x02\x02"
-"""Bytes 18 and 19 of a file of SQLite: whoever opens it keeps a write-ahead log."""
+_WAIT = 60.0  # seconds for other runs
+_PAUSE = 0.005  # seconds between two looks
 
-_WAIT = 60.0  # seconds for other writers
+_ONE_AT_A_TIME = threading.RLock()
+"""Held by the thread whose transaction is under way: if another one closed the same file meanwhile, the system would
+drop the locks of SQLite. No process is forked meanwhile either, so no child keeps a lock."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_ONE_AT_A_TIME.acquire,
+        after_in_parent=_ONE_AT_A_TIME.release,
+        after_in_child=_ONE_AT_A_TIME.release,
+    )
 
 
 class Transaction(Protocol):
@@ -77,8 +88,8 @@ class Store(Protocol):
 def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
     """Return the store of a ledger; ``new`` makes it where there is none.
 
-    Raises FileProblem when it is none, cannot be read, or lies on a network file system; ParameterError when its tables
-    are of a later version; MissingExtra when SQLAlchemy is needed.
+    Raises FileProblem when it is none, cannot be read, has two names, or lies on a network file system; ParameterError
+    when its tables are of a later version; MissingExtra when SQLAlchemy is needed.
     """
     if isinstance(place, str) and place.startswith(("postgresql:", "postgresql+")):
         return _Postgres(place, new=new)
@@ -112,7 +123,11 @@ def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> No
 
 
 class _File:
-    """A file of SQLite: one connection per transaction, so that nothing is shared by threads or after a fork."""
+    """A file of SQLite: one connection per transaction, so that nothing is shared by threads or after a fork.
+
+    Before SQLite opens the file, it is locked itself, whatever name leads to it. Its journal is a file beside it, which
+    another name would not find if a run died. So a ledger has one name.
+    """
 
     def __init__(self, path: Path, *, new: bool) -> None:
         self._path = path
@@ -128,6 +143,12 @@ class _File:
             raise FileProblem(path, "it has two names, under which SQLite would not know it for one file", "remove one")
         if not path.is_file():
             raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
+        if is_mount_point(path):
+            raise FileProblem(
+                path,
+                "it is a mount point, so it has two names, under which SQLite would not know it for one file",
+                "mount the folder that holds the ledger, not the file",
+            )
         with self._connected() as run, _transaction(run, "IMMEDIATE"):
             _migrate(run, shown(path), "sqlite", _version(run))
 
@@ -140,11 +161,14 @@ class _File:
         finally:
             memory.close()
         with together(self._path, private=True, check=self._require_free) as (file,):
-            file.write(content[:18] + _WAL + content[20:])
+            file.write(content)
 
     def _require_free(self) -> None:
         if os.path.lexists(self._path):
             raise FileProblem(self._path, "another run has just made it", "run the command again")
+        for left in (f"{self._path}-journal", f"{self._path}-wal"):
+            if os.path.lexists(left):  # SQLite would write what is in it into the new ledger
+                raise FileProblem(left, "it is of a ledger that is gone", "move it to where that is, or remove it")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -165,18 +189,21 @@ class _File:
     def _connected(self) -> Iterator[Transaction]:
         place = f"{self._path.absolute().as_uri()}?mode=rw"
         try:
-            connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
-            try:
-                connection.execute("PRAGMA synchronous = FULL")
-                yield _asking(connection)
-            finally:
-                connection.close()
+            with _locked(self._path):
+                connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
+                try:
+                    connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is on the disk too
+                    # Earlier versions kept a write-ahead log: what is in it moves into the file, once they let go.
+                    _patiently(lambda: connection.execute("PRAGMA journal_mode = DELETE"))
+                    yield _asking(connection)
+                finally:
+                    connection.close()
         except (sqlite3.Error, OSError) as error:
             raise self._problem(error) from None
 
     def _problem(self, error: Exception) -> FileProblem:
         text = str(error)
-        if "locked" in text:
+        if _is_busy(error):
             return FileProblem(self._path, "another run has kept the ledger busy for a minute", "wait for it")
         if "not a database" in text or "malformed" in text:
             return FileProblem(self._path, "it is not a ledger, or is damaged", "restore it from a copy")
@@ -185,6 +212,39 @@ class _File:
         return FileProblem(
             self._path, f"the ledger cannot be read or written ({_reason(error)})", "check the disk and permissions"
         )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a file itself against every other process, and against the other threads of this one."""
+    import fcntl
+
+    if not _ONE_AT_A_TIME.acquire(timeout=_WAIT):
+        raise sqlite3.OperationalError("locked by another thread")
+    try:
+        with path.open("rb") as file:
+            _patiently(lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            yield
+    finally:
+        _ONE_AT_A_TIME.release()
+
+
+def _patiently(act: Callable[[], object]) -> None:
+    """Do something as soon as no other run is in the way; raise its error when one stays there."""
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            act()
+        except (BlockingIOError, sqlite3.OperationalError) as error:
+            if not _is_busy(error) or time.monotonic() > until:
+                raise
+        else:
+            return
+        time.sleep(_PAUSE)
+
+
+def _is_busy(error: Exception) -> bool:
+    return isinstance(error, BlockingIOError) or "locked" in str(error)
 
 
 def _asking(connection: sqlite3.Connection) -> Transaction:

@@ -11,17 +11,19 @@ from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.reading import read_json
 from discreet._core.text import harmless
 from discreet._core.writing import file_sha256
-from discreet.ledger._book import Book, Page
+from discreet.ledger._book import Book
 from discreet.ledger._events import AFTER, BEGINNING, REMARKS, STATES, Event, following
 
 _KEPT = ("mechanism", "guarantee", "records", "size", "identity")
 _GUARANTEE = ("epsilon", "delta", "kind", "theorem", "statement")
 
 
-def problems_of(book: Book, page: Page, certificates: Iterable[Path]) -> list[str]:
+def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
     """Return what is wrong with a ledger, a sentence each; nothing where all agrees."""
+    with book.reading() as page:
+        rows = page.stored()
     try:
-        events = _events(page.stored())
+        events = _events(rows)
     except ParameterError as problem:
         return [str(problem)]
     wrong = [*_chain(events, book.dataset)]

@@ -218,7 +218,7 @@ def committed(place: str, where: Path) -> tuple[int, int]:
 def fresh(place: str, where: Path) -> str:
     """Forget the data set of a folder: the file that it is in, or its rows on a server."""
     if "://" not in place:
-        for name in (place, f"{place}-wal", f"{place}-shm"):
+        for name in (place, f"{place}-journal"):
             Path(name).unlink(missing_ok=True)
         return place
     with contextlib.suppress(FileProblem):
