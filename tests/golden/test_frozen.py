@@ -1,0 +1,105 @@
+"""What the library did when its house was to be rebuilt: the same rows, plans and estimates.
+
+Rows depend on the versions of a few packages besides; with others those tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import make_frozen as frozen
+import pytest
+
+import discreet
+from discreet.mechanisms import REGISTRY
+
+KEPT = frozen.FROZEN / "releases"
+
+
+def kept(name: str) -> dict[str, Any]:
+    return dict(json.loads((frozen.FROZEN / name).read_text(encoding="utf-8")))
+
+
+DRAWN = kept("rows.json")
+same_versions = pytest.mark.skipif(
+    DRAWN["drawn_with"] != frozen.drawn_with(), reason=f"the rows were drawn with {DRAWN['drawn_with']}"
+)
+
+
+def differences(found: Any, expected: Any, rel: float, where: str = "") -> list[str]:
+    """Return where two JSON values differ, floats by more than a part."""
+    if isinstance(expected, dict) and isinstance(found, dict) and expected.keys() == found.keys():
+        return [line for key in expected for line in differences(found[key], expected[key], rel, f"{where}.{key}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = enumerate(zip(found, expected, strict=True))
+        return [line for at, pair in pairs for line in differences(*pair, rel, f"{where}[{at}]")]
+    if isinstance(expected, float) and isinstance(found, (int, float)):
+        near = math.isclose(found, expected, rel_tol=rel, abs_tol=1e-12) or (found != found and expected != expected)
+    else:
+        near = bool(found == expected)
+    return [] if near else [f"{where}: {found} instead of {expected}"]
+
+
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def test_a_difference_is_found_where_it_is() -> None:
+    expected = {"a": [1.0, {"b": 2.0}], "c": "d", "e": math.nan}
+    assert differences({"a": [1.0 + 1e-12, {"b": 2.0}], "c": "d", "e": math.nan}, expected, 1e-9) == []
+    assert differences({**expected, "a": [1.0, {"b": 2.001}]}, expected, 1e-9) == [".a[1].b: 2.001 instead of 2.0"]
+    assert len(differences({**expected, "c": "x"}, expected, 1e-9)) == 1
+    assert len(differences({**expected, "a": [1.0]}, expected, 1e-9)) == 1
+    assert len(differences({"a": expected["a"]}, expected, 1e-9)) == 1
+
+
+def test_every_mechanism_is_frozen_in_all_its_forms() -> None:
+    asked = frozen.releases()
+    counting = {name for name in REGISTRY if REGISTRY[name].gives_counts()}
+    assert set(frozen.COUNTS) == counting
+    assert set(DRAWN["rows"]) == {*asked, *frozen.models()}
+    assert {*REGISTRY} <= {*frozen.written()}
+    assert {path.name.split(".")[0] for path in KEPT.iterdir()} == {*frozen.written()}
+    assert sum(path.stat().st_size for path in frozen.FROZEN.rglob("*") if path.is_file()) < 3_000_000
+
+
+@same_versions
+@pytest.mark.parametrize("name", frozen.releases())
+def test_the_rows_are_the_same(name: str) -> None:
+    assert frozen.rows_of(frozen.released(frozen.releases()[name])) == DRAWN["rows"][name]
+
+
+@same_versions
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.chains) if name == "pseudo-posterior" else name for name in frozen.models()],
+)
+def test_the_rows_of_models_are_the_same(name: str) -> None:
+    assert frozen.rows_of(frozen.released_by_model(name)) == DRAWN["rows"][name]
+
+
+@same_versions
+@pytest.mark.parametrize("name", frozen.written())
+def test_the_file_and_its_certificate_are_the_same(name: str, tmp_path: Path) -> None:
+    frozen.released(frozen.releases()[name], frozen.place(tmp_path, name))
+    for path in (path for path in KEPT.rglob("*") if path.relative_to(KEPT).parts[0].split(".")[0] == name):
+        found = tmp_path / path.relative_to(KEPT)
+        if path.suffix == ".csv":
+            assert found.read_bytes() == path.read_bytes()
+        elif path.suffix == ".json":
+            assert differences(frozen.certified(found), frozen.certified(path), 1e-9) == []
+
+
+@pytest.mark.parametrize("name", frozen.plans())
+def test_the_plan_has_the_same_numbers_and_order(name: str) -> None:
+    found = as_json(frozen.numbers_of(discreet.plan(**frozen.plans()[name])))
+    assert differences(found, kept("plans.json")[name], 1e-9) == []
+
+
+@pytest.mark.parametrize("name", frozen.written())
+def test_the_estimates_from_a_kept_release_are_the_same(name: str) -> None:
+    found = as_json(frozen.estimates(KEPT, name))
+    assert differences(found, kept("estimates.json")[name], 1e-6) == []
