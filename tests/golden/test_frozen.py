@@ -90,13 +90,13 @@ def test_the_file_and_its_certificate_are_the_same(name: str, tmp_path: Path) ->
         if path.suffix == ".csv":
             assert found.read_bytes() == path.read_bytes()
         elif path.suffix == ".json":
-            assert differences(frozen.certified(found), frozen.certified(path), 1e-9) == []
+            assert differences(frozen.certified(found), frozen.certified(path), 1e-6) == []
 
 
 @pytest.mark.parametrize("name", frozen.plans())
 def test_the_plan_has_the_same_numbers_and_order(name: str) -> None:
     found = as_json(frozen.numbers_of(discreet.plan(**frozen.plans()[name])))
-    assert differences(found, kept("plans.json")[name], 1e-9) == []
+    assert differences(found, kept("plans.json")[name], 1e-6) == []
 
 
 @pytest.mark.parametrize("name", frozen.written())
