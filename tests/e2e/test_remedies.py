@@ -74,6 +74,13 @@ def test_no_message_of_the_library_speaks_of_options() -> None:
     assert not OPTION.search("a pause -- and more, or a rule: -----")
 
 
+def test_no_remedy_destroys_what_may_have_been_paid_for() -> None:
+    """A table, a certificate, a ledger: who cannot use what is there gives another name, or moves it away."""
+    removed = re.compile(r"(?i)\b(?:remove|delete|erase|overwrite) (?:it|this|what|one|that)\b")
+    told = [text for said in library().values() for text in said if removed.search(text)]
+    assert told == ["remove it if it is an earlier demonstration, or choose another folder (out=...)"]
+
+
 def test_every_argument_in_a_message_is_an_option_somewhere() -> None:
     found = {one[0]: text for said in library().values() for text in said for one in ARGUMENT.finditer(text)}
     assert len(found) >= 10

@@ -140,7 +140,11 @@ class _File:
         if new and not os.path.lexists(path):
             self._make()
         if path.is_file() and path.stat().st_nlink != 1:
-            raise FileProblem(path, "it has two names, under which SQLite would not know it for one file", "remove one")
+            raise FileProblem(
+                path,
+                "it has two names, under which SQLite would not know it for one file",
+                "remove the other name, which leaves the ledger as it is",
+            )
         if not path.is_file():
             raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
         if is_mount_point(path):

@@ -32,7 +32,7 @@ from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._weights import Weighting
 from discreet.utility._disclosure import Disclosure, Rate
 
-_REMEDY = "name another folder, or remove what is in this one"
+_REMEDY = "name another folder, or move what is in this one elsewhere"
 
 Statistic = Callable[[Floats], float]
 NOTICE = "CONFIDENTIAL: computed from the private data"

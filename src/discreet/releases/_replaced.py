@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from discreet._core.errors import FileProblem
+from discreet._core.text import harmless
 from discreet._core.writing import file_sha256, recover
 from discreet.releases._certificate import Certificate
 
@@ -20,19 +23,30 @@ def require_whole_pair(path: Path, where: Path) -> None:
     """
     for one in (path, where):
         recover(one)
-    there = [one for one in (path, where) if os.path.lexists(one)]
-    if not there:
+    table, certificate = os.path.lexists(path), os.path.lexists(where)
+    if not certificate:
+        if table:
+            raise _foreign(path, f"it exists without {where.name}, and only a table with its certificate is replaced")
         return
-    if len(there) == 1:
-        missing = where if there == [path] else path
-        raise _foreign(there[0], f"it exists without {missing.name}, so it is not a release with its certificate")
+    stated = _released(where)
+    if table and stated.get("sha256") == file_sha256(path):
+        return
+    of = stated.get("file")
+    if isinstance(of, str) and of != path.name:
+        raise _foreign(where, f"it is the certificate of {harmless(of)}, which cannot be verified without it")
+    if not table:
+        raise _foreign(where, f"it exists without {path.name}, and only a table with its certificate is replaced")
+    raise _foreign(where, f"it exists and is not the certificate of {path.name if stated else 'a release'}")
+
+
+def _released(where: Path) -> Mapping[str, Any]:
+    """Return what a certificate says of the table that it is of, nothing where it is none."""
     try:
-        stated = Certificate.read(where).facts["released"]["sha256"]
-    except (FileProblem, KeyError, TypeError):
-        raise _foreign(where, "it exists and is not the certificate of a release") from None
-    if stated != file_sha256(path):
-        raise _foreign(where, f"it exists and is not the certificate of {path.name}")
+        stated = Certificate.read(where).facts["released"]
+    except (FileProblem, KeyError):
+        return {}
+    return stated if isinstance(stated, Mapping) else {}
 
 
 def _foreign(path: Path, problem: str) -> FileProblem:
-    return FileProblem(path, problem, "remove it yourself, or give another name")
+    return FileProblem(path, problem, "give another name (out=... or certificate=...)")

@@ -101,6 +101,50 @@ def test_only_a_whole_release_is_replaced(here: Path, capsys: Any) -> None:
     assert Path("x.certificate.json").read_text() == "{}"
 
 
+def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsys: Any) -> None:
+    """The remedy, followed, leaves the first release as it was. Before, it was to remove its certificate."""
+    assert release("--out", "x.csv") == 0
+    before = contents(here)
+    capsys.readouterr()
+    for options in (("--out", "x.parquet"), ("--out", "y.csv", "--certificate", "x.certificate.json")):
+        assert release(*options) == 2
+        said = capsys.readouterr().err
+        assert "x.certificate.json: it is the certificate of x.csv, which cannot be verified without it" in said
+        assert "Give another name (--out ... or --certificate ...)" in said
+        assert "emove" not in said
+    Path("x.parquet").write_bytes(b"mine")
+    assert release("--out", "x.parquet") == 2
+    assert "it is the certificate of x.csv" in capsys.readouterr().err
+    Path("x.parquet").unlink()
+    assert release("--out", "y.parquet") == 0
+    assert release("--out", "x.parquet", "--certificate", "other.json") == 0
+    assert contents(here).items() >= before.items()
+    assert run(["verify", "x.certificate.json", "--data", "x.csv"]) == 0
+    made = discreet.release("data.csv", "d.toml", epsilon=1, delta=1e-6, size=50)
+    with pytest.raises(
+        FileProblem, match=r"certificate of x\.csv.*Give another name \(out=\.\.\. or certificate=\.\.\.\)"
+    ):
+        made.write("x.arrow")
+
+
+def test_a_pair_that_was_renamed_is_replaced(here: Path) -> None:
+    """Its certificate has the earlier name, and the hash of this table."""
+    assert release("--out", "x.csv") == 0
+    for name in ("x.csv", "x.certificate.json"):
+        Path(name).rename(name.replace("x", "y"))
+    assert release("--out", "y.csv") == 0
+    assert run(["verify", "y.certificate.json", "--data", "y.csv"]) == 0
+
+
+def test_a_certificate_alone_is_not_to_be_removed(here: Path, capsys: Any) -> None:
+    assert release("--out", "x.csv") == 0
+    Path("x.csv").rename("elsewhere.csv")
+    assert release("--out", "x.csv") == 2
+    said = capsys.readouterr().err
+    assert "x.certificate.json: it exists without x.csv" in said
+    assert "emove" not in said
+
+
 def left_half_written(monkeypatch: pytest.MonkeyPatch, moves: int) -> None:
     """Write a release over one, and die after some of its files were moved."""
 

@@ -89,7 +89,7 @@ def require_own(path: Path) -> None:
     except OSError:
         own = False
     if not own:
-        raise FileProblem(path, "it exists and was not written by discreet", "remove it yourself, or give another name")
+        raise FileProblem(path, "it exists and was not written by discreet", "give another name, or move it away")
 
 
 def check_writable(path: Path) -> None:

@@ -284,7 +284,9 @@ def _unsettled(path: Path) -> FileProblem:
 
 
 def _unreadable(record: Path) -> FileProblem:
-    return FileProblem(record, "it is not the record of a write", "remove it if you know that no write was interrupted")
+    return FileProblem(
+        record, "it is not the record of a write", "move it away if you know that no write was interrupted"
+    )
 
 
 def _changed(path: Path) -> FileProblem:
