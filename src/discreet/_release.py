@@ -68,7 +68,7 @@ class AddRemove:
     records: int
 
     def __post_init__(self) -> None:
-        positive_size("records", self.records)
+        object.__setattr__(self, "records", positive_size("records", self.records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def release(
     if made is not None and known.n is not None:
         _in_steps(made[0], kept, watch)
         if not accept_poor_utility:
-            require_utility(made[0], known.n, size=size, like=common(fitting.reference, fitting.domain))
+            require_utility(made[0], known.n, size=asked.size, like=common(fitting.reference, fitting.domain))
     keeper = ledger_for(ledger, domain)
     with _paid(keeper, asked, known, made, kept, table=table, part=part, out=outputs) as payment:
         _say(watch, _also_named(keeper, data))
@@ -297,7 +297,7 @@ def release(
         return publish(
             closed,
             _in_steps(chosen, kept, watch, payment),
-            size=size,
+            size=asked.size,
             budget=asked.budget,
             relation=asked.relation_name,
             out=out,
@@ -341,7 +341,7 @@ class _Asked:
                 self.relation,
                 remedy="For add/remove write relation=AddRemove(records=...)",
             )
-        self._check_records()
+        self._settle_numbers()
         if self.size is None and not self.counts:
             raise ParameterError(
                 "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
@@ -385,9 +385,11 @@ class _Asked:
         """Whether more than one table is asked for."""
         return self.parameters.get("tables") not in (None, 1)
 
-    def _check_records(self) -> None:
+    def _settle_numbers(self) -> None:
+        if self.size is not None:
+            object.__setattr__(self, "size", positive_size("size", self.size))
         if self.records is not None:
-            positive_size("records", self.records)
+            object.__setattr__(self, "records", positive_size("records", self.records))
             if isinstance(self.relation, AddRemove):
                 raise ParameterError("the number of records stands in relation=AddRemove(records=...). Write it once")
 
@@ -517,7 +519,7 @@ class _Held:
 
 def _known(table: _Table, domain: Domain, reference: Any, asked: _Asked) -> _Known:
     """Say what is public before anything is opened."""
-    group = 1 if table.unit is None or table.max_records is None else table.max_records
+    group = 1 if table.unit is None or table.max_records is None else int(table.max_records)
     like = None if reference is None else public_table(reference, domain)
     return _Known(domain=domain, n=asked.declared, group=group, reference=like, given=reference)
 

@@ -1,5 +1,7 @@
 """Checks of public parameters: one family, one wording, whichever error is raised.
 
+They return plain Python values, whichever library's number or text was given. These are what is to be kept.
+
 A message names the parameter, what it must be, and what was given: "size must be an integer from 1 to 10, got 3.5".
 Only plain values are written: of a table, an array or an object of another library, its kind alone.
 """
@@ -8,8 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, TypeVar
+
+import numpy as np
 
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.text import as_written, harmless, with_article
@@ -20,6 +25,13 @@ Refusal = Callable[[str], DiscreetError]
 """Makes the error of a message: a class of errors, or a function that says more in front."""
 
 _T = TypeVar("_T", bound=str)
+
+
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def integer(
@@ -41,6 +53,7 @@ def integer(
     Traceback (most recent call last):
     discreet.errors.ParameterError: size must be an integer from 1 to 10, got 3.5
     """
+    value = plain(value)  # of NumPy, a length of time calls itself an integer
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
         if (least is None or least <= number) and (most is None or number <= most):
@@ -57,6 +70,7 @@ def real(
     most: float | None = None,
     below: float | None = None,
     infinite: bool = False,
+    down: bool = False,
     remedy: str = "",
     error: Refusal = ParameterError,
 ) -> float:
@@ -65,6 +79,7 @@ def real(
     Raises ParameterError when it is none, or ``error``.
 
     ``infinite``: whether infinity is a number here, within the bounds; NaN never is.
+    ``down``: whether a number that no float equals, such as a third, is rounded down. Otherwise it is to the nearest.
 
     Examples
     --------
@@ -72,7 +87,8 @@ def real(
     Traceback (most recent call last):
     discreet.errors.ParameterError: discount must be a number of at least 0 and below 1, got 1
     """
-    number = _float(value)
+    value = plain(value)
+    number = as_float(value)
     inside = (
         (math.isfinite(number) or (infinite and math.isinf(number)))
         and (least is None or number >= least)
@@ -81,7 +97,7 @@ def real(
         and (below is None or number < below)
     )
     if inside:
-        return number
+        return math.nextafter(number, -math.inf) if down and number > value else number
     kind = "a number" if infinite or most is not None or below is not None else "a finite number"
     bounds = _range(least=least, above=above, most=most, below=below)
     raise unfit(name, f"{kind} {bounds}".rstrip(), value, remedy=remedy, error=error)
@@ -118,6 +134,7 @@ def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = P
 
 def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
     """Return True or False. Raises ParameterError when it is neither, or ``error``."""
+    value = plain(value)
     if isinstance(value, bool):
         return value
     raise unfit(name, "True or False", value, error=error)
@@ -136,27 +153,31 @@ def shown(value: Any) -> str:
     >>> shown("a"), shown(0.5), shown(None), shown([1, 2])
     ("'a'", '0.5', 'None', 'a list')
     """
+    value = plain(value)
     if value is None or isinstance(value, bool):
         return repr(value)
     if isinstance(value, Integral):
         number = int(value)
         return str(number) if abs(number) < 10**_DIGITS else f"an integer of more than {_DIGITS} digits"
-    if isinstance(value, Real):
-        return as_written(_float(value))
+    if isinstance(value, (Real, Decimal)):
+        return as_written(as_float(value))
     if isinstance(value, str):
         text = str(value[: _LONGEST + 1])
         return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
     return with_article(harmless(type(value).__name__))
 
 
-def _float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """Return a number as a float, infinity where it is beyond them, NaN where it is none."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
         return math.nan
     try:
         return float(value)
     except OverflowError:
         return math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
 
 
 def _range(

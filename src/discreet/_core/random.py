@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.checks import unfit
+from discreet._core.checks import integer
 from discreet._core.errors import RandomnessError
 
 
@@ -107,9 +107,7 @@ def seeded(seed: int) -> SeededGenerator:
     >>> int(seeded(1).integers(10)) == int(seeded(1).integers(10))
     True
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise unfit("seed", "an integer of at least 0", seed, error=RandomnessError)
-    return SeededGenerator(seed)
+    return SeededGenerator(integer("seed", seed, least=0, error=RandomnessError))
 
 
 def public(generator: np.random.Generator) -> np.random.Generator:

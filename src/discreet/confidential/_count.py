@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import enclosed
+from discreet._core.checks import integer
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, secure
@@ -243,14 +244,12 @@ def slots_of(domain: Domain, unit: str | None, max_records: int | None, *, by_un
         if max_records is not None:
             raise ParameterError("max_records needs a privacy unit. Write unit=..., the column that names it")
         return 1
-    if max_records is None or isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
-        raise ParameterError(
-            "unit needs the most records that a unit may have. Write max_records=..., an integer of at least 1"
-        )
+    needed = "unit needs the most records that a unit may have. Write max_records=..., an integer of at least 1"
+    slots = integer("max_records", max_records, least=1, error=lambda _: ParameterError(needed))
     for name, column in domain.columns.items():
         if not column.nullable and not by_unit:
             raise DomainError(f'column {name!r}: unused slots of a unit need a null cell. Write: nulls = "category"')
-    return max_records
+    return slots
 
 
 def check_names(source: Source, domain: Domain, *, unit: str | None, ignore_other_columns: bool) -> None:

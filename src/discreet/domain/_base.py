@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
-from math import gcd, isfinite, lcm
-from numbers import Integral, Real
+from math import gcd, inf, lcm
+from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import real
+from discreet._core.checks import as_float, real
 
 _TOTAL = 2**31
 
@@ -44,9 +44,9 @@ class ExactWeights:
         if isinstance(weights, str) or not isinstance(weights, (Sequence, np.ndarray)) or len(weights) != size:
             refuse(f"base weights must be a list of {size} numbers, one per cell (the null's last)")
         for weight in weights:
-            if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight) or weight <= 0:
+            if not 0 < as_float(weight) < inf:
                 refuse("base weights must be positive finite numbers. Leave a cell that cannot occur out of the domain")
-        parts = [Fraction(weight) if isinstance(weight, Integral) else Fraction(float(weight)) for weight in weights]
+        parts = [Fraction(int(w)) if isinstance(w, Integral) else Fraction(as_float(w)) for w in weights]
         denominator = lcm(*(part.denominator for part in parts))
         whole = [int(part * denominator) for part in parts]
         common = gcd(*whole)
@@ -116,7 +116,7 @@ class Density:
             )
         for key, value in plain.items():
             plain[key] = real(f"base parameter {key}", value, error=refuse)
-        return {"distribution": name, **plain}
+        return {"distribution": str(name), **{str(key): value for key, value in plain.items()}}
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], *, lower: float, upper: float, refuse: Callable[[str], NoReturn]) -> Density:

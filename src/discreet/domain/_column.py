@@ -442,7 +442,7 @@ class Column(ABC):
             raise MissingPublicFact(f"({self.kind})", fact, example)
 
     def _choice(self, name: str, options: Sequence[str]) -> None:
-        choice(name, getattr(self, name), options, error=self._error)
+        self._settle(**{name: choice(name, getattr(self, name), options, error=self._error)})
 
     def _real(self, name: str) -> float:
         return real(name, getattr(self, name), error=self._error)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.arrays import Integers
-from discreet._core.checks import flag, shown, unfit
+from discreet._core.checks import flag, plain, shown, unfit
 from discreet._core.errors import DomainError
 from discreet.domain._column import Column
 from discreet.domain._discrete import Category, OpenLabels, encodable
@@ -48,8 +48,7 @@ def plain_condition(given: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a value as TOML and JSON have it."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = plain(value)
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     if isinstance(value, dt.timedelta):

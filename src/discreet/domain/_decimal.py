@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal as Exact
 from decimal import InvalidOperation
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import unfit
+from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
 from discreet.domain._column import Misfit
 from discreet.domain._lattice import LatticeColumn
@@ -67,6 +68,9 @@ class Decimal(LatticeColumn):
 
     def _exact(self, name: str, value: Any) -> Exact:
         try:
+            value = plain(value)
+            if isinstance(value, Fraction):
+                value = Exact(value.numerator) / Exact(value.denominator)
             found = Exact(repr(value) if isinstance(value, float) else value)
             rounded = found.quantize(Exact(1).scaleb(-self.digits))
         except (InvalidOperation, TypeError, ValueError):

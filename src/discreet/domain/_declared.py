@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet._core.checks import integer, unfit
+from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DomainError
 from discreet.domain._conditions import plain_condition
 from discreet.domain._discrete import encodable
@@ -84,7 +84,7 @@ def _text(given: Any) -> str:
         )
     if not encodable(given):
         raise DomainError("a name is not valid Unicode text")
-    return given
+    return str(plain(given))
 
 
 def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,10 +97,10 @@ def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
         wanted = f"a text of 1 to {_LONGEST} characters that says where it was published"
         raise unfit("source", wanted, source, error=DomainError)
     if whole:
-        return {"source": source, "count": _count(entry["count"])}
+        return {"source": plain(source), "count": _count(entry["count"])}
     if not isinstance(entry["column"], str):
         raise DomainError("the name of a column must be a text")
-    return {"column": entry["column"], "source": source, "counts": _plain_counts(entry["counts"])}
+    return {"column": plain(entry["column"]), "source": plain(source), "counts": _plain_counts(entry["counts"])}
 
 
 def _plain_counts(given: Any) -> dict[str, int] | list[list[Any]]:

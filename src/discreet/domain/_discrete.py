@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import flag, unfit
+from discreet._core.checks import flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._column import Codes, Column, Misfit
@@ -100,7 +100,7 @@ class Category(Column):
         raw: Any = self.categories
         if isinstance(raw, str) or not hasattr(raw, "__len__") or not len(raw):
             self._refuse("categories must be a list of at least one string, integer or bool")
-        found = tuple(item.item() if isinstance(item, np.generic) else item for item in raw)
+        found = tuple(plain(item) for item in raw)
         kinds = {type(item) for item in found}
         if len(kinds) != 1 or not kinds <= set(_DEFAULT_TYPES):
             self._refuse("categories must be all strings, all integers or all bools")
@@ -111,8 +111,9 @@ class Category(Column):
                 self._refuse("a category is not valid Unicode text")
             if type(item) is int and not -(2**63) <= item < 2**63:
                 self._refuse("integer categories must fit in 64 bits")
-        self._settle(categories=found, dtype=self.dtype or _DEFAULT_TYPES[self._of])
-        flag("ordered", self.ordered, error=self._error)
+        self._settle(categories=found)
+        self._settle(dtype=self.dtype or _DEFAULT_TYPES[self._of])
+        self._settle(ordered=flag("ordered", self.ordered, error=self._error))
         if self._of is int:
             self._choice("dtype", INTEGERS)
             limits = np.iinfo(self.dtype)
@@ -160,6 +161,7 @@ class Category(Column):
         return self._alone(value) if self.ordered else Column._below(self, name, value)
 
     def _alone(self, value: Any) -> int:
+        value = plain(value)
         if type(value) is not self._of or value not in self.categories:
             raise unfit("a label", "one of its categories", value, error=self._error)
         return self.categories.index(value)
@@ -238,6 +240,7 @@ class OpenLabels(Column):
     def __post_init__(self) -> None:
         if not isinstance(self.prefix, str) or not self.prefix or not encodable(self.prefix):
             self._refuse("prefix must be a text of at least one character")
+        self._settle(prefix=str(self.prefix))
         if self.base is not None:
             self._refuse("open labels have no base measure to declare. Leave base out")
         self._settle_common()

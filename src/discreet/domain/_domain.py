@@ -130,8 +130,8 @@ class Domain:
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
             real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
-        object.__setattr__(self, "columns", _Frozen(self.columns))
-        frozen = None if weights is None else _Frozen({name: float(weight) for name, weight in weights.items()})
+        object.__setattr__(self, "columns", _Frozen({str(name): column for name, column in self.columns.items()}))
+        frozen = None if weights is None else _Frozen({str(name): float(weight) for name, weight in weights.items()})
         object.__setattr__(self, "metric_weights", frozen)
         sizes = [column.size for column in self.columns.values()]
         size = None if None in sizes else prod(size for size in sizes if size is not None)

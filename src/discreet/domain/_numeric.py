@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
 from itertools import pairwise
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import real, unfit
+from discreet._core.checks import as_float, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain._base import Density
@@ -151,10 +151,10 @@ class Numeric(Column):
             isinstance(raw, str)
             or not hasattr(raw, "__len__")
             or not len(raw)
-            or not all(_is_real(point) for point in raw)
+            or not all(math.isfinite(as_float(point)) for point in raw)
         ):
             self._refuse("grid must be a list of numbers")
-        points = tuple(float(point) for point in raw)
+        points = tuple(map(as_float, raw))
         inside = self.lower <= points[0] and points[-1] <= self.upper
         if not inside or any(a >= b for a, b in pairwise(points)):
             self._refuse("grid must be increasing and lie between lower and upper")
@@ -427,10 +427,6 @@ class Numeric(Column):
             return self._density.log_density(codes)
         inside = (codes >= self.lower) & (codes <= self.upper)
         return np.where(inside, -np.log(self.scale), -np.inf)
-
-
-def _is_real(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and bool(np.isfinite(float(value)))
 
 
 def _round_inward(

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import unfit
+from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
 from discreet.domain._column import Misfit
 from discreet.domain._lattice import LatticeColumn
@@ -76,7 +76,7 @@ class Date(LatticeColumn):
 
     def _day(self, name: str, value: Any) -> dt.date:
         try:
-            found = dt.date.fromisoformat(value) if isinstance(value, str) else value
+            found = dt.date.fromisoformat(value) if isinstance(value, str) else plain(value)
         except ValueError:
             found = None
         if not isinstance(found, dt.date) or isinstance(found, dt.datetime):
@@ -159,7 +159,7 @@ class Datetime(LatticeColumn):
 
     def _moment(self, name: str, value: Any) -> dt.datetime:
         try:
-            found = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+            found = dt.datetime.fromisoformat(value) if isinstance(value, str) else plain(value)
         except ValueError:
             found = None
         if isinstance(found, dt.date) and not isinstance(found, dt.datetime):
@@ -296,7 +296,7 @@ def span_text(value: dt.timedelta) -> str:
 
 
 def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
-    found = span(value) if isinstance(value, str) else value
+    found = span(value) if isinstance(value, str) else plain(value)
     if not isinstance(found, dt.timedelta):
         raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)
     return found

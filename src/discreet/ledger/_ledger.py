@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from discreet._core.checks import choice
+from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
 from discreet._core.text import as_written, harmless, rounded_down
@@ -165,14 +165,17 @@ class Ledger:
         """
         budget = Budget(epsilon=epsilon, delta=delta)
         adds_up = CURRENCIES[choice("currency", currency, tuple(CURRENCIES))]
-        between = Relation(name=choice("relation", relation, ("replacement", "add-remove")), group=max_records)
+        between = Relation(
+            name=choice("relation", relation, ("replacement", "add-remove")),
+            group=integer("max_records", max_records, least=1, most=10_000),
+        )
         if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable():
             raise ParameterError("dataset must be a name of printable characters")
         unknown = [kind for kind in kinds if kind not in _KINDS]
         if isinstance(kinds, str) or unknown or not kinds:
             raise ParameterError(f"kinds must be among {', '.join(_KINDS)}")
         facts = {
-            "currency": currency,
+            "currency": adds_up.name,
             "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
             "limit": adds_up.limit(budget).to_dict(),
             "covers": {
@@ -270,6 +273,8 @@ class Ledger:
             is not there. Nothing was spent.
         """
         budget, currency = Budget(epsilon=epsilon, delta=delta), self._book.currency
+        max_records = integer("max_records", max_records, least=1, most=10_000)
+        steps = integer("steps", steps, least=0)
         require_unseeded(seeded)
         kind = kind if guarantee is None else guarantee.kind
         require_covered(self._book, relation=relation, unit=unit, group=max_records, kind=kind)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._core.checks import positive_size
+from discreet._core.checks import integer, positive_size
 from discreet._core.display import alarm, listing, table
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, counted, percent, rounded_up, sentence
@@ -339,7 +339,7 @@ def plan(
         n=n,
         size=n if size is None else positive_size("size", size),
         budget=budget,
-        group=group,
+        group=integer("group", group, least=1, most=10_000),
         reference=Reference.of(reference, domain),
         mechanisms=mechanisms,
         sampling=sampling,

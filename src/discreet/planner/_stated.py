@@ -134,12 +134,12 @@ def solved(
     return Solution(
         numbers={
             "mechanism": mechanism,
-            "records": records,
+            "records": guarantee.n,
             "size": final,
             "parameters": values,
             "solved": {} if free is None else {free: final if free == "size" else values[free]},
-            "epsilon": epsilon,
-            "delta": guarantee.delta(epsilon),
+            "epsilon": budget.epsilon,
+            "delta": guarantee.delta(budget.epsilon),
         },
         guarantee=guarantee,
     )

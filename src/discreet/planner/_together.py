@@ -81,10 +81,15 @@ class Wanted:
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable():
             raise ParameterError("each release must have a name of printable characters")
-        positive_size("records", self.records)
-        positive_size("size", self.size)
-        real("share", self.share, above=0, most=1e6)
-        integer("max_records", self.max_records, least=1, most=10_000)
+        plain = {
+            "name": str(self.name),
+            "records": positive_size("records", self.records),
+            "size": positive_size("size", self.size),
+            "share": real("share", self.share, above=0, most=1e6),
+            "max_records": integer("max_records", self.max_records, least=1, most=10_000),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
         if self.parameters and self.mechanism is None:
             raise ParameterError(f"{self.name}: parameters are of a mechanism. Name the mechanism, or leave them out")
 

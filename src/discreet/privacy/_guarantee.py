@@ -22,6 +22,9 @@ _SHOWN = (0.1, 0.5, 1.0, 2.0, 4.0)  # epsilons, in a notebook
 class Budget:
     """A privacy budget ``(epsilon, delta)``.
 
+    Any real number of Python or NumPy is taken and kept as a float. One that no float equals, such as
+    ``Fraction(1, 3)``, is rounded down, so that never more is spent than was asked for.
+
     Parameters
     ----------
     epsilon : float
@@ -39,8 +42,10 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        real("epsilon", self.epsilon, least=0, most=100, remedy="Beyond 100 it promises nothing.", error=BudgetError)
-        real("delta", self.delta, least=0, below=1, error=BudgetError)
+        remedy = "Beyond 100 it promises nothing."
+        epsilon = real("epsilon", self.epsilon, least=0, most=100, down=True, remedy=remedy, error=BudgetError)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", real("delta", self.delta, least=0, below=1, down=True, error=BudgetError))
         if self.epsilon == 0 and self.delta == 0:
             raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
 
@@ -64,8 +69,8 @@ class Relation:
     group: int = 1
 
     def __post_init__(self) -> None:
-        choice("the relation", self.name, ("replacement", "add-remove"))
-        integer("group", self.group, least=1, most=10_000)
+        object.__setattr__(self, "name", choice("the relation", self.name, ("replacement", "add-remove")))
+        object.__setattr__(self, "group", integer("group", self.group, least=1, most=10_000))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
