@@ -22,11 +22,13 @@ import sysconfig
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
+from decimal import Decimal
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
+from discreet._core.checks import plain
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 from discreet._core.lazy import Lazy
 from discreet._core.reading import MOST_DIGITS
@@ -128,7 +130,7 @@ def _unquoted(problem: BaseException, function: Callable[..., Any], values: tupl
 
 def _quotes(said: str, value: Any) -> bool:
     """Whether a message holds a value as it prints. Tables print on several lines: others are not asked to print."""
-    if isinstance(value, (list, tuple, dict, set)) or hasattr(value, "__array_interface__"):
+    if isinstance(value, (list, tuple, dict, set)) or (hasattr(value, "__array_interface__") and value.ndim):
         if len(value) > len(said):
             return False
     elif "\n" not in said and r"\u000a" not in said:
@@ -278,7 +280,7 @@ def _wanted(hint: Any) -> str:
     kind = hint if origin is None else origin
     if kind in _WORDS:
         return _WORDS[kind]
-    alike = len(parts) == 1 or parts[1:] == (...,)
+    alike = (len(parts) == 1 or parts[1:] == (...,)) and parts[0] is not Any
     word = with_article(kind.__name__ if origin is None else kind.__name__.lower())
     return f"{word}, each element {_wanted(parts[0])}" if alike else word
 
@@ -347,6 +349,7 @@ def _hint(function: Callable[..., Any], parameter: inspect.Parameter, first: tup
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotated type, as far as a look at it tells."""
+    value = plain(value)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in typing.get_args(hint))
@@ -375,7 +378,7 @@ def _elements_fit(value: Any, hints: tuple[Any, ...]) -> bool:
         return True
 
 
-_NUMBERS: dict[Any, Any] = {int: Integral, float: Real}
+_NUMBERS: dict[Any, Any] = {int: Integral, float: (Real, Decimal)}
 _PATH = "a path"
 _WORDS: dict[Any, str] = {
     int: "an integer",

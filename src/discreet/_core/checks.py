@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from decimal import Decimal
-from numbers import Integral, Real
+from fractions import Fraction
+from numbers import Integral, Rational, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,9 @@ _T = TypeVar("_T", bound=str)
 
 def plain(value: Any) -> Any:
     """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        short = value.astype(f"{'M' if isinstance(value, np.datetime64) else 'm'}8[us]")
+        value = short if type(value.item()) is int and short == value else value  # nanoseconds: whole microseconds
     if isinstance(value, np.generic):
         return value.item()
     return str.__str__(value) if isinstance(value, str) else value
@@ -79,7 +83,7 @@ def real(
     Raises ParameterError when it is none, or ``error``.
 
     ``infinite``: whether infinity is a number here, within the bounds; NaN never is.
-    ``down``: whether a number that no float equals, such as a third, is rounded down. Otherwise it is to the nearest.
+    ``down``: whether a number that no float is written as, such as a third, is rounded down, else to the nearest.
 
     Examples
     --------
@@ -97,7 +101,7 @@ def real(
         and (below is None or number < below)
     )
     if inside:
-        return math.nextafter(number, -math.inf) if down and number > value else number
+        return math.nextafter(number, -math.inf) if down and _written_above(number, value) else number
     kind = "a number" if infinite or most is not None or below is not None else "a finite number"
     bounds = _range(least=least, above=above, most=most, below=below)
     raise unfit(name, f"{kind} {bounds}".rstrip(), value, remedy=remedy, error=error)
@@ -178,6 +182,15 @@ def as_float(value: Any) -> float:
         return math.inf
     except ValueError:  # a signalling NaN
         return math.nan
+
+
+def _written_above(number: float, value: Any) -> bool:
+    """Whether a float, as the decimal that it is written as, exceeds the number that it was made of."""
+    if isinstance(value, Decimal):
+        return Decimal(repr(number)) > value
+    if isinstance(value, Rational):
+        return Fraction(repr(number)) > Fraction(value)
+    return bool(number > value)
 
 
 def _range(

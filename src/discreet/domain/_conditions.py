@@ -42,7 +42,7 @@ def plain_condition(given: Any) -> Any:
                 + ("" if odd is None else f", got {shown(odd)}")
                 + ". Write {from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
             )
-        return {key: _plain(value) for key, value in given.items()}
+        return {plain(key): _plain(value) for key, value in given.items()}
     return [_plain(value) for value in given] if isinstance(given, (list, tuple)) else _plain(given)
 
 

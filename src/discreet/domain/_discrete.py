@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -98,7 +99,10 @@ class Category(Column):
     def __post_init__(self) -> None:
         self._need("categories", "its list of categories", 'categories = ["first", "second"]')
         raw: Any = self.categories
-        if isinstance(raw, str) or not hasattr(raw, "__len__") or not len(raw):
+        ordered = hasattr(raw, "__len__") and not isinstance(
+            raw, (str, AbstractSet, Mapping)
+        )  # each has its place: its cell
+        if not ordered or not len(raw):
             self._refuse("categories must be a list of at least one string, integer or bool")
         found = tuple(plain(item) for item in raw)
         kinds = {type(item) for item in found}

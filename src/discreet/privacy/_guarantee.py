@@ -22,8 +22,8 @@ _SHOWN = (0.1, 0.5, 1.0, 2.0, 4.0)  # epsilons, in a notebook
 class Budget:
     """A privacy budget ``(epsilon, delta)``.
 
-    Any real number of Python or NumPy is taken and kept as a float. One that no float equals, such as
-    ``Fraction(1, 3)``, is rounded down, so that never more is spent than was asked for.
+    Any real number of Python or NumPy is taken and kept as a float. One that no float is written as, such as
+    ``Fraction(1, 3)``, is rounded down, so that never more is spent than was asked for. ``Decimal("0.1")`` is 0.1.
 
     Parameters
     ----------

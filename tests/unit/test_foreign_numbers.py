@@ -1,0 +1,292 @@
+"""Numbers and texts of NumPy, fractions and decimals are plain Python once they are in: at every door."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import discreet
+from discreet import AddRemove, Ledger
+from discreet._core.checks import flag, integer, plain, real
+from discreet.confidential import confidential
+from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.domain import Decimal as DecimalColumn
+from discreet.errors import BudgetError, DiscreetError, DomainError
+from discreet.mechanisms import PerturbedHistogram
+from discreet.privacy import Budget, Relation
+from discreet.releases import publish
+
+DOMAIN = Domain(columns={"a": Integer(lower=0, upper=3)})
+TABLE = pl.DataFrame({"a": [0, 1, 2, 3] * 100})
+ONES = [
+    np.int8(1),
+    np.int32(1),
+    np.int64(1),
+    np.uint64(1),
+    np.float16(1),
+    np.float32(1),
+    np.float64(1),
+    np.longdouble(1),
+]
+ONES += [Fraction(1), Decimal("1.0"), 1]
+
+
+def kind(value: Any) -> str:
+    return type(value).__name__
+
+
+def same(found: Any, wanted: Any) -> None:
+    """Both as texts, which tell types apart that compare equal."""
+    assert repr(found) == repr(wanted)
+
+
+# -- the checks -------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_checks_return_is_plain() -> None:
+    for one in ONES:
+        same(real("x", one), 1.0)
+    for one in ONES[:4]:
+        same(integer("x", one), 1)
+    same(flag("x", np.True_), True)
+    same(plain(np.str_("a")), "a")
+    for unit, day in (("D", dt.date(2020, 1, 2)), ("s", dt.datetime(2020, 1, 2)), ("ns", dt.datetime(2020, 1, 2))):  # noqa: DTZ001
+        same(plain(np.datetime64("2020-01-02", unit)), day)
+    same(plain(np.timedelta64(10**9, "ns")), dt.timedelta(seconds=1))
+    assert kind(plain(np.datetime64(1, "ns"))) != "datetime"  # no whole microsecond: nothing is cut off
+
+
+@pytest.mark.parametrize("value", [True, np.True_, math.nan, np.float32("nan"), np.float32("inf"), Decimal("NaN"),
+                                   Decimal("sNaN"), Decimal("Infinity"), Decimal("1E+999"), Fraction(10**400),
+                                   np.str_("1"), np.timedelta64(1, "s"), np.complex64(1), np.array(1.0)],
+                         ids=repr)  # fmt: skip
+def test_what_is_no_number_is_refused_in_the_same_words(value: Any) -> None:
+    for given in ({"epsilon": value}, {"epsilon": 1.0, "delta": value}):
+        name = [*given][-1]
+        with pytest.raises(BudgetError, match=f"^{name} must be a number .*, got "):
+            Budget(**given)
+        with pytest.raises(DiscreetError, match=f"{name} must be a number"):
+            discreet.release(TABLE, DOMAIN, size=400, **given)
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", ONES, ids=kind)
+def test_a_budget_is_of_floats(one: Any) -> None:
+    same(Budget(epsilon=one, delta=type(one)(0)), Budget(epsilon=1.0, delta=0.0))
+
+
+@pytest.mark.parametrize("asked", [Fraction(i, j) for i in range(1, 12) for j in (3, 7, 10, 11, 10**17 + 1)], ids=str)
+def test_a_budget_is_never_more_than_was_asked_for(asked: Fraction) -> None:
+    """Compared as the library compares: with the decimal that a float is written as."""
+    for number, found in (
+        (asked, Budget(epsilon=asked).epsilon),
+        (asked / 12, Budget(epsilon=1, delta=asked / 12).delta),
+    ):
+        assert Fraction(repr(found)) <= number < Fraction(repr(math.nextafter(found, math.inf)))
+
+
+@pytest.mark.parametrize("written", ["0.1", "0.3", "0.7", "1.1", "2.675", "1e-9"])
+def test_a_decimal_is_the_number_that_is_written_so(written: str) -> None:
+    same(Budget(epsilon=Decimal(written)).epsilon, float(written))
+    same(Budget(epsilon=Fraction(written)).epsilon, float(written))
+    same(Budget(epsilon=float(written)).epsilon, float(written))
+    assert Budget(epsilon=Fraction(written) - Fraction(1, 10**30)).epsilon < float(written)
+
+
+def test_a_budget_too_small_for_a_float_is_none() -> None:
+    with pytest.raises(BudgetError, match="both 0"):
+        Budget(epsilon=Decimal("1e-999999999"))
+
+
+# -- releases ---------------------------------------------------------------------------------------------------------
+
+
+def released(**given: Any) -> str:
+    asked = {"epsilon": 1.0, "delta": 2.0**-20, "size": 400, "seed": 3, "accept_poor_utility": True, **given}
+    made = discreet.release(TABLE, DOMAIN, **asked)
+    facts = {name: value for name, value in made.certificate.facts.items() if name != "created"}
+    return json.dumps([facts, made.records.to_dicts()])
+
+
+@pytest.mark.parametrize(
+    ("name", "python", "foreign", "others"),
+    [
+        *(("epsilon", 1.0, one, {}) for one in ONES),
+        *(("epsilon", 1, one, {}) for one in ONES[:1]),
+        ("delta", 2.0**-20, np.float32(2.0**-20), {}),
+        ("delta", 2.0**-20, Fraction(1, 2**20), {}),
+        ("delta", 1e-6, Decimal("1e-6"), {}),
+        ("size", 400, np.int64(400), {}),
+        ("records", 400, np.uint16(400), {}),
+        ("seed", 3, np.int64(3), {}),
+        ("counts", True, np.True_, {}),
+        ("relation", "replacement", np.str_("replacement"), {}),
+        ("relation", AddRemove(records=400), AddRemove(records=np.int64(400)), {"mechanism": "marginals"}),
+        ("mechanism", "marginals", np.str_("marginals"), {}),
+        ("sampling", "iid", np.str_("iid"), {}),
+        ("scale", 2.5, np.float32(2.5), {"mechanism": "perturbed-histogram"}),
+        ("scale", 2.5, Fraction(5, 2), {"mechanism": "perturbed-histogram"}),
+        ("scale", 2.5, Decimal("2.5"), {"mechanism": "perturbed-histogram"}),
+        ("projection", "simplex", np.str_("simplex"), {"mechanism": "perturbed-histogram"}),
+        ("noise", "gaussian", np.str_("gaussian"), {"mechanism": "perturbed-histogram"}),
+        ("mixing", 0.5, np.float16(0.5), {"mechanism": "smoothed-histogram", "size": 4}),
+        ("discount", 0.25, np.float32(0.25), {"mechanism": "pitman-yor", "size": 4}),
+        ("threshold", 40, np.int32(40), {"mechanism": "stability-histogram"}),
+        ("steps", 2, np.int64(2), {"mechanism": "private-evolution"}),
+        ("population", 50, np.int64(50), {"mechanism": "private-evolution"}),
+    ],
+    ids=lambda value: kind(value) if not isinstance(value, str) else value,
+)  # fmt: skip
+def test_certificates_and_records_are_those_of_plain_numbers(
+    name: str, python: Any, foreign: Any, others: dict[str, Any]
+) -> None:
+    asked = {"delta": 0.0} if name == "mixing" else {}
+    assert released(**others, **{**asked, name: foreign}) == released(**others, **{**asked, name: python})
+
+
+def test_mechanisms_that_are_made_and_published(tmp_path: Path) -> None:
+    def published(number: Callable[[float], Any], whole: Callable[[int], Any]) -> Any:
+        mechanism = PerturbedHistogram(domain=DOMAIN, records=whole(400), scale=number(2.0))
+        closed = confidential(TABLE, DOMAIN)
+        budget = Budget(epsilon=number(1))
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        publish(closed, mechanism, size=whole(400), budget=budget, out=out, partitions=whole(2), workers=whole(1))
+        made = publish(closed, mechanism, size=whole(400), budget=budget)
+        again = {"created": None, "identity": None, "released": None}
+        return json.dumps([mechanism.parameters(), made.certificate.facts | again])
+
+    assert published(np.float32, np.int64) == published(Fraction, np.uint16) == published(float, int)
+
+
+def test_units_of_several_records() -> None:
+    table = TABLE.with_columns(u=pl.arange(0, 400) // 2)
+    domain = Domain(columns={"a": Integer(lower=0, upper=3, nulls="category")})
+    found = [
+        discreet.release(
+            table, domain, epsilon=1, delta=1e-6, size=400, seed=1, unit=unit, max_records=most
+        ).certificate.facts["unit"]
+        for unit, most in (("u", 2), (np.str_("u"), np.int64(2)))
+    ]
+    assert json.dumps(found[0]) == json.dumps(found[1])
+
+
+@pytest.mark.parametrize("one", ONES, ids=kind)
+def test_a_ledger_holds_plain_numbers(one: Any, tmp_path: Path) -> None:
+    def written(place: Path, one: Any, whole: Callable[[int], Any]) -> list[dict[str, Any]]:
+        ledger = Ledger.create(place, dataset="d", epsilon=3 * one, delta=np.float32(0.5), max_records=whole(2))
+        with ledger.reserve(epsilon=one, delta=one / 4, max_records=whole(2), steps=whole(0)):
+            pass
+        facts = [entry["facts"] for entry in ledger.log()]
+        return [{key: repr(fact[key]) for key in ("budget", "group") if key in fact} for fact in facts]
+
+    assert written(tmp_path / "a.db", one, np.int64) == written(tmp_path / "b.db", 1.0, int)
+
+
+def test_plans() -> None:
+    def planned(number: Callable[[float], Any], whole: Callable[[int], Any]) -> str:
+        asked = {"epsilon": number(1), "delta": number(2.0**-20), "records": whole(400), "size": whole(400)}
+        return json.dumps(discreet.plan(DOMAIN, group=whole(1), mechanisms=["perturbed-histogram"], **asked).to_dict())
+
+    assert planned(np.float32, np.int64) == planned(Fraction, np.uint16) == planned(float, int)
+
+
+def test_relations() -> None:
+    same(Relation(name=np.str_("add-remove"), group=np.int64(2)), Relation(name="add-remove", group=2))
+
+
+# -- domains ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (
+            lambda: Numeric(lower=np.float32(0), upper=np.int64(5), cells=np.int16(5), within=np.str_("midpoint"),
+                            dtype=np.str_("float32"), out_of_bounds=np.str_("clip"), nulls=np.str_("category")),
+            Numeric(lower=0.0, upper=5.0, cells=5, within="midpoint", dtype="float32", out_of_bounds="clip",
+                    nulls="category"),
+        ),
+        (lambda: Numeric(lower=Fraction(1, 2), upper=Decimal("5.1"), step=np.float16(0.5)),
+         Numeric(lower=0.5, upper=5.1, step=0.5)),
+        (lambda: Numeric(lower=0, upper=9, grid=np.array([1, 2, 5])), Numeric(lower=0, upper=9, grid=[1, 2, 5])),
+        (lambda: Numeric(lower=0, upper=9, grid=[np.float32(1), Fraction(5, 2), Decimal("2.6")]),
+         Numeric(lower=0, upper=9, grid=[1, 2.5, 2.6])),
+        (lambda: Integer(lower=np.int64(0), upper=np.uint8(5), cells=np.int16(2)), Integer(lower=0, upper=5, cells=2)),
+        (lambda: DecimalColumn(lower=np.float64(0), upper=np.int64(5), digits=np.int64(1)),
+         DecimalColumn(lower="0", upper="5", digits=1)),
+        (lambda: Date(lower=np.datetime64("2020-01-01"), upper=np.datetime64("2020-01-09"), cells=np.int64(3)),
+         Date(lower="2020-01-01", upper="2020-01-09", cells=3)),
+        (lambda: Datetime(lower=np.datetime64("2020-01-01T00"), upper=np.datetime64("2020-01-02", "ns"),
+                          step=np.timedelta64(1, "h")),
+         Datetime(lower="2020-01-01", upper="2020-01-02", step="1h")),
+        (lambda: Duration(lower=np.timedelta64(0, "s"), upper=np.timedelta64(10**10, "ns"),
+                          step=np.timedelta64(1, "s")),
+         Duration(lower="0s", upper="10s", step="1s")),
+        (lambda: Boolean(nulls=np.str_("category"),
+                         base={np.str_("weights"): [np.float32(1), np.int64(3), Decimal(2)]}),
+         Boolean(nulls="category", base={"weights": [1, 3, 2]})),
+        (lambda: OpenLabels(prefix=np.str_("new_")), OpenLabels(prefix="new_")),
+        (lambda: Category(categories=["x", "y"], ordered=np.True_, dtype=np.str_("category")),
+         Category(categories=["x", "y"], ordered=True, dtype="category")),
+    ],
+    ids=kind,
+)  # fmt: skip
+def test_columns_are_plain(found: Callable[[], Column], wanted: Column) -> None:
+    same(found(), wanted)
+    assert repr(found().to_dict()) == repr(wanted.to_dict())
+
+
+@pytest.mark.parametrize("wanted", [["u", "v"], [5, 7], [True, False]], ids=lambda value: kind(value[0]))
+@pytest.mark.parametrize(
+    "make",
+    [np.array, lambda x: list(np.array(x)), lambda x: np.array(x, dtype=object), tuple, pd.Index, pd.Series, pl.Series],
+    ids=["array", "list-of-scalars", "objects", "tuple", "index", "pandas", "polars"],
+)
+def test_categories_come_from_any_list(make: Callable[[list[Any]], Any], wanted: list[Any]) -> None:
+    column, plainly = Category(categories=make(wanted)), Category(categories=wanted)
+    same(column, plainly)
+    domain = Domain(columns={"c": column})
+    assert domain.to_toml() == Domain(columns={"c": plainly}).to_toml()
+    repr(domain)
+    made = discreet.release(pl.DataFrame({"c": wanted * 200}), domain, epsilon=1, delta=1e-6, size=100)
+    assert set(made.records["c"].to_list()) <= set(wanted)
+
+
+@pytest.mark.parametrize("given", [{"u", "v"}, frozenset({"u"}), {"u": 1}, "uv", 3, []], ids=repr)
+def test_categories_without_an_order_are_refused(given: Any) -> None:
+    """The place of a category is its cell, and a set has another order in each process."""
+    with pytest.raises(DomainError, match="categories must be a list of at least one string, integer or bool"):
+        Category(categories=given)
+
+
+def test_names_and_declared_facts_are_plain() -> None:
+    text, whole = np.str_, np.int64
+    columns = {"a": Category(categories=["x", "y"]), "b": Integer(lower=0, upper=3)}
+    found = Domain(
+        columns={text(name): column for name, column in columns.items()},
+        metric_weights={text("b"): np.float32(2)},
+        impossible=[{text("a"): text("x"), text("b"): {text("below"): whole(2)}}],
+        totals=[{text("count"): whole(100), text("source"): text("the register")}],
+    )
+    wanted = Domain(
+        columns=columns,
+        metric_weights={"b": 2.0},
+        impossible=[{"a": "x", "b": {"below": 2}}],
+        totals=[{"count": 100, "source": "the register"}],
+    )
+    same(found, wanted)
+    same(found.to_dict(), wanted.to_dict())
+    assert [type(name) for name in found.columns] == [str, str]
