@@ -423,3 +423,8 @@ def test_the_stated_share_is_the_displacement_by_noise() -> None:
             for s in range(30)
         ]
         assert np.mean(guess) == pytest.approx(np.mean(w1), rel=0.25)
+
+
+def test_levels_of_numpy_are_plain() -> None:
+    assert repr(made(line(8), 1.0, levels=list(np.array([1, 3]))).levels) == "(1, 3)"
+    assert repr(made(line(8), 1.0, levels=np.int64(2)).levels) == "(1, 2)"

@@ -144,8 +144,8 @@ def compared(
     >>> [one.caught for one in found]  # the odds of false are 2, and 2 > e^0.5
     [False, True]
     """
-    integer("runs", runs, least=100, most=10**8)
-    real("error", error, above=0, below=1)
+    runs = integer("runs", runs, least=100, most=10**8)
+    error = real("error", error, above=0, below=1)
     train, choose, test = [(first(rng, runs), second(rng, runs)) for _ in range(3)]
     looked_at = features or {"the output": lambda one: one}
     found = []

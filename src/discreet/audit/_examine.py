@@ -170,9 +170,9 @@ def examine(
     >>> examine(response, True, False, epsilon=0.9).rejected
     True
     """
-    real("epsilon", epsilon, least=0, most=100, error=BudgetError)
-    real("delta", delta, least=0, below=1, error=BudgetError)
-    claim = StatedProfile(epsilon_stated=float(epsilon), delta_stated=float(delta))
+    epsilon = real("epsilon", epsilon, least=0, most=100, error=BudgetError)
+    delta = real("delta", delta, least=0, below=1, error=BudgetError)
+    claim = StatedProfile(epsilon_stated=epsilon, delta_stated=delta)
     looked_at: dict[str, Callable[[Any], Hashable]] = {"the output": itemgetter(0)}
     for place, feature in enumerate(features, start=1):
         looked_at[f"feature {place} ({_name(feature)})"] = itemgetter(place)

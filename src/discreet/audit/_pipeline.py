@@ -109,7 +109,7 @@ def audit_pipeline(
     Raises DataError when the files are no neighbours, ParameterError when the command does not name the file, or
     FileProblem when a file cannot be read or written, or the program cannot be run.
     """
-    integer("runs", runs, least=2, most=1000)
+    runs = integer("runs", runs, least=2, most=1000)
     if not any(PLACE in part for part in command):
         raise ParameterError("the command must name the file. Write {data} where it stands")
     paths = [Path(first), Path(second)]

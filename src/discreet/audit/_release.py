@@ -206,7 +206,7 @@ def audit_release(
     records in both, or there are fewer than four in the control, ParameterError when the control was drawn by other
     units than the claim is about, or FileProblem when a file cannot be read.
     """
-    real("level", level, above=0, below=1)
+    level = real("level", level, above=0, below=1)
     exploratory, seed, unit = _standing(data, control, record, claim)
     released, of_counts = _released(release, claim.certificate), _of_counts(claim.certificate)
     domain = None if claim.certificate is None else Domain.from_dict(claim.certificate.facts["domain"])

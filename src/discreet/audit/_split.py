@@ -119,7 +119,7 @@ def split(
     Raises DataError when the table has fewer than two records or units, or a row without a unit, ParameterError when
     the formats differ, or FileProblem when a file cannot be read or written.
     """
-    real("share", share, above=0, below=1)
+    share = real("share", share, above=0, below=1)
     paths = [Path(out_data), Path(out_control), Path(record)]
     if len({Path(path).suffix.lower() for path in (data, *paths[:2])}) > 1:
         raise ParameterError("the data, out_data and out_control must be files of one format. Give them one ending")

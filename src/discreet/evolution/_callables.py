@@ -98,7 +98,7 @@ class Callables(API):
                 raise unfit(name, "a function", getattr(self, name))
         object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
         refuse_wide_cells(self.domain, self.name)
-        integer("variations", self.variations, least=1, most=256)
+        object.__setattr__(self, "variations", integer("variations", self.variations, least=1, most=256))
         object.__setattr__(self, "norm", settled_norm(self.norm))
         object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))
 

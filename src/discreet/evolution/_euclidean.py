@@ -132,7 +132,7 @@ class Box(_GaussianVariations):
                 )
             if column.nullable:
                 raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
-        flag("scaled", self.scaled)
+        object.__setattr__(self, "scaled", flag("scaled", self.scaled))
         self._settle(norm=settled_norm(self.norm))
         if not self.diameter > 0:
             raise ParameterError(

@@ -93,8 +93,10 @@ class DiffusionImages(ModelAPI):
                 "shape must be height, width and channels, whose product is the number of columns, "
                 f"{len(self.domain.columns)}"
             )
-        integer("inference_steps", self.inference_steps, least=1, most=10**4)
-        integer("batch", self.batch, least=1, most=10**6)
+        object.__setattr__(
+            self, "inference_steps", integer("inference_steps", self.inference_steps, least=1, most=10**4)
+        )
+        object.__setattr__(self, "batch", integer("batch", self.batch, least=1, most=10**6))
         box = Box(domain=self.domain)
         if self.embedding is not None and self.diameter is None:
             raise ParameterError(

@@ -67,9 +67,9 @@ class Table(GroundAPI):
 
     def __post_init__(self) -> None:
         GroundAPI.__post_init__(self)
-        integer("levels", self.levels, least=1, most=32)
-        integer("each", self.each, least=1, most=64)
-        probability("null_share", self.null_share)
+        object.__setattr__(self, "levels", integer("levels", self.levels, least=1, most=32))
+        object.__setattr__(self, "each", integer("each", self.each, least=1, most=64))
+        object.__setattr__(self, "null_share", probability("null_share", self.null_share))
 
     def variations_each(self) -> int:
         """Return ``1 + levels * each``."""

@@ -44,8 +44,8 @@ class _Texts(ModelAPI):
             raise ParameterError(f"column {name!r}: the texts must be the only column, of open labels without nulls")
         if self.embedding is not None:
             object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
-        integer("tokens", self.tokens, least=2, most=10**5)
-        integer("batch", self.batch, least=1, most=10**6)
+        object.__setattr__(self, "tokens", integer("tokens", self.tokens, least=2, most=10**5))
+        object.__setattr__(self, "batch", integer("batch", self.batch, least=1, most=10**6))
         object.__setattr__(self, "degrees", settled_degrees(self.degrees, self.shrink))
         object.__setattr__(self, "temperature", real("temperature", self.temperature, above=0))
         object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))

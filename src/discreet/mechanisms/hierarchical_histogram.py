@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+from discreet._core.checks import plain
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.text import counted
 from discreet.domain import Counts, Domain, Records
@@ -281,12 +282,13 @@ def _levels(given: Any, *, deepest: int) -> tuple[int, ...]:
             given = [int(part) for part in given.strip("[]").split(",")]
         except ValueError:
             raise wanted from None
+    given = plain(given)
     if given is None or (isinstance(given, int) and not isinstance(given, bool)):
         last = deepest if given is None else given
         given = range(1, last + 1) if last <= deepest else [last]
     if not isinstance(given, Sequence) or (deepest and not given):
         raise wanted
-    levels = tuple(given)
+    levels = tuple(map(plain, given))
     if any(isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= deepest for level in levels):
         raise wanted
     if any(b <= a for a, b in pairwise(levels)):

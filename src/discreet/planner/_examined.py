@@ -189,7 +189,7 @@ def examined(
     ``listed``: whether all outputs are listed too, where that is possible.
     ``**parameters``: the mechanism's own, and ``cells``.
     """
-    real("epsilon", epsilon, above=0, most=100, error=BudgetError)
+    epsilon = real("epsilon", epsilon, above=0, most=100, error=BudgetError)
     case = Case.of(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
     made = case.claimed if law is None else case.at(law)
     twins = {factor * epsilon: twin for factor in FACTORS if (twin := _twin(case.at, factor * epsilon)) is not None}

@@ -30,7 +30,7 @@ from discreet.pseudo_posterior._rows import Columns, records_of, rows
 from discreet.pseudo_posterior._step import model_step
 from discreet.pseudo_posterior._survey import PUBLIC_MEAN, check_survey, survey_weights
 from discreet.pseudo_posterior._synthesis import check_draws, least_product, partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import check_tables, settled
+from discreet.pseudo_posterior._synthesiser import settle_numbers, settled
 from discreet.pseudo_posterior._units import check_unit, unit_caveats, units_in
 from discreet.releases._step import Step
 
@@ -193,9 +193,10 @@ class CensoredPosterior:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
-        real("bound", self.bound, above=0)
-        check_tables(self.tables)
-        check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        object.__setattr__(self, "bound", real("bound", self.bound, above=0))
+        settle_numbers(self)
+        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        object.__setattr__(self, "survey_mean", mean)
         check_unit(self.synthesiser, self.unit)
         if self.size is not None:
             self._check_size(self.size)
@@ -203,7 +204,7 @@ class CensoredPosterior:
             check_grid_bound(self.bound)
 
     def _check_size(self, size: int) -> None:
-        positive_size("size", size)
+        object.__setattr__(self, "size", positive_size("size", size))
         if self.synthesiser.given:
             raise ParameterError(
                 "size is for full synthesis, since a partially synthetic table has as many records as the "

@@ -61,8 +61,9 @@ class Convergence:
         for name in ("r_hat", "effective", "divergent"):
             value = getattr(self, name)
             if value != -math.inf:  # of the effective draws: no limit
-                real(f"convergence: {name}", value, infinite=True)
-        integer("convergence: doublings", self.doublings, least=0, most=20)
+                object.__setattr__(self, name, real(f"convergence: {name}", value, infinite=True))
+        doublings = integer("convergence: doublings", self.doublings, least=0, most=20)
+        object.__setattr__(self, "doublings", doublings)
 
 
 AS_LONG_AS_ASKED = Convergence(doublings=0)

@@ -28,7 +28,7 @@ from discreet.pseudo_posterior._rows import Columns
 from discreet.pseudo_posterior._step import model_step
 from discreet.pseudo_posterior._survey import PUBLIC_MEAN, check_survey, survey_weights
 from discreet.pseudo_posterior._synthesis import check_draws, partial_caveats, synthetic_tables
-from discreet.pseudo_posterior._synthesiser import check_tables, settled
+from discreet.pseudo_posterior._synthesiser import settle_numbers, settled
 from discreet.pseudo_posterior._units import check_unit, unit_caveats, units_in
 from discreet.pseudo_posterior._weights import ExponentialWeights, LinearWeights, Unweighted, Weighting
 from discreet.releases._step import Step
@@ -189,11 +189,14 @@ class PseudoPosterior:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synthesiser", settled(self.synthesiser, self.sensitive, self.given))
-        check_tables(self.tables)
-        check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        settle_numbers(self)
+        mean = check_survey(self.synthesiser, self.survey_weight, self.survey_mean)
+        object.__setattr__(self, "survey_mean", mean)
         check_unit(self.synthesiser, self.unit)
         if self.target_epsilon is not None:
-            real("target_epsilon", self.target_epsilon, above=0, remedy="It is the local epsilon of one table.")
+            remedy = "It is the local epsilon of one table."
+            target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
+            object.__setattr__(self, "target_epsilon", target)
 
     # -- fitting ------------------------------------------------------------------------------------------------
 

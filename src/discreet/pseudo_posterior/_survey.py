@@ -17,8 +17,8 @@ PUBLIC_MEAN = (
 )
 
 
-def check_survey(synthesiser: Synthesiser, column: str | None, mean: float | None) -> None:
-    """Check the declaration of survey weights.
+def check_survey(synthesiser: Synthesiser, column: str | None, mean: float | None) -> float | None:
+    """Check the declaration of survey weights, and return the mean.
 
     Raises ParameterError when one of the two is missing, the column is synthesised, or the mean is not above 0.
     """
@@ -28,12 +28,13 @@ def check_survey(synthesiser: Synthesiser, column: str | None, mean: float | Non
             "survey_weight=... and survey_mean=... (the size of the population over that of the sample)"
         )
     if column is None or mean is None:
-        return
-    real("survey_mean", mean, above=0)
+        return None
+    mean = real("survey_mean", mean, above=0)
     if column in synthesiser.sensitive:
         raise ParameterError(
             f"column {column!r} cannot be synthesised and be the survey weight. Leave it out of the sensitive columns"
         )
+    return mean
 
 
 def survey_weights(columns: Columns, column: str | None, mean: float | None) -> Floats | None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.checks import integer
+from discreet._core.checks import integer, plain
 from discreet._core.errors import ParameterError
 from discreet.pseudo_posterior._likelihood import Model
 from discreet.pseudo_posterior._rows import SHARED, Columns, repeated
@@ -226,6 +226,11 @@ def settled(given: Any, sensitive: tuple[str, ...], others: tuple[str, ...]) -> 
     return FromModel(function=given, columns=tuple(sensitive), others=tuple(others))
 
 
-def check_tables(tables: int) -> None:
-    """Check a number of tables. Raises ParameterError when it is not a whole number of at least 1."""
-    integer("tables", tables, least=1)
+def settle_numbers(model: Any) -> None:
+    """Make the numbers of a frozen model plain Python.
+
+    Raises ParameterError when the number of tables is not a whole number of at least 1.
+    """
+    object.__setattr__(model, "tables", integer("tables", model.tables, least=1))
+    for name in ("draws", "warm_up", "chains"):
+        object.__setattr__(model, name, plain(getattr(model, name)))

@@ -97,8 +97,7 @@ class LinearWeights(Weighting):
     g: float = 0.0
 
     def __post_init__(self) -> None:
-        real("the scale c", self.c, least=0)
-        real("the shift g", self.g, least=-1, most=1)
+        _keep(self, c=real("the scale c", self.c, least=0), g=real("the shift g", self.g, least=-1, most=1))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         spread = np.ptp(risks)
@@ -165,7 +164,7 @@ class ExponentialWeights(Weighting):
     epsilon: float
 
     def __post_init__(self) -> None:
-        real("epsilon", self.epsilon, above=0)
+        _keep(self, epsilon=real("epsilon", self.epsilon, above=0))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         largest = float(risks.max())
@@ -240,7 +239,7 @@ class Truncated(Weighting):
     most: float
 
     def __post_init__(self) -> None:
-        real("the bound M", self.most, above=0)
+        _keep(self, most=real("the bound M", self.most, above=0))
 
     def _weights(self, risks: Floats, data: Data) -> Floats:
         made = self.weighting.weights(risks, data)
@@ -264,3 +263,10 @@ class Scaled(Weighting):
 
     def _weights(self, risks: Floats, data: Any) -> Floats:
         return self.factor * self.weighting.weights(risks, data)
+
+
+def _keep(weighting: Weighting, **numbers: float) -> None:
+    """Make numbers floats. An integer stays one: the points of a frontier are found again by how it is written."""
+    for name, number in numbers.items():
+        if type(getattr(weighting, name)) is not int:
+            object.__setattr__(weighting, name, number)

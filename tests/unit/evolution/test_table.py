@@ -123,3 +123,9 @@ def test_open_labels_and_wrong_parameters_are_refused() -> None:
     for wrong in ({"levels": 0}, {"levels": 2.0}, {"each": True}, {"null_share": 1.5}, {"null_share": math.nan}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             Table(domain=DOMAIN, **wrong)
+
+
+def test_parameters_of_numpy_are_plain() -> None:
+    domain = Domain(columns={"a": Integer(lower=0, upper=9)})
+    made = Table(domain=domain, levels=np.int64(3), each=np.uint8(2), null_share=np.float32(0.25))
+    assert repr(made.parameters()) == repr(Table(domain=domain, levels=3, each=2, null_share=0.25).parameters())

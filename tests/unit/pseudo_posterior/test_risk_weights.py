@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior import LinearWeights, MappedWeights, Truncated, Unweighted, reciprocal
+from discreet.pseudo_posterior import (
+    CensoredPosterior,
+    LinearWeights,
+    MappedWeights,
+    PoissonMean,
+    PseudoPosterior,
+    Truncated,
+    Unweighted,
+    reciprocal,
+)
 from discreet.pseudo_posterior._weights import CountWeights, ExponentialWeights, threshold
 
 RISKS = arrays(np.float64, st.integers(1, 30), elements=st.floats(0.0, 100.0))
@@ -83,3 +95,29 @@ def test_what_is_no_weighting_is_refused() -> None:
                  lambda: Truncated(weighting=Unweighted(), most=0.0)):  # fmt: skip
         with pytest.raises(ParameterError):
             make()
+
+
+@pytest.mark.parametrize(
+    ("foreign", "python"),
+    [
+        (LinearWeights(c=np.float32(0.5), g=Fraction(-1, 4)), LinearWeights(c=0.5, g=-0.25)),
+        (LinearWeights(c=1, g=0), LinearWeights(c=1, g=0)),
+        (ExponentialWeights(epsilon=np.int64(4)), ExponentialWeights(epsilon=4.0)),
+        (
+            Truncated(weighting=LinearWeights(), most=Decimal("2.5")),
+            Truncated(weighting=LinearWeights(), most=2.5),
+        ),
+        (
+            PseudoPosterior(PoissonMean(column="v"), target_epsilon=np.int64(8), tables=np.int64(3), draws=np.int32(9)),
+            PseudoPosterior(PoissonMean(column="v"), target_epsilon=8.0, tables=3, draws=9),
+        ),
+        (
+            CensoredPosterior(PoissonMean(column="v"), bound=np.float16(2.5), size=np.int64(3), chains=np.uint8(2)),
+            CensoredPosterior(PoissonMean(column="v"), bound=2.5, size=3, chains=2),
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_numbers_of_other_libraries_are_plain(foreign: object, python: object) -> None:
+    """As texts, by which the points of a frontier are found again, and which tell types apart."""
+    assert repr(foreign) == repr(python)
