@@ -64,7 +64,24 @@ def test_what_the_checks_return_is_plain() -> None:
     for unit, day in (("D", dt.date(2020, 1, 2)), ("s", dt.datetime(2020, 1, 2)), ("ns", dt.datetime(2020, 1, 2))):  # noqa: DTZ001
         same(plain(np.datetime64("2020-01-02", unit)), day)
     same(plain(np.timedelta64(10**9, "ns")), dt.timedelta(seconds=1))
-    assert kind(plain(np.datetime64(1, "ns"))) != "datetime"  # no whole microsecond: nothing is cut off
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.datetime64(1, "ns"), np.datetime64(10**6, "Y"), np.datetime64(2**62, "s"), np.datetime64("NaT"),
+     np.timedelta64(1, "ns"), np.timedelta64(1, "Y"), np.timedelta64(2**62, "s"), np.timedelta64(5)],
+    ids=repr,
+)  # fmt: skip
+def test_times_that_python_has_not_are_refused(value: Any) -> None:
+    """Neither cut off nor taken for an integer, which NumPy gives for them."""
+    for refused in (
+        lambda: Datetime(lower=value, upper="2020-01-02", step="1h"),
+        lambda: Duration(lower="0s", upper="9s", step=value),
+        lambda: Integer(lower=0, upper=value),
+        lambda: AddRemove(records=value),
+    ):
+        with pytest.raises(DiscreetError, match="must be"):
+            refused()
 
 
 @pytest.mark.parametrize("value", [True, np.True_, math.nan, np.float32("nan"), np.float32("inf"), Decimal("NaN"),

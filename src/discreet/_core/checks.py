@@ -31,8 +31,7 @@ _T = TypeVar("_T", bound=str)
 def plain(value: Any) -> Any:
     """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        short = value.astype(f"{'M' if isinstance(value, np.datetime64) else 'm'}8[us]")
-        value = short if type(value.item()) is int and short == value else value  # nanoseconds: whole microseconds
+        return _moment(value)
     if isinstance(value, np.generic):
         return value.item()
     return str.__str__(value) if isinstance(value, str) else value
@@ -182,6 +181,14 @@ def as_float(value: Any) -> float:
         return math.inf
     except ValueError:  # a signalling NaN
         return math.nan
+
+
+def _moment(value: np.datetime64 | np.timedelta64) -> Any:
+    """Return a date, a moment or a length of time as Python's, and as a text where Python has none that equals it."""
+    fine = np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as")
+    short = value.astype(f"{value.dtype.kind}8[us]") if fine else value
+    found = short.item()
+    return str(value) if isinstance(found, int) or short.astype(value.dtype) != value else found
 
 
 def _written_above(number: float, value: Any) -> bool:

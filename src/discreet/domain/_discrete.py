@@ -99,10 +99,8 @@ class Category(Column):
     def __post_init__(self) -> None:
         self._need("categories", "its list of categories", 'categories = ["first", "second"]')
         raw: Any = self.categories
-        ordered = hasattr(raw, "__len__") and not isinstance(
-            raw, (str, AbstractSet, Mapping)
-        )  # each has its place: its cell
-        if not ordered or not len(raw):
+        unlisted = isinstance(raw, (str, AbstractSet, Mapping))  # the place of a category in its list is its cell
+        if unlisted or not hasattr(raw, "__len__") or not len(raw):
             self._refuse("categories must be a list of at least one string, integer or bool")
         found = tuple(plain(item) for item in raw)
         kinds = {type(item) for item in found}
