@@ -2,8 +2,8 @@
 
 Every later version verifies them or answers with a dated erratum, so they are never written again. Nor is the folder of
 the development version 0.2.0.dev0, which is that of commit 981f41d. When the certificate changes, or there is another
-mechanism, raise the development version: the certificates go into a folder of that name. The tables are made up. Randomness is fresh, as in any release: hashes and
-times differ from run to run, promises do not.
+mechanism, raise the development version: the certificates go into a folder of that name. The tables are made up.
+Randomness is fresh, as in any release: hashes and times differ from run to run, promises do not.
 """
 
 from __future__ import annotations
